@@ -1,0 +1,21 @@
+"""The one door to untrusted code: a `Sandbox` runs a `Job` and hands back a `Run`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from migrate_agent.tools.types import Job, Run
+
+
+class Sandbox(Protocol):
+    """Runs jobs. Results are files and JSON; stdout is kept for people and never parsed."""
+
+    name: str
+
+    def run(self, job: Job) -> Run:
+        """Run one job to its end or its limits. Never raises for what the job did."""
+        ...
+
+    def close(self) -> None:
+        """Stop all workers and remove what they left."""
+        ...

@@ -1,0 +1,269 @@
+"""The core types that flow from stage to stage. Imports nothing of ours.
+
+All are frozen dataclasses of plain data, so that any stage can be run, stored, replayed or tested alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+Status = Literal["verified", "failed", "unverified", "skipped"]
+Outcome = Literal["pass", "fail", "unverified"]
+Strategy = Literal["rewrite", "substitute", "redesign", "keep"]
+Side = Literal["original", "candidate"]
+
+
+class Span(NamedTuple):
+    """A range of source text: 1-based lines, 0-based columns counted in characters (not bytes)."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One `nn.Module` class to migrate.
+
+    `source` and `target` are POSIX paths relative to the repository; `name` is the qualified class name (`GPT`, `Outer.Inner`).
+    `needs` holds the ids of the units that this one constructs, inherits from or calls.
+    """
+
+    source: str
+    name: str
+    target: str
+    strategy: Strategy
+    reason: str = ""
+    line: int = 1
+    needs: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """`file:qualified name`, the spelling used on the command line and in `migrate.toml`."""
+        return f"{self.source}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something in the repository that is no model maths (a training loop, a Triton kernel, …) and what to do with it."""
+
+    source: str
+    line: int
+    name: str
+    kind: str
+    strategy: Strategy
+    detail: str
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One Python file: what it imports from the repository, whether it uses torch, or why it does not parse.
+
+    `import_root` is the folder (relative to the repository, "" or `src`) from which `path` is imported as `module`;
+    from the same folder the mirror at `target` is imported as `target_module`.
+    """
+
+    path: str
+    module: str
+    target: str
+    target_module: str
+    uses_torch: bool
+    import_root: str = ""
+    imports: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What `scan` found. `units` are leaf first: a unit comes after all units that it needs."""
+
+    root: Path
+    files: tuple[SourceFile, ...]
+    units: tuple[Unit, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def unit(self, identifier: str) -> Unit:
+        """The unit with this id. Raises `KeyError`."""
+        for unit in self.units:
+            if unit.id == identifier:
+                return unit
+        raise KeyError(identifier)
+
+
+@dataclass(frozen=True)
+class Example:
+    """How a unit is exercised, as source text over the names of the unit's own file (plus `torch` and `setup`).
+
+    `init` stands between the parentheses of the constructor and `call` between those of the call.
+    Recorded tensors are referred to as `_tensors["name"]` and lie in the safetensors file `tensors`.
+    """
+
+    unit: str
+    init: str
+    call: str
+    setup: str = ""
+    train: bool | None = None
+    domain: tuple[float, float] | None = None
+    origin: Literal["config", "convention", "recording", "inference", "llm"] = "config"
+    tensors: Path | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an expression evaluated to while the examples ran.
+
+    `kinds` are strings: `tensor`, `parameter`, `ndarray`, `int`, `float`, `bool`, `complex`, `str`, `none`, `list`, `tuple`, `dict`, `set`,
+    `size` (torch.Size), `dtype`, `device`, `generator`, `slice`, `ellipsis`, `module:<dotted class>` (an instance), `class:<dotted class>`,
+    `function:<dotted name>`, `object:<dotted class>`. Classes and functions of the repository are dotted as they are imported there.
+    `shapes` and `dtypes` are those of tensors, first seen first, at most four; dtypes are torch's names without prefix (`float32`).
+    """
+
+    kinds: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+
+
+Observations = Mapping[str, Mapping[Span, Observed]]
+"""Source file (relative POSIX path) → expression → what it was."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What running the examples of the repository showed: further examples for nested classes, and expression types."""
+
+    examples: tuple[Example, ...] = ()
+    observations: Observations = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Unit id → one line that says why its example did not run."""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A place that the rules did not dare to rewrite, with the reason. `code` is its class (`unknown-op`, `alias-write`, `dynamic-shape`, …)."""
+
+    source: str
+    span: Span
+    code: str
+    reason: str
+    text: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The target files that a set of units needs (relative path → text), with the holes and notes left in them."""
+
+    files: Mapping[str, str]
+    holes: tuple[Hole, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Files that claim to be the rewrite of a unit, ready to run."""
+
+    unit: str
+    files: Mapping[str, str]
+    proposer: Literal["rules", "llm", "human"] = "rules"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one sandboxed job may use."""
+
+    seconds: float = 120.0
+    memory_bytes: int = 6 * 2**30
+    processes: int = 256
+    file_bytes: int = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a function inside a sandbox.
+
+    `entry` is `package.module:function`; it is called as `function(arguments, inputs, output)` where `inputs` maps names to read-only
+    paths and `output` is the one folder it may write to. What it returns (JSON) becomes `Run.result`.
+    `root` is the folder of user code that goes first on `sys.path`. Side `candidate` cannot import torch.
+    """
+
+    side: Side
+    entry: str
+    root: Path
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a job. `output` holds the files it wrote; `error` is one line; `log` is for people and never parsed."""
+
+    status: Literal["ok", "error", "timeout", "memory", "crash"]
+    output: Path
+    result: Any = None
+    error: str = ""
+    traceback: str = ""
+    log: str = ""
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found. `unverified` means that it could not judge, and never counts as `pass`."""
+
+    stage: str
+    check: str
+    status: Outcome
+    measured: float | None = None
+    limit: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All verdicts on one candidate."""
+
+    unit: str
+    verdicts: tuple[Verdict, ...]
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """`failed` where a check failed, `unverified` where one could not judge or none ran, else `verified`."""
+        outcomes = {verdict.status for verdict in self.verdicts}
+        if "fail" in outcomes:
+            return "failed"
+        return "verified" if outcomes == {"pass"} else "unverified"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Model calls and tokens spent on a unit."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class UnitReport:
+    """One row of the report (contract in the design page)."""
+
+    source: str
+    name: str
+    target: str
+    status: Status
+    proposer: Literal["rules", "llm", "human"] = "rules"
+    attempts: int = 0
+    commit: str = ""
+    seconds: float = 0.0
+    llm: Usage = Usage()
+    verdicts: tuple[Verdict, ...] = ()
+    reason: str = ""
+    holes: tuple[Hole, ...] = ()
+    notes: tuple[str, ...] = ()
