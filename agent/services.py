@@ -1,0 +1,55 @@
+"""What the agent's nodes call: the seams of the other folders, as functions, so that the graph can be run with others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from migrate_agent.agent.config import Config
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Recording, Unit
+
+
+class Verify(Protocol):
+    """`tools.verify.verify`."""
+
+    def __call__(
+        self,
+        unit: Unit,
+        examples: Sequence[Example],
+        translated: Sequence[Example],
+        original: Path,
+        candidate: Path,
+        inventory: Inventory,
+        sandbox: Sandbox,
+        folder: Path,
+        config: Config,
+        progress: Callable[[str], None],
+    ) -> Evidence:
+        """Judge the candidate tree's `unit` against the original's."""
+        ...
+
+
+class Compose(Protocol):
+    """`tools.rewrite.compose`."""
+
+    def __call__(self, inventory: Inventory, observations: Observations, units: Sequence[str], overrides: Mapping[str, str]) -> Draft:
+        """The target files that these units need."""
+        ...
+
+
+@dataclass(frozen=True)
+class Services:
+    """One function for each seam (docs/architecture.md)."""
+
+    scan: Callable[[Path], Inventory]
+    examples: Callable[[Inventory, Config], tuple[Example, ...]]
+    record: Callable[[Inventory, Sequence[Example], Sandbox, Path], Recording]
+    infer: Callable[[Inventory, Unit, Sandbox, Path], Example | None]
+    compose: Compose
+    translate: Callable[[Inventory, Observations, Example], Example]
+    verify: Verify
+    open_sandbox: Callable[[str], Sandbox]
+    command: Callable[..., Any]

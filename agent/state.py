@@ -1,0 +1,57 @@
+"""What the graph remembers between nodes: small and plain. Everything big lies as files in the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+
+class RunState(TypedDict, total=False):
+    """The checkpointed state. A unit is named by its place in the plan, and its folder follows from that."""
+
+    position: int
+    """Place of the unit at work in `Plan.order`; -1 before the first."""
+    outcome: str
+    """What the last node came to; `graph.ROUTES` says where that leads."""
+    attempts: int
+    """Proposals made for the unit at work."""
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    """Model calls and tokens spent on it."""
+    seconds: float
+    """Time spent on it."""
+    head: str
+    """The last commit made on the branch (or the base)."""
+    commits: int
+    """How many were made."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which units are tried, in which order (ids, leaf first), and which are not, with the reason."""
+
+    order: tuple[str, ...]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run was started with; a resumed run uses the same."""
+
+    id: str
+    root: str
+    base: str
+    """The commit that is migrated."""
+    branch: str
+    time: int
+    """Seconds since the epoch of the base commit: our commits are dated from it, so that the same run gives the same commits."""
+    author: str
+    email: str
+    modules: tuple[str, ...] = ()
+    interactive: bool = False
+    sandbox: str = "auto"
+    jobs: int = 1
+    report: str = ""
+    llm: bool = True

@@ -1,0 +1,77 @@
+"""Files of a run: typed values as JSON, written so that a kill at any moment leaves the old file or the new one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
+
+T = TypeVar("T")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file atomically and durably; folders are made as needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def write(path: Path, value: Any) -> None:
+    """Write a dataclass (or plain data) as JSON."""
+    write_text(path, json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Read what `write` wrote back as `kind`. Raises `FileNotFoundError`, and `pydantic.ValidationError` for a file that is not such."""
+    value: T = _adapter(kind).validate_python(json.loads(path.read_text(encoding="utf-8")))
+    return value
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, tuples, paths and mappings as what JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class _StoredRecording:
+    """A `Recording` whose observations are rows, since JSON has no keys but strings."""
+
+    examples: tuple[Example, ...]
+    observations: Mapping[str, tuple[tuple[Span, Observed], ...]]
+    errors: Mapping[str, str]
+
+
+def write_recording(path: Path, recording: Recording) -> None:
+    """Write a `Recording`; its tensors stay in their own files."""
+    rows = {source: tuple(spans.items()) for source, spans in recording.observations.items()}
+    write(path, _StoredRecording(recording.examples, rows, recording.errors))
+
+
+def read_recording(path: Path) -> Recording:
+    """Read what `write_recording` wrote."""
+    stored = read(path, _StoredRecording)
+    observations: Observations = {source: dict(rows) for source, rows in stored.observations.items()}
+    return Recording(stored.examples, observations, stored.errors)
