@@ -1,0 +1,181 @@
+"""Expands a row's template for a call written as source: the template language of `tools/rewrite/tables.py`, by plain `ast`.
+
+It is independent of the engine on purpose, so that the rows are tested against the documented language and not against one reader of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from migrate_agent.tools.rewrite.tables import UNKNOWN, Op, methods, ops
+from migrate_agent.tools.types import Observed
+
+PLACEHOLDER = re.compile(r"\{(\*?)(\w+)(?:=([^{}]*))?\}")
+DROPPED_BY_ENGINE = {"out", "device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace"}
+MISSING = ast.Name(id="_missing", ctx=ast.Load())
+
+
+def kind(value: object) -> str:
+    """The kind of a value, as in `Observed.kinds`."""
+    names = {torch.Tensor: "tensor", torch.Size: "size", torch.dtype: "dtype", torch.device: "device", type(None): "none"}
+    return names.get(type(value), type(value).__name__)
+
+
+def observe(value: object) -> Observed:
+    """What the recorder would say about `value`."""
+    if isinstance(value, torch.Tensor):
+        return Observed(("tensor",), (tuple(value.shape),), (str(value.dtype).removeprefix("torch."),))
+    return Observed((kind(value),))
+
+
+@dataclass
+class Bound:
+    """A call bound to its row's signature; implements `tables.Call`."""
+
+    row: Op
+    values: Mapping[str, ast.expr | list[ast.expr]]
+    defaults: Mapping[str, ast.expr]
+    env: Mapping[str, Any]
+
+    def given(self, name: str) -> bool:
+        return bool(self.values.get(name))
+
+    def node(self, name: str) -> ast.expr | None:
+        value = self.values.get(name, self.defaults.get(name))
+        if isinstance(value, list):
+            only = value[0] if len(value) == 1 else None
+            if only is not None and not isinstance(self.evaluate(only), (int, torch.Tensor)):
+                return only
+            return ast.Tuple(elts=value, ctx=ast.Load())
+        return value
+
+    def text(self, name: str) -> str:
+        node = self.node(name)
+        assert node is not None, f"{self.row.name} has no argument {name}"
+        return ast.unparse(node)
+
+    def literal(self, name: str) -> Any:
+        node = self.node(name)
+        try:
+            return ast.literal_eval(node) if node is not None else UNKNOWN
+        except ValueError:
+            return UNKNOWN
+
+    def evaluate(self, node: ast.expr) -> Any:
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<argument>", "eval")
+        return eval(code, {**self.env, "torch": torch})
+
+    def observed(self, name: str) -> Observed | None:
+        value = self.values.get(name)
+        if isinstance(value, list):
+            value = value[0] if value else None
+        return None if value is None else observe(self.evaluate(value))
+
+    def count(self, name: str) -> int:
+        value = self.values.get(name, [])
+        return len(value) if isinstance(value, list) else 1
+
+
+def bind(row: Op, call: ast.Call, receiver: ast.expr | None, env: Mapping[str, Any]) -> Bound:
+    """Bind by Python's rules; a variadic argument may also be given by keyword (`size=`), as torch allows. Raises `TypeError`."""
+    definition = ast.parse(f"def f({row.signature}): ...").body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    spec = definition.args
+    names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    defaults = dict(zip(reversed(names), reversed(spec.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
+    positional = ([receiver] if receiver is not None else []) + call.args
+    values: dict[str, Any] = dict(zip(names, positional, strict=False))
+    rest = positional[len(names) :]
+    if spec.vararg:
+        values[spec.vararg.arg] = rest
+    elif rest:
+        raise TypeError(f"{row.name}: too many arguments")
+    allowed = {*names, *(a.arg for a in spec.kwonlyargs), *((spec.vararg.arg,) if spec.vararg else ())}
+    for keyword in call.keywords:
+        assert keyword.arg is not None
+        if keyword.arg in allowed:
+            values[keyword.arg] = [keyword.value] if spec.vararg and keyword.arg == spec.vararg.arg else keyword.value
+        elif keyword.arg not in DROPPED_BY_ENGINE:
+            raise TypeError(f"{row.name}: unexpected argument {keyword.arg}")
+    return Bound(row, values, defaults, env)
+
+
+class _Fill(ast.NodeTransformer):
+    def __init__(self, parts: Mapping[str, ast.expr | list[ast.expr]]) -> None:
+        self.parts = parts
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        part = self.parts.get(node.id, node)
+        if part is MISSING:
+            raise LookupError(node.id)
+        return part
+
+    def _all(self, nodes: list[ast.expr], drop: bool) -> list[ast.expr]:
+        filled: list[ast.expr] = []
+        for node in nodes:
+            try:
+                value = self.visit(node)
+            except LookupError:
+                if not drop:
+                    raise
+                continue
+            filled.extend(value if isinstance(value, list) else [value])
+        return filled
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        node.func = self.visit(node.func)
+        node.args = self._all(node.args, drop=True)
+        kept = []
+        for keyword in node.keywords:
+            try:
+                keyword.value = self.visit(keyword.value)
+                kept.append(keyword)
+            except LookupError:
+                continue
+        node.keywords = kept
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.Tuple:
+        node.elts = self._all(node.elts, drop=False)
+        return node
+
+    def visit_List(self, node: ast.List) -> ast.List:
+        node.elts = self._all(node.elts, drop=False)
+        return node
+
+
+def expand(source: str, env: Mapping[str, Any]) -> str:
+    """The JAX text for one torch call. `env` gives the values of the names in it. Raises `KeyError` (no row), `Refuse`, `TypeError`."""
+    call = ast.parse(source, mode="eval").body
+    if isinstance(call, ast.Attribute):
+        call = ast.Call(func=call, args=[], keywords=[])
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    dotted = ast.unparse(call.func)
+    is_method = not dotted.startswith("torch.")
+    row = methods()[call.func.attr] if is_method else ops()[dotted]
+    bound = bind(row, call, call.func.value if is_method else None, env)
+    template = row.to if isinstance(row.to, str) else row.to(bound)
+    parts: dict[str, Any] = {}
+
+    def replace(match: re.Match[str]) -> str:
+        star, name, default = match.groups()
+        key = f"_part{len(parts)}"
+        if name == "rng":
+            parts[key] = ast.parse("jax.random.key(0)", mode="eval").body
+        elif star:
+            parts[key] = bound.values.get(name, [])
+        elif bound.given(name):
+            parts[key] = bound.node(name)
+        else:
+            parts[key] = MISSING if default is None else ast.parse(default, mode="eval").body
+        return key
+
+    tree = ast.parse(PLACEHOLDER.sub(replace, template).strip(), mode="eval")
+    return ast.unparse(_Fill(parts).visit(tree))
