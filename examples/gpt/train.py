@@ -1,0 +1,90 @@
+"""
+Train a character-level GPT on a tiny text and print a sample.
+
+    python train.py --steps 200
+    python train.py --input my.txt --device cuda
+"""
+
+import argparse
+import time
+
+import torch
+
+from model import GPT, GPTConfig
+
+# The opening of Moby-Dick (1851, public domain)
+TEXT = """Call me Ishmael. Some years ago - never mind how long precisely - having little or no money in my purse,
+and nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the
+world. It is a way I have of driving off the spleen and regulating the circulation. Whenever I find myself growing grim
+about the mouth; whenever it is a damp, drizzly November in my soul; whenever I find myself involuntarily pausing before
+coffin warehouses, and bringing up the rear of every funeral I meet; and especially whenever my hypos get such an upper
+hand of me, that it requires a strong moral principle to prevent me from deliberately stepping into the street, and
+methodically knocking people's hats off - then, I account it high time to get to sea as soon as I can.
+"""
+
+
+def get_batch(data, block_size, batch_size, device):
+    ix = torch.randint(len(data) - block_size - 1, (batch_size,))
+    x = torch.stack([data[i : i + block_size] for i in ix])
+    y = torch.stack([data[i + 1 : i + 1 + block_size] for i in ix])
+    return x.to(device), y.to(device)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--input", help="text file (default: a built-in paragraph)")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--block-size", type=int, default=64)
+    parser.add_argument("--n-layer", type=int, default=4)
+    parser.add_argument("--n-head", type=int, default=4)
+    parser.add_argument("--n-embd", type=int, default=128)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=1337)
+    args = parser.parse_args()
+
+    torch.manual_seed(args.seed)
+    text = open(args.input).read() if args.input else TEXT
+    chars = sorted(set(text))
+    stoi = {ch: i for i, ch in enumerate(chars)}
+    data = torch.tensor([stoi[ch] for ch in text], dtype=torch.long)
+
+    config = GPTConfig(
+        block_size=args.block_size,
+        vocab_size=len(chars),
+        n_layer=args.n_layer,
+        n_head=args.n_head,
+        n_embd=args.n_embd,
+        dropout=args.dropout,
+    )
+    model = GPT(config).to(args.device)
+    print(f"{model.num_params() / 1e6:.2f}M parameters")
+
+    # no weight decay on biases and norms
+    decay = [p for p in model.parameters() if p.dim() >= 2]
+    no_decay = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": decay, "weight_decay": 0.1}, {"params": no_decay, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.95))
+
+    model.train()
+    t0 = time.time()
+    for step in range(args.steps):
+        x, y = get_batch(data, args.block_size, args.batch_size, args.device)
+        _, loss = model(x, y)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % 20 == 0 or step == args.steps - 1:
+            print(f"step {step}: loss {loss.item():.4f} ({time.time() - t0:.1f}s)")
+
+    model.eval()
+    start = torch.zeros((1, 1), dtype=torch.long, device=args.device)
+    out = model.generate(start, 100, temperature=0.8, top_k=10)[0].tolist()
+    print("".join(chars[i] for i in out))
+
+
+if __name__ == "__main__":
+    main()
