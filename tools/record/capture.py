@@ -1,0 +1,255 @@
+"""Captures how module classes of the repository are constructed and called, as source text and tensors.
+
+Constructions are seen in `nn.Module.__new__`, which runs exactly once for each, outermost, with the arguments as the caller gave them.
+Calls are seen in `nn.Module.__call__`. Both only look; a failure to encode becomes a reason, never an error of the user's program.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from functools import wraps
+from typing import Any
+
+from migrate_agent.tools.record.encode import Construction, Encoder, NotEncodable, is_plain_state
+from migrate_agent.tools.record.kinds import base_kind
+
+MAX_INITS = 3
+MAX_CALLS = 3
+MAX_CONSTRUCTIONS = 100_000
+UnitOf = Callable[[type], str]
+"""Class → id of its unit, or "" where it is none."""
+
+
+@dataclass
+class Sample:
+    """One call as source text, with the tensors that the texts refer to."""
+
+    unit: str
+    init: str
+    call: str
+    setup: str
+    tensors: Mapping[str, Any]
+    key: Any = None
+    ran: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of its tensors."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
+
+
+@dataclass
+class _Init:
+    encoder: Encoder
+    text: str
+
+
+@dataclass
+class _Record:
+    construction: Construction
+    alive: Any
+    init: _Init | None = None
+    reason: str = ""
+
+
+@dataclass
+class _Unit:
+    calls: dict[Any, list[Sample]] = field(default_factory=dict)
+    reason: str = ""
+
+
+def snapshot(value: Any, depth: int = 4) -> Any:
+    """A copy of containers and plain configuration objects, so that later changes of the original do not show. The rest is shared."""
+    cls = type(value)
+    if depth == 0:
+        return value
+    if cls in (list, tuple, set, frozenset):
+        return cls(snapshot(item, depth - 1) for item in value)
+    if cls is dict:
+        return {key: snapshot(item, depth - 1) for key, item in value.items()}
+    if base_kind(cls) or isinstance(value, type) or callable(value) or not (is_dataclass(value) or is_plain_state(value)):
+        return value
+    twin = copy.copy(value)
+    vars(twin).update({name: snapshot(item, depth - 1) for name, item in vars(value).items()})
+    return twin
+
+
+def call_key(value: Any, depth: int = 6) -> Any:
+    """What makes two calls the same kind of call: structure, shapes and dtypes, and the values of small constants."""
+    kind = base_kind(type(value))
+    if kind in ("tensor", "parameter", "ndarray"):
+        return kind, tuple(value.shape), str(value.dtype)
+    if depth and isinstance(value, list | tuple):
+        return type(value), tuple(call_key(item, depth - 1) for item in value)
+    if depth and isinstance(value, dict):
+        return type(value), tuple((str(key), call_key(item, depth - 1)) for key, item in value.items())
+    if isinstance(value, bool | str | type(None)):
+        return value
+    if depth and is_dataclass(value) and not isinstance(value, type):
+        return type(value), call_key(vars(value), depth - 1)
+    return type(value)
+
+
+class Capture:
+    """Keeps at most three constructions per unit and three kinds of call for each, the smallest ones.
+
+    The tensors of a unit's samples stay within `max_bytes`.
+    """
+
+    def __init__(
+        self,
+        unit_of: UnitOf,
+        own: Callable[[str], str] = lambda module: "",
+        max_bytes: int = 64 * 2**20,
+        changed: Callable[[], None] | None = None,
+    ) -> None:
+        self.active = True
+        self.units: dict[str, _Unit] = {}
+        self._unit_of = unit_of
+        self._own = own
+        self._max_bytes = max_bytes
+        self._changed = changed
+        self._names: dict[type, str] = {}
+        self._records: dict[int, _Record] = {}
+
+    def install(self) -> None:
+        """Start to watch `torch.nn.Module` in this process, for good."""
+        import torch
+
+        module_class: Any = torch.nn.Module
+        original = module_class.__call__
+
+        def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+            following = super(module_class, cls).__new__  # type: ignore[misc]
+            module = following(cls) if following is object.__new__ else following(cls, *args, **kwargs)
+            if self.active:
+                self._constructed(cls, module, args, kwargs, sys._getframe(1))
+            return module
+
+        @wraps(original)
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            sample = self.before(module, args, kwargs) if self.active else None
+            result = original(module, *args, **kwargs)
+            if sample is not None:
+                self.after(sample)
+            return result
+
+        module_class.__new__ = new
+        module_class.__call__ = call
+
+    def forget(self, module: Any) -> None:
+        """Capture no calls of this instance (it was built from an example that exists already)."""
+        self._records.pop(id(module), None)
+
+    def construction(self, module: Any) -> Construction | None:
+        """How the instance was constructed, where that was seen."""
+        record = self._records.get(id(module))
+        return record.construction if record is not None else None
+
+    def samples(self) -> list[Sample]:
+        """The calls that ran to their end."""
+        return [sample for unit in self.units.values() for calls in unit.calls.values() for sample in calls if sample.ran]
+
+    def reasons(self) -> dict[str, str]:
+        """Unit id → why nothing was kept of it, for those of which nothing was kept."""
+        kept = {sample.unit for sample in self.samples()}
+        return {name: unit.reason for name, unit in self.units.items() if unit.reason and name not in kept}
+
+    def _constructed(self, cls: type, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any) -> None:
+        if len(self._records) > MAX_CONSTRUCTIONS:
+            return
+        key = id(module)
+        try:
+            if frame.f_code is copyreg.__newobj__.__code__:  # type: ignore[attr-defined]  # a copy or an unpickled instance
+                found = self.construction(frame.f_back.f_locals.get("x")) if frame.f_back is not None else None
+            else:
+                found = Construction(
+                    cls, tuple(snapshot(value) for value in args), {name: snapshot(value) for name, value in kwargs.items()}
+                )
+            if found is not None:
+                self._records[key] = _Record(found, weakref.ref(module, lambda _: self._records.pop(key, None)))
+        except Exception as error:
+            self._refuse(cls, f"its constructor's arguments could not be kept ({type(error).__name__}: {error})")
+
+    def _unit(self, cls: type) -> str:
+        if cls not in self._names:
+            self._names[cls] = self._unit_of(cls)
+        return self._names[cls]
+
+    def _refuse(self, cls: type, reason: str) -> None:
+        name = self._unit(cls)
+        if name:
+            self.units.setdefault(name, _Unit()).reason = reason
+
+    def before(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sample | None:
+        """Encode a call before its arguments can change; `None` where it is of no use."""
+        cls = type(module)
+        record = self._records.get(id(module))
+        if not self._unit(cls) or record is None:
+            return None
+        try:
+            return self._sample(cls, module, record, args, kwargs)
+        except NotEncodable as error:
+            self._refuse(cls, f"its call holds {error}")
+        except Exception as error:
+            self._refuse(cls, f"its call could not be recorded ({type(error).__name__}: {error})")
+        return None
+
+    def after(self, sample: Sample) -> None:
+        """The call ran to its end: keep it."""
+        calls = self.units.setdefault(sample.unit, _Unit()).calls.setdefault(sample.init, [])
+        if any(other.key == sample.key for other in calls):
+            return
+        sample.ran = True
+        calls.append(sample)
+        calls.sort(key=lambda other: other.size)
+        del calls[MAX_CALLS:]
+        if self._changed is not None:
+            self._changed()
+
+    def _sample(self, cls: type, module: Any, record: _Record, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sample | None:
+        init = self._init(cls, record)
+        if init is None:
+            return None
+        unit = self.units.setdefault(self._unit(cls), _Unit())
+        key = (call_key(args), call_key(dict(kwargs)))
+        calls = unit.calls.get(init.text, [])
+        if any(sample.key == key for sample in calls) or (init.text not in unit.calls and len(unit.calls) >= MAX_INITS):
+            return None
+        if (size := tensor_bytes((args, kwargs))) > self._room(unit) or (len(calls) >= MAX_CALLS and size >= calls[-1].size):
+            unit.reason = unit.reason or f"its calls hold more than {self._max_bytes >> 20} MiB of tensors"
+            return None
+        encoder = Encoder(vars(sys.modules[cls.__module__]), "call", self.construction, init.encoder.taken, self._own)
+        text = encoder.arguments(module.forward, args, kwargs)
+        setup = "\n".join(dict.fromkeys([*init.encoder.setup, *encoder.setup]))
+        return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key)
+
+    def _room(self, unit: _Unit) -> int:
+        return self._max_bytes - sum(sample.size for calls in unit.calls.values() for sample in calls)
+
+    def _init(self, cls: type, record: _Record) -> _Init | None:
+        if record.init is None and not record.reason:
+            encoder = Encoder(vars(sys.modules[cls.__module__]), "init", self.construction, None, self._own)
+            try:
+                record.init = _Init(encoder, encoder.arguments(cls, record.construction.args, record.construction.kwargs))
+            except NotEncodable as error:
+                record.reason = f"its constructor was given {error}"
+        if record.reason:
+            self._refuse(cls, record.reason)
+        return record.init
+
+
+def tensor_bytes(value: Any, depth: int = 6) -> int:
+    """Bytes of the tensors in a nest of containers."""
+    if base_kind(type(value)) in ("tensor", "parameter"):
+        return int(value.numel() * value.element_size())
+    if depth and isinstance(value, list | tuple | set):
+        return sum(tensor_bytes(item, depth - 1) for item in value)
+    if depth and isinstance(value, Mapping):
+        return sum(tensor_bytes(item, depth - 1) for item in value.values())
+    return 0

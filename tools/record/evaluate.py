@@ -1,0 +1,69 @@
+"""Turns an example's source texts into a module and its arguments (the torch side). Imports torch when it is called, never before.
+
+The texts are evaluated in a copy of the namespace of the unit's own file, plus `torch`, `_tensors` and what `setup` binds.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from migrate_agent.tools.types import Example
+
+
+def load_unit(source_module: str, name: str) -> type:
+    """The class `name` (a qualified name) of an importable module. Raises what the import raises, and `AttributeError`."""
+    value: Any = importlib.import_module(source_module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    if not isinstance(value, type):
+        raise TypeError(f"{source_module}.{name} is not a class")
+    return value
+
+
+def load_tensors(path: Path | None) -> dict[str, Any]:
+    """The recorded tensors of an example, by name."""
+    if path is None:
+        return {}
+    from safetensors.torch import load_file
+
+    return dict(load_file(path))
+
+
+def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Names in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises what `setup` raises."""
+    import torch
+
+    namespace = {**vars(module), "torch": torch, "_tensors": tensors if tensors is not None else load_tensors(example.tensors)}
+    exec(compile(example.setup, "<setup of the example>", "exec"), namespace)
+    return namespace
+
+
+def construct(cls: type, example: Example, namespace: Mapping[str, Any]) -> Any:
+    """An instance, built as `init` says. Raises what the constructor raises; `SyntaxError` where `init` is no argument list."""
+    return _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
+
+
+def call_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments of the example's call, made afresh."""
+
+    def capture(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
+
+    args, kwargs = _evaluate(f"_call({example.call}\n)", "call", {**namespace, "_call": capture})
+    return args, kwargs
+
+
+def _evaluate(text: str, part: str, namespace: dict[str, Any]) -> Any:
+    return eval(compile(text, f"<{part} of the example>", "eval"), namespace)
+
+
+def build(module: ModuleType, name: str, example: Example) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Instance, positional and keyword arguments of an example."""
+    namespace = make_namespace(module, example)
+    instance = construct(load_unit(module.__name__, name), example, namespace)
+    args, kwargs = call_arguments(example, namespace)
+    return instance, args, kwargs

@@ -1,0 +1,126 @@
+"""The table of observed expression types, filled by instrumented code (see `instrument`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from migrate_agent.tools.record.kinds import EXACT, Kinds, base_kind
+from migrate_agent.tools.types import Observed, Span
+
+MAX_SHAPES = 4
+MAX_KINDS = 6
+PATIENCE = 64
+"""How often in all an expression may be looked at closely without showing anything new."""
+_NOTHING: Any = object()
+
+
+class Entry:
+    """What one expression was so far."""
+
+    __slots__ = ("dtypes", "kinds", "patience", "shapes", "span", "types")
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.types: set[type] = set()  # types that say all there is to know: the fast way out
+        self.kinds: list[str] = []
+        self.shapes: list[tuple[int, ...]] = []
+        self.dtypes: list[str] = []
+        self.patience = PATIENCE
+
+
+def add(items: list[Any], item: Any, limit: int) -> bool:
+    if item in items or len(items) >= limit:
+        return False
+    items.append(item)
+    return True
+
+
+class Recorder:
+    """Keeps an `Entry` for each instrumented expression. `changed` is called after each new fact (periodic saving hangs on it)."""
+
+    def __init__(self, kinds: Kinds | None = None, changed: Callable[[], None] | None = None) -> None:
+        self.kinds = kinds or Kinds()
+        self.entries: list[Entry] = []
+        self.files: list[tuple[str, int]] = []
+        self._changed = changed
+
+    def begin(self, path: str) -> None:
+        """Entries added from here on belong to this file."""
+        self.files.append((path, len(self.entries)))
+
+    def entry(self, span: Span) -> int:
+        """A new expression; gives the number that the instrumented code passes to `observe`."""
+        self.entries.append(Entry(span))
+        return len(self.entries) - 1
+
+    def observe(self, index: int, value: Any) -> Any:
+        """Note what `value` is, and give it back. Never raises."""
+        entry = self.entries[index]
+        cls = type(value)
+        if cls not in entry.types:
+            try:
+                self._note(entry, cls, value)
+            except Exception:  # an exotic proxy must not change what the user's code does
+                entry.types.add(cls)
+        return value
+
+    def observe_attribute(self, index: int, owner: Any, name: str) -> Any:
+        """Note what `owner.name` is without running a property or `__getattr__`, and give `owner` back (for `self.x += y`)."""
+        state = getattr(owner, "__dict__", None) or {}
+        for place in (state, state.get("_parameters") or {}, state.get("_buffers") or {}):
+            value = place.get(name, _NOTHING) if type(place) is dict else _NOTHING
+            if value is not _NOTHING:
+                self.observe(index, value)
+                break
+        return owner
+
+    def _note(self, entry: Entry, cls: type, value: Any) -> None:
+        kind = base_kind(cls)
+        if kind in ("tensor", "parameter", "ndarray"):
+            new = self._note_array(entry, cls, kind, value)
+        else:
+            if cls in EXACT or kind in ("size", "dtype", "device", "dict"):
+                entry.types.add(cls)
+            new = add(entry.kinds, self.kinds.of(value), MAX_KINDS)
+            if len(entry.kinds) >= MAX_KINDS:
+                entry.types.add(cls)
+        if new and self._changed is not None:
+            self._changed()
+        entry.patience -= not new
+        if entry.patience <= 0:
+            entry.types.add(cls)
+
+    def _note_array(self, entry: Entry, cls: type, kind: str, value: Any) -> bool:
+        new = add(entry.kinds, kind, MAX_KINDS)
+        if kind != "ndarray":
+            shape = tuple(int(size) for size in value.shape)
+            new |= add(entry.shapes, shape, MAX_SHAPES)
+            new |= add(entry.dtypes, str(value.dtype).removeprefix("torch."), MAX_SHAPES)
+            if len(entry.shapes) >= MAX_SHAPES:
+                entry.types.add(cls)
+        return new
+
+    def table(self) -> dict[str, dict[Span, Observed]]:
+        """File → span → what was observed; expressions that never ran are left out."""
+        result: dict[str, dict[Span, Observed]] = {}
+        starts = [*self.files, ("", len(self.entries))]
+        for (path, start), (_, end) in pairwise(starts):
+            rows = result.setdefault(path, {})
+            for entry in self.entries[start:end]:
+                if entry.kinds:
+                    found = Observed(tuple(entry.kinds), tuple(entry.shapes), tuple(entry.dtypes))
+                    rows[entry.span] = merge(rows.get(entry.span), found)
+        return result
+
+
+def merge(first: Observed | None, second: Observed) -> Observed:
+    """What both saw, within the bounds."""
+    if first is None:
+        return second
+    return Observed(
+        tuple(dict.fromkeys(first.kinds + second.kinds))[:MAX_KINDS],
+        tuple(dict.fromkeys(first.shapes + second.shapes))[:MAX_SHAPES],
+        tuple(dict.fromkeys(first.dtypes + second.dtypes))[:MAX_SHAPES],
+    )

@@ -1,0 +1,111 @@
+"""Recording in this process: the instrumenting import hook, the capture of modules, and saving what they saw."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.capture import Capture, Sample
+from migrate_agent.tools.record.instrument import install
+from migrate_agent.tools.record.kinds import Kinds
+from migrate_agent.tools.record.observe import Recorder
+from migrate_agent.tools.types import Example, Inventory, Recording
+
+
+def plan(inventory: Inventory) -> dict[str, Any]:
+    """What a session must know of the repository, as JSON."""
+    return {
+        "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],
+        "units": [unit.id for unit in inventory.units],
+    }
+
+
+class Session:
+    """Watches the repository's files and module classes. `root` is where the repository lies for this process."""
+
+    def __init__(
+        self, root: Path, files: Iterable[Iterable[str]], units: Iterable[str], max_bytes: int, changed: Callable[[], None] | None = None
+    ) -> None:
+        rows = [tuple(row) for row in files]
+        self.paths = {str((root / path).resolve()): path for path, _, _ in rows}
+        self.import_roots = list(dict.fromkeys(str(root / import_root) for _, _, import_root in rows))
+        self._modules = {path: module for path, module, _ in rows}
+        self._units = frozenset(units)
+        self._names: dict[str, str] = {}
+        self.recorder = Recorder(Kinds(self.own), changed)
+        self.capture = Capture(self.unit_of, self.own, max_bytes, changed)
+
+    def install(self) -> None:
+        """Instrument files that are imported from now on, and capture as soon as torch is there."""
+        loaded = "torch" in sys.modules
+        install(self.paths, self.recorder, None if loaded else self.capture.install)
+        if loaded:
+            self.capture.install()
+
+    def file_of(self, module: str) -> str:
+        """The repository's file that a module was loaded from, else ""."""
+        place = getattr(sys.modules.get(module), "__file__", None)
+        return self.paths.get(os.path.realpath(place), "") if place else ""
+
+    def own(self, module: str) -> str:
+        """The name under which the repository imports a module of its own, else ""."""
+        if module not in self._names:
+            if module not in sys.modules:
+                return ""
+            self._names[module] = self._modules.get(self.file_of(module), "")
+        return self._names[module]
+
+    def module_of(self, path: str) -> str:
+        """The name under which the repository imports a file. Raises `KeyError`."""
+        return self._modules[path]
+
+    def unit_of(self, cls: type) -> str:
+        """The id of the class's unit, else ""."""
+        name = f"{self.file_of(cls.__module__)}:{cls.__qualname__}"
+        return name if name in self._units else ""
+
+    def line_of(self, error: BaseException) -> str:
+        """Exception type, message and the last line of the user's code that it came through, in one line."""
+        place, trace = "", error.__traceback__
+        while trace is not None:
+            path = self.paths.get(os.path.realpath(trace.tb_frame.f_code.co_filename))
+            place = f" ({path}:{trace.tb_lineno})" if path else place
+            trace = trace.tb_next
+        if isinstance(error, SyntaxError) and self.paths.get(os.path.realpath(error.filename or "")):
+            place = f" ({self.paths[os.path.realpath(str(error.filename))]}:{error.lineno})"
+        message = re.sub(r"\s+", " ", str(getattr(error, "msg", "") or error)).strip()
+        return f"{type(error).__name__}: {message}"[:500].rstrip(": ") + place
+
+
+class Writer:
+    """Writes samples into a folder, each tensors file once."""
+
+    def __init__(self, folder: Path, prefix: str = "") -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._written: dict[int, tuple[Sample, Example]] = {}
+
+    def example(self, sample: Sample) -> Example:
+        """The sample as an example, its tensors saved."""
+        if id(sample) not in self._written:
+            self._written[id(sample)] = (sample, self._write(sample))
+        return self._written[id(sample)][1]
+
+    def _write(self, sample: Sample) -> Example:
+        path = None
+        if sample.tensors:
+            from safetensors.torch import save_file
+
+            slug = re.sub(r"[^A-Za-z0-9]+", "-", sample.unit).strip("-")
+            path = self._folder / f"{self._prefix}{slug}-{len(self._written)}.safetensors"
+            save_file(dict(sample.tensors), path)
+        return Example(sample.unit, sample.init, sample.call, sample.setup, origin="recording", tensors=path)
+
+    def recording(self, session: Session, errors: Mapping[str, str]) -> Recording:
+        """All that the session saw so far."""
+        examples = tuple(self.example(sample) for sample in session.capture.samples())
+        return Recording(examples, session.recorder.table(), {**session.capture.reasons(), **errors})

@@ -1,0 +1,145 @@
+"""Recordings on disk: `recording.json` and safetensors files beside it; nothing that runs code when it is opened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.observe import merge
+from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
+
+NAME = "recording.json"
+
+
+def example_to_json(example: Example) -> dict[str, Any]:
+    """Plain data of an example; of the tensors file the name only."""
+    return {
+        "unit": example.unit,
+        "init": example.init,
+        "call": example.call,
+        "setup": example.setup,
+        "train": example.train,
+        "domain": list(example.domain) if example.domain else None,
+        "origin": example.origin,
+        "tensors": example.tensors.name if example.tensors else None,
+    }
+
+
+def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
+    """The example, with its tensors file in `folder`. Raises `ValueError` on a name that leads out of it or to no plain file."""
+    tensors = None
+    if data.get("tensors"):
+        tensors = folder / str(data["tensors"])
+        if tensors.name != data["tensors"] or tensors.is_symlink() or not tensors.is_file():
+            raise ValueError(f"{data['tensors']} is no file of the recording in {folder}")
+    domain = data.get("domain")
+    return Example(
+        str(data["unit"]),
+        str(data["init"]),
+        str(data["call"]),
+        str(data["setup"]),
+        data.get("train"),
+        (float(domain[0]), float(domain[1])) if domain else None,
+        data.get("origin", "recording"),
+        tensors,
+    )
+
+
+def observations_to_json(observations: Observations) -> dict[str, Any]:
+    """File → rows of span, kinds, shapes, dtypes."""
+    return {
+        path: [[*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes)] for span, seen in rows.items()]
+        for path, rows in observations.items()
+    }
+
+
+def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Observed]]:
+    """The inverse of `observations_to_json`."""
+    return {
+        str(path): {
+            Span(*(int(place) for place in row[:4])): Observed(
+                tuple(map(str, row[4])), tuple(tuple(int(size) for size in shape) for shape in row[5]), tuple(map(str, row[6]))
+            )
+            for row in rows
+        }
+        for path, rows in data.items()
+    }
+
+
+def merge_recordings(parts: Iterable[Recording]) -> Recording:
+    """All that the parts saw; of equal examples the first, of errors those of units that have no example."""
+    examples: dict[tuple[str, ...], Example] = {}
+    observations: dict[str, dict[Span, Observed]] = {}
+    errors: dict[str, str] = {}
+    for part in parts:
+        for example in part.examples:
+            examples.setdefault((example.unit, example.init, example.call, example.setup, *shapes(example.tensors)), example)
+        for path, rows in part.observations.items():
+            known = observations.setdefault(path, {})
+            known.update({span: merge(known.get(span), seen) for span, seen in rows.items()})
+        errors.update(part.errors)
+    return Recording(tuple(examples.values()), observations, errors)
+
+
+def shapes(tensors: Path | None) -> tuple[str, ...]:
+    """Names, shapes and dtypes in a safetensors file, from its header alone."""
+    if tensors is None:
+        return ()
+    with tensors.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return tuple(sorted(f"{name} {row['dtype']} {row['shape']}" for name, row in header.items() if name != "__metadata__"))
+
+
+def write_json(recording: Recording, path: Path) -> None:
+    """Write in one step, so that a reader never sees half a file."""
+    data = {
+        "version": 1,
+        "examples": [example_to_json(example) for example in recording.examples],
+        "observations": observations_to_json(recording.observations),
+        "errors": dict(recording.errors),
+    }
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(json.dumps(data))
+    scratch.replace(path)
+
+
+def read_json(path: Path) -> Recording:
+    """Read what `write_json` wrote; tensors lie beside it. Raises `ValueError` where it is no recording."""
+    try:
+        data = json.loads(path.read_text())
+        if data["version"] != 1:
+            raise ValueError(f"version {data['version']}")
+        examples = tuple(example_from_json(row, path.parent) for row in data["examples"])
+        errors = {str(unit): str(line) for unit, line in data["errors"].items()}
+        return Recording(examples, observations_from_json(data["observations"]), errors)
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is no recording: {error}") from error
+
+
+def save_recording(recording: Recording, folder: Path) -> Recording:
+    """Store a recording under `folder`, tensors included; gives it back with the tensors' new paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    moved = replace(recording, examples=tuple(_keep(example, folder) for example in recording.examples))
+    write_json(moved, folder / NAME)
+    return moved
+
+
+def _keep(example: Example, folder: Path) -> Example:
+    if example.tensors is None or example.tensors.parent.resolve() == folder.resolve():
+        return example
+    target = folder / example.tensors.name
+    count = 0
+    while target.exists() and target.read_bytes() != example.tensors.read_bytes():
+        count += 1
+        target = folder / f"{example.tensors.stem}-{count}{example.tensors.suffix}"
+    shutil.copyfile(example.tensors, target)
+    return replace(example, tensors=target)
+
+
+def load_recording(folder: Path) -> Recording:
+    """What `save_recording` stored. Raises `FileNotFoundError`, and `ValueError` where the file is no recording."""
+    return read_json(folder / NAME)

@@ -1,0 +1,116 @@
+"""What runs inside the sandbox, on the side of the original: the examples, watched."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.evaluate import call_arguments, construct, load_tensors, load_unit, make_namespace
+from migrate_agent.tools.record.session import Session, Writer
+from migrate_agent.tools.record.store import NAME, example_from_json, write_json
+from migrate_agent.tools.types import Example, Recording
+
+SEED = 0
+
+
+def start(arguments: Mapping[str, Any]) -> Session:
+    """Open a session on the repository, which lies where `sys.path` begins."""
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile runs its function as it is
+    import torch
+
+    torch.manual_seed(SEED)
+    root = Path(sys.path[0] or ".").resolve()
+    session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"])
+    sys.path[:0] = [place for place in session.import_roots if place not in sys.path]
+    session.install()
+    return session
+
+
+def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Run examples and write `recording.json` and its tensors to `output`.
+
+    `arguments` holds `files` and `units` (see `session.plan`), `examples` (JSON rows with the `module` of their unit), `max_bytes` of
+    tensors for each unit, and `check_seconds`, the time for running the derived examples again. `inputs` are tensors files.
+    """
+    session = start(arguments)
+    errors: dict[str, str] = {}
+    for index, row in enumerate(arguments["examples"]):
+        example = replace(example_from_json({**row, "tensors": None}, output), tensors=inputs.get(f"tensors{index}"))
+        try:
+            run_example(session, row["module"], example)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit included: user code may call sys.exit
+            errors[example.unit] = session.line_of(error)
+    session.capture.active = False
+    found = Writer(output).recording(session, {})
+    examples, reasons = check(session, found, time.monotonic() + arguments["check_seconds"])
+    write_json(Recording(examples, session.recorder.table(), {**found.errors, **reasons, **errors}), output / NAME)
+    return {"examples": len(examples), "errors": len(errors)}
+
+
+def run_example(session: Session, module: str, example: Example) -> None:
+    """Build and call, in training mode and in evaluation mode. Raises what the user's code raises where no mode runs."""
+    import torch
+
+    name = example.unit.partition(":")[2]
+    cls = load_unit(module, name)
+    namespace = make_namespace(sys.modules[module], example)
+    instance = construct(cls, example, namespace)
+    session.capture.forget(instance)
+    failures = []
+    modes = (False,) if example.train is False else (True, False)
+    for training in modes:
+        torch.manual_seed(SEED)
+        args, kwargs = call_arguments(example, namespace)
+        try:
+            backward(instance.train(training)(*args, **kwargs))
+        except Exception as error:
+            failures.append(error)
+    if len(failures) == len(modes):
+        raise failures[-1]
+
+
+def backward(result: Any) -> None:
+    """Run the backward pass, so that custom gradients are seen. What fails there is no error of the example."""
+    import torch
+
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if leaves:
+        with suppress(Exception):
+            torch.autograd.backward([leaf.sum() if not leaf.is_complex() else leaf.abs().sum() for leaf in leaves])
+
+
+def check(session: Session, found: Recording, deadline: float) -> tuple[tuple[Example, ...], dict[str, str]]:
+    """Run the derived examples again from their texts: those that do not run are dropped, with the reason. Past the deadline they stay."""
+    kept: list[Example] = []
+    reasons: dict[str, str] = {}
+    for example in found.examples:
+        try:
+            if time.monotonic() < deadline:
+                rerun(session, example)
+            kept.append(example)
+        except Exception as error:
+            reasons[example.unit] = f"its recorded example does not run: {session.line_of(error)}"
+    units = {example.unit for example in kept}
+    return tuple(kept), {unit: reason for unit, reason in reasons.items() if unit not in units}
+
+
+def rerun(session: Session, example: Example) -> None:
+    """Build and call a derived example once. Raises what it raises."""
+    import torch
+
+    path, _, name = example.unit.partition(":")
+    module = sys.modules[session.module_of(path)]
+    torch.manual_seed(SEED)
+    namespace = make_namespace(module, example, load_tensors(example.tensors))
+    instance = construct(load_unit(module.__name__, name), example, namespace)
+    args, kwargs = call_arguments(example, namespace)
+    with torch.no_grad():
+        instance(*args, **kwargs)
