@@ -4,7 +4,7 @@
 migrate-agent/
   lock                      held by the process that works
   recording/                what `migrate-agent record` captured last
-  runs/<id>/                settings.json, config/, original/ (the base commit), inventory.json, plan.json, recording.json,
+  runs/<id>/                settings.json, config/, original/ (the base commit), inventory.json, plan.json, recorded/,
                             checkpoints.sqlite, units/<n>-<name>/{draft,evidence,result}.json, report.json, finished
   worktrees/<id>/           the branch under work; removed when the run ends, so that the branch can be checked out
 ```
@@ -82,5 +82,7 @@ def locked(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError("another migrate-agent works on this repository: wait for it, or stop it and use `migrate-agent resume`") from None
+            raise UsageError(
+                "another migrate-agent works on this repository: wait for it, or stop it and use `migrate-agent resume`"
+            ) from None
         yield

@@ -1,7 +1,7 @@
 """The user's repository: read the base commit, and grow a branch of our own in a worktree of our own.
 
-Neither the user's index, working tree, current branch, stash nor hooks take part. Commits carry fixed dates and one identity, so a run that is
-killed and resumed makes the very same commits: making one again is harmless, it is the same object.
+Neither the user's index, working tree, current branch, stash nor hooks take part. Commits carry fixed dates and one identity,
+so a run that is killed and resumed makes the very same commits: making one again is harmless, it is the same object.
 """
 
 from __future__ import annotations
@@ -127,7 +127,10 @@ class Repository:
             raise UsageError(f"branch {branch} cannot be made beside {clash.split('refs/heads/')[-1]}: choose another name with --branch")
 
     def conflicts(self, base: Path, targets: Iterable[str]) -> list[str]:
-        """Which of these target files exist already, in the base commit (exported to `base`) or the user's working tree, not as we once wrote them."""
+        """Which of these target files exist already and are not as we once wrote them.
+
+        Looks in the base commit (exported to `base`) and the user's working tree.
+        """
         ours = _written_by_us(base)
         return [path for path in targets if any(_foreign(tree / path, ours.get(path, "")) for tree in (base, self.root))]
 
@@ -185,7 +188,9 @@ class Branch:
     def _advance(self, parent: str, commit: str) -> None:
         now = self.repository.tip(self.name)
         if now not in (parent, commit):
-            raise UserError(f"branch {self.name} was moved to {now[:12]} by someone else during the run: put it back to {parent[:12]} and resume", 2)
+            raise UserError(
+                f"branch {self.name} was moved to {now[:12]} by someone else during the run: put it back to {parent[:12]} and resume", 2
+            )
         if now != commit:
             self.repository.run("update-ref", "-m", "migrate-agent", f"refs/heads/{self.name}", commit, now)
 

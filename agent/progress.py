@@ -46,6 +46,16 @@ class Progress:
             finally:
                 self._spinner = None
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep the moving line still, for a question."""
+        spinner = self._spinner
+        if spinner is not None:
+            spinner.stop()
+        yield
+        if spinner is not None:
+            spinner.start()
+
     def stage(self, subject: str, text: str) -> None:
         """What is being done now, and for what."""
         line = f"{escape(subject)}: {escape(text)}" if subject else escape(text)
@@ -68,4 +78,4 @@ class Progress:
         checks = f"{passed}/{len(report.verdicts)} checks, {report.seconds:.1f} s" if report.verdicts else f"{report.seconds:.1f} s"
         reason = f"  {report.reason}" if report.reason else ""
         name = escape(f"{report.source}:{report.name}")
-        self.console.print(f"[{number}/{self.total}] {name}  {coloured(report.status)}  {checks}{escape(reason)}".replace("[1/", r"\[1/"))
+        self.console.print(f"[{number}/{self.total}] {name}  {coloured(report.status)}  {checks}{escape(reason)}")

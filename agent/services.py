@@ -35,8 +35,15 @@ class Verify(Protocol):
 class Compose(Protocol):
     """`tools.rewrite.compose`."""
 
-    def __call__(self, inventory: Inventory, observations: Observations, units: Sequence[str], overrides: Mapping[str, str]) -> Draft:
-        """The target files that these units need."""
+    def __call__(
+        self,
+        inventory: Inventory,
+        observations: Observations,
+        units: Sequence[str],
+        overrides: Mapping[str, str],
+        examples: Sequence[Example],
+    ) -> Draft:
+        """The target files that these units, and the texts of these examples, need."""
         ...
 
 

@@ -21,7 +21,9 @@ class RunState(TypedDict, total=False):
     output_tokens: int
     """Model calls and tokens spent on it."""
     seconds: float
-    """Time spent on it."""
+    """Time spent on it, in the nodes before this one."""
+    started: float
+    """When the present node started, by the monotonic clock; for the node alone, never checkpointed."""
     head: str
     """The last commit made on the branch (or the base)."""
     commits: int

@@ -8,9 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -33,7 +31,7 @@ def write(path: Path, value: Any) -> None:
 
 def read(path: Path, kind: type[T]) -> T:
     """Read what `write` wrote back as `kind`. Raises `FileNotFoundError`, and `pydantic.ValidationError` for a file that is not such."""
-    value: T = _adapter(kind).validate_python(json.loads(path.read_text(encoding="utf-8")))
+    value: T = _adapter(cast(Any, kind)).validate_python(json.loads(path.read_text(encoding="utf-8")))
     return value
 
 
@@ -53,25 +51,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-@dataclasses.dataclass(frozen=True)
-class _StoredRecording:
-    """A `Recording` whose observations are rows, since JSON has no keys but strings."""
-
-    examples: tuple[Example, ...]
-    observations: Mapping[str, tuple[tuple[Span, Observed], ...]]
-    errors: Mapping[str, str]
-
-
-def write_recording(path: Path, recording: Recording) -> None:
-    """Write a `Recording`; its tensors stay in their own files."""
-    rows = {source: tuple(spans.items()) for source, spans in recording.observations.items()}
-    write(path, _StoredRecording(recording.examples, rows, recording.errors))
-
-
-def read_recording(path: Path) -> Recording:
-    """Read what `write_recording` wrote."""
-    stored = read(path, _StoredRecording)
-    observations: Observations = {source: dict(rows) for source, rows in stored.observations.items()}
-    return Recording(stored.examples, observations, stored.errors)

@@ -1,0 +1,58 @@
+"""The wiring, and nothing else: which node follows which, by what it came to."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from migrate_agent.agent.context import Context
+from migrate_agent.agent.nodes.advance import advance
+from migrate_agent.agent.nodes.commit import commit
+from migrate_agent.agent.nodes.fill import fill
+from migrate_agent.agent.nodes.plan import plan
+from migrate_agent.agent.nodes.record import record
+from migrate_agent.agent.nodes.repair import repair
+from migrate_agent.agent.nodes.report import report
+from migrate_agent.agent.nodes.review import review
+from migrate_agent.agent.nodes.rewrite import rewrite
+from migrate_agent.agent.nodes.scan import scan
+from migrate_agent.agent.nodes.verify import verify
+from migrate_agent.agent.state import RunState
+
+NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, commit, report)
+
+ROUTES: dict[str, dict[str, str]] = {
+    "scan": {"scanned": "plan"},
+    "plan": {"planned": "record"},
+    "record": {"recorded": "advance"},
+    "advance": {"more": "rewrite", "done": "report"},
+    "rewrite": {"ready": "verify", "holes": "fill", "settled": "advance"},
+    "fill": {"proposed": "rewrite", "settled": "advance"},
+    "verify": {"passed": "review", "failed": "repair", "settled": "advance"},
+    "repair": {"proposed": "rewrite", "settled": "advance"},
+    "review": {"accepted": "commit", "settled": "advance"},
+    "commit": {"settled": "advance"},
+    "report": {"reported": END},
+}
+"""Node → what it came to → the next node."""
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def outcome(state: RunState) -> str:
+    """What the last node came to."""
+    return state["outcome"]
+
+
+def build(context: Context, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """The graph over this context, checkpointed after every node."""
+    graph = StateGraph(RunState)
+    for node in NODES:
+        graph.add_node(node.__name__, partial(node, context))
+        graph.add_conditional_edges(node.__name__, outcome, ROUTES[node.__name__])  # type: ignore[arg-type]
+    graph.add_edge(START, "scan")
+    return graph.compile(checkpointer=checkpointer)

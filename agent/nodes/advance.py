@@ -1,0 +1,23 @@
+"""advance: tell how the unit at work ended, and take up the next one."""
+
+from __future__ import annotations
+
+from migrate_agent.agent.context import Context
+from migrate_agent.agent.state import RunState
+
+
+def advance(context: Context, state: RunState) -> RunState:
+    """Move to the next place of the plan; its counters start from zero."""
+    done, place = state["position"], state["position"] + 1
+    if done >= 0:
+        context.progress.unit(place, context.settled(place)[context.plan.order[done]])
+    more = place < len(context.plan.order)
+    return {
+        "position": place,
+        "outcome": "more" if more else "done",
+        "attempts": 0,
+        "calls": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "seconds": 0.0,
+    }

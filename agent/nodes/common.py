@@ -1,0 +1,82 @@
+"""What the nodes of a unit share: how a unit is settled, how time is counted, and how a fault in one unit is kept from the others."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from migrate_agent.agent.context import Context, usage
+from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.state import RunState
+from migrate_agent.agent.store import write_text
+from migrate_agent.tools.types import Hole, Status, UnitReport
+
+Node = Callable[[Context, RunState], RunState]
+
+
+def settle(
+    context: Context,
+    state: RunState,
+    status: Status,
+    reason: str = "",
+    commit: str = "",
+    holes: tuple[Hole, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> RunState:
+    """Note the end of the unit at work, with the evidence there is."""
+    unit = context.unit(state)
+    evidence = context.evidence(state) if state.get("attempts", 0) else None
+    drafted = (context.unit_folder(state) / "draft.json").exists()
+    report = UnitReport(
+        source=unit.source,
+        name=unit.name,
+        target=unit.target,
+        status=status,
+        proposer="llm" if state.get("calls", 0) else "rules",
+        attempts=state.get("attempts", 0),
+        commit=commit,
+        seconds=round(state.get("seconds", 0.0) + time.monotonic() - state.get("started", time.monotonic()), 3),
+        llm=usage(state),
+        verdicts=evidence.verdicts if evidence else (),
+        reason=reason,
+        holes=holes,
+        notes=notes or (context.draft(state).notes if drafted and state.get("attempts", 0) else ()),
+    )
+    context.settle(state, report)
+    return {"outcome": "settled"}
+
+
+def timed(node: Node) -> Node:
+    """Add the node's wall-clock seconds to the unit's."""
+
+    @functools.wraps(node)
+    def wrapped(context: Context, state: RunState) -> RunState:
+        start = time.monotonic()
+        update = node(context, {**state, "started": start})
+        return {**update, "seconds": state.get("seconds", 0.0) + time.monotonic() - start}
+
+    return wrapped
+
+
+def isolated(node: Node) -> Node:
+    """A fault of ours in one unit settles that unit as unverified, with the traceback in its folder; the other units go on."""
+
+    @functools.wraps(node)
+    def wrapped(context: Context, state: RunState) -> RunState:
+        try:
+            return node(context, state)
+        except UserError:
+            raise
+        except Exception as error:
+            text = traceback.format_exc()
+            file = context.unit_folder(state) / "error.txt"
+            write_text(file, text)
+            if context.debug:
+                sys.stderr.write(text)
+            line = str(error).strip().splitlines()[:1] or [""]
+            return settle(context, state, "unverified", f"internal error in {node.__name__}: {type(error).__name__}: {line[0]}")
+
+    return wrapped

@@ -1,0 +1,51 @@
+"""rewrite: a draft by the rules, of the units accepted so far and the one at work."""
+
+from __future__ import annotations
+
+from migrate_agent.agent.context import Context
+from migrate_agent.agent.nodes.common import isolated, settle, timed
+from migrate_agent.agent.recordings import examples_of
+from migrate_agent.agent.snippet import example_table
+from migrate_agent.agent.state import RunState
+from migrate_agent.agent.store import read, write
+
+
+@timed
+@isolated
+def rewrite(context: Context, state: RunState) -> RunState:
+    """Write `draft.json`; a unit that nothing exercises is settled without one."""
+    unit = context.unit(state)
+    context.progress.stage(unit.id, "rewriting")
+    if not examples_of(context.recording, unit.id):
+        return _unexercised(context, state)
+    state = {**state, "attempts": state.get("attempts", 0) + 1}
+    units = [*context.accepted(state), unit.id]
+    examples = [example for identifier in units for example in examples_of(context.recording, identifier)]
+    draft = context.services.compose(context.inventory, context.recording.observations, units, overrides(context, state), examples)
+    write(context.unit_folder(state) / "draft.json", draft)
+    taken = context.repository.conflicts(context.original, draft.files)
+    if taken:
+        reason = f"{taken[0]} exists already and is not as migrate-agent wrote it: move it away or rename it; it was left as it is"
+        return {**settle(context, state, "failed", reason), "attempts": state["attempts"]}
+    return {"outcome": "holes" if draft.holes else "ready", "attempts": state["attempts"]}
+
+
+def overrides(context: Context, state: RunState) -> dict[str, str]:
+    """Texts that a model proposed: those of accepted units, and the latest ones of the unit at work."""
+    texts: dict[str, str] = {}
+    done = context.settled(state["position"])
+    for position, identifier in enumerate(context.plan.order[: state["position"] + 1]):
+        path = context.folder.unit(position, context.inventory.unit(identifier).name) / "overrides.json"
+        latest = position == state["position"]
+        if path.exists() and (state.get("calls", 0) if latest else done[identifier].status == "verified"):
+            texts.update(read(path, dict))
+    return texts
+
+
+def _unexercised(context: Context, state: RunState) -> RunState:
+    unit = context.unit(state)
+    error = context.recording.errors.get(unit.id)
+    if error:
+        return settle(context, state, "unverified", f"its example did not run: {error}")
+    snippet = example_table(context.original / unit.source, unit)
+    return settle(context, state, "unverified", "no example reached it: add an [[example]] for it to migrate.toml", notes=(snippet,))

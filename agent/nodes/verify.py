@@ -1,0 +1,84 @@
+"""verify: the draft as a tree of its own, judged against the base commit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from migrate_agent.agent.context import Context
+from migrate_agent.agent.nodes.common import isolated, settle, timed
+from migrate_agent.agent.nodes.plan import closure
+from migrate_agent.agent.recordings import examples_of
+from migrate_agent.agent.snippet import class_names
+from migrate_agent.agent.state import RunState
+from migrate_agent.agent.store import write, write_text
+from migrate_agent.tools.types import Evidence, UnitReport
+
+
+@timed
+@isolated
+def verify(context: Context, state: RunState) -> RunState:
+    """Write `evidence.json`. A unit passes where every verdict does, and all that it needs was verified before it."""
+    unit, folder = context.unit(state), context.unit_folder(state)
+    candidate = lay_out(folder / "candidate", context.draft(state).files)
+    recording, inventory = context.recording, context.inventory
+    examples = examples_of(recording, unit.id)
+    translated = [context.services.translate(inventory, recording.observations, example) for example in examples]
+    shutil.rmtree(folder / "verify", ignore_errors=True)
+    (folder / "verify").mkdir()
+
+    def tell(text: str) -> None:
+        context.progress.stage(unit.id, f"verifying: {text}")
+
+    arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, folder / "verify", context.config)
+    evidence = context.services.verify(*arguments, tell)
+    write(folder / "evidence.json", evidence)
+    return _outcome(context, state, evidence)
+
+
+def _outcome(context: Context, state: RunState, evidence: Evidence) -> RunState:
+    if evidence.status == "failed":
+        return {"outcome": "failed"}
+    if evidence.status == "unverified":
+        return settle(context, state, "unverified", why(evidence))
+    blocked = blocking(context, state)
+    return settle(context, state, "unverified", blocked) if blocked else {"outcome": "passed"}
+
+
+def lay_out(folder: Path, files: Mapping[str, str]) -> Path:
+    """Exactly these files as a fresh folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for path, text in files.items():
+        write_text(folder / path, text)
+    return folder
+
+
+def why(evidence: Evidence) -> str:
+    """The first verdict that did not pass, in one line."""
+    for wanted in ("fail", "unverified"):
+        for verdict in evidence.verdicts:
+            if verdict.status == wanted:
+                return f"{verdict.stage}/{verdict.check}: {verdict.detail}" if verdict.detail else f"{verdict.stage}/{verdict.check}"
+    return "" if evidence.verdicts else "no check could be run"
+
+
+def blocking(context: Context, state: RunState) -> str:
+    """Which unit that the draft holds, or that the one at work needs, is not verified; "" where all are."""
+    unit, files = context.unit(state), context.draft(state).files
+    done = context.settled(state["position"])
+    needed = closure(context.inventory, unit.id)
+    defined = {(path, name) for path, text in files.items() for name in class_names(text)}
+    for other in context.inventory.units:
+        held = other.id in needed or (other.target, other.name) in defined
+        if held and other.id != unit.id and (reason := _why_not(context, done, other.id)):
+            return f"needs {other.id}, which is {reason}"
+    return ""
+
+
+def _why_not(context: Context, done: Mapping[str, UnitReport], identifier: str) -> str:
+    if identifier in done:
+        return "" if done[identifier].status == "verified" else done[identifier].status
+    if identifier in context.plan.skipped:
+        return f"skipped: {context.plan.skipped[identifier]}"
+    return "not verified before it" if identifier in context.plan.order else "out of the scope of --module"

@@ -1,0 +1,195 @@
+"""A run from the command line: start or take up again, drive the graph to its end, tell the result."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from migrate_agent.agent.config import CONFIG_FILE, PYPROJECT_FILE, Config, load_config
+from migrate_agent.agent.context import Context
+from migrate_agent.agent.errors import UsageError, UserError
+from migrate_agent.agent.folder import RunFolder, home_of, locked, new_run, runs
+from migrate_agent.agent.git import Repository, open_repository
+from migrate_agent.agent.graph import Graph, build
+from migrate_agent.agent.progress import Progress
+from migrate_agent.agent.report import exit_status, rows, write_partial
+from migrate_agent.agent.services import Services
+from migrate_agent.agent.state import RunState, Settings
+from migrate_agent.agent.store import read, write, write_text
+from migrate_agent.tools.types import UnitReport
+
+CHECKPOINTS = "checkpoints.sqlite"
+STEPS = 1_000_000
+"""LangGraph's limit on steps is no budget of ours: every cycle has its own."""
+
+
+class Quit(Exception):
+    """The user left the session; `resume` takes it up again."""
+
+
+class Interrupted(BaseException):
+    """A signal asked us to stop. `exit_status` is 128 + its number."""
+
+    def __init__(self, exit_status: int) -> None:
+        super().__init__(f"signal {exit_status - 128}")
+        self.exit_status = exit_status
+
+
+class Result(NamedTuple):
+    """How a run ended."""
+
+    units: list[UnitReport]
+    exit_status: int
+    branch: str
+    paused: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `run` was asked for."""
+
+    modules: tuple[str, ...] = ()
+    interactive: bool = False
+    llm: bool = True
+    sandbox: str = ""
+    branch: str = ""
+    report: Path | None = None
+    jobs: int = 0
+
+
+Ask = Callable[[Context, RunState], str]
+"""Shows a verified unit and gives `accept`, `skip` or `quit`."""
+
+
+def start(path: Path, options: Options, services: Services, progress: Progress, ask: Ask, debug: bool = False) -> Result:
+    """Start a fresh run. Raises `UserError` for what the user has to mend."""
+    repository = open_repository(path)
+    config = load_config(repository.root)
+    home = home_of(repository.common)
+    with locked(home):
+        unfinished = [folder for folder in runs(home)[-1:] if not folder.finished]
+        if unfinished:
+            progress.warn("the run before was interrupted; `migrate-agent resume` would have gone on with it, this one starts afresh")
+        for folder in runs(home):
+            shutil.rmtree(folder.worktree, ignore_errors=True)
+        settings = _settings(repository, config, options)
+        folder = new_run(home, settings.base)
+        settings = replace(settings, id=folder.id)
+        _keep_config(repository.root, folder)
+        write(folder / "settings.json", settings)
+        try:
+            return _work(repository, folder, services, progress, ask, debug)
+        except UserError:
+            _forget_without_plan(folder)
+            raise
+
+
+def resume(path: Path, services: Services, progress: Progress, ask: Ask, debug: bool = False) -> Result:
+    """Take up the last run where it stopped. Raises `UsageError` where there is none to take up."""
+    repository = open_repository(path)
+    home = home_of(repository.common)
+    with locked(home):
+        last = runs(home)[-1:]
+        if not last or last[0].finished:
+            raise UsageError("nothing to resume: the last run is finished" if last else "nothing to resume: no run was started here")
+        return _work(repository, last[0], services, progress, ask, debug)
+
+
+def _settings(repository: Repository, config: Config, options: Options) -> Settings:
+    base = repository.base()
+    name, email = repository.identity()
+    branch = repository.free_branch(options.branch or config.run.branch, f"migrate-agent/{base.sha[:7]}")
+    return Settings(
+        id="",
+        root=str(repository.root),
+        base=base.sha,
+        branch=branch,
+        time=base.time,
+        author=name,
+        email=email,
+        modules=options.modules,
+        interactive=options.interactive,
+        sandbox=options.sandbox or config.run.sandbox,
+        jobs=options.jobs or config.run.jobs,
+        report=str(options.report.resolve()) if options.report else "",
+        llm=options.llm,
+    )
+
+
+def _keep_config(root: Path, folder: RunFolder) -> None:
+    """A resumed run reads what the run was started with."""
+    (folder / "config").mkdir()
+    for name in (CONFIG_FILE, PYPROJECT_FILE):
+        if (root / name).is_file():
+            write_text(folder / "config" / name, (root / name).read_text(encoding="utf-8"))
+
+
+def _work(repository: Repository, folder: RunFolder, services: Services, progress: Progress, ask: Ask, debug: bool) -> Result:
+    settings = read(folder / "settings.json", Settings)
+    config = load_config(folder / "config")
+    with contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
+        context = Context(services, settings, folder, repository, config, sandbox, progress, debug=debug)
+        with _checkpointed(context) as graph, progress.live():
+            return _drive(context, graph, ask)
+
+
+@contextlib.contextmanager
+def _checkpointed(context: Context) -> Iterator[Graph]:
+    with contextlib.closing(sqlite3.connect(context.folder / CHECKPOINTS, check_same_thread=False)) as connection:
+        connection.execute("PRAGMA synchronous=FULL")
+        yield build(context, SqliteSaver(connection))
+
+
+def _drive(context: Context, graph: Graph, ask: Ask) -> Result:
+    thread: Any = {"configurable": {"thread_id": context.settings.id}, "recursion_limit": STEPS}
+    known = graph.get_state(thread)
+    if known.values:
+        context.branch.close()
+        context.progress.total = len(context.plan.order) if (context.folder / "plan.json").exists() else 0
+        context.progress.note(f"taking up the run of {context.settings.id[:15]} on branch {context.settings.branch}")
+    try:
+        _steps(context, graph, thread, ask, fresh=not known.values)
+    except (Quit, KeyboardInterrupt, Interrupted) as error:
+        state = graph.get_state(thread).values
+        write_partial(context, cast(RunState, state))
+        if not isinstance(error, Quit):
+            raise
+        units = rows(context, state.get("position", 0))
+        return Result(units, 1, context.settings.branch, paused=True)
+    return _finish(context, cast(RunState, graph.get_state(thread).values))
+
+
+def _steps(context: Context, graph: Graph, thread: Any, ask: Ask, fresh: bool) -> None:
+    """Run the graph to its end; each interrupt is a question to the user."""
+    step: Any = {"outcome": ""} if fresh else None
+    while True:
+        graph.invoke(step, thread, durability="sync")
+        snapshot = graph.get_state(thread)
+        if not snapshot.next:
+            return
+        answer = ask(context, cast(RunState, snapshot.values))
+        if answer == "quit":
+            raise Quit
+        step = Command(resume=answer)
+
+
+def _finish(context: Context, state: RunState) -> Result:
+    units = rows(context, state["position"])
+    status = exit_status(units, context.plan.skipped)
+    context.branch.close()
+    write(context.folder / "finished", {"exit_status": status})
+    return Result(units, status, context.settings.branch, paused=False)
+
+
+def _forget_without_plan(folder: RunFolder) -> None:
+    """A run that did not get as far as a plan leaves nothing behind; a later fault can be mended and resumed."""
+    if not (folder / "plan.json").exists():
+        shutil.rmtree(folder.path, ignore_errors=True)

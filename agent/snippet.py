@@ -1,0 +1,62 @@
+"""Reading classes out of source text: their own text, their names, and a `[[example]]` to copy for one that nothing exercises."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from migrate_agent.tools.types import Unit
+
+
+def example_table(file: Path, unit: Unit) -> str:
+    """`[[example]]` as lines of TOML, the required arguments spelt out as `name=...`."""
+    init, call = (", ".join(required(file, unit.name, method)) for method in ("__init__", "forward"))
+    return f'[[example]]\nmodule = "{unit.id}"\ninit = "{init}"\ncall = "{call}"'
+
+
+def required(file: Path, name: str, method: str) -> list[str]:
+    """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it."""
+    found = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    function = next((node for node in (found.body if found else ()) if isinstance(node, ast.FunctionDef) and node.name == method), None)
+    if function is None:
+        return []
+    plain = [*function.args.posonlyargs, *function.args.args]
+    needed = plain[1 : len(plain) - len(function.args.defaults)]
+    keyword = [arg for arg, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if default is None]
+    return [f"{arg.arg}=..." for arg in (*needed, *keyword)]
+
+
+def class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
+    """The class with this qualified name, wherever its statement stands (in an `if`, too)."""
+    node: ast.AST | None = tree
+    for part in name.split("."):
+        node = (
+            next((each for each in ast.walk(node) if isinstance(each, ast.ClassDef) and each.name == part and each is not node), None)
+            if node
+            else None
+        )
+    return node if isinstance(node, ast.ClassDef) else None
+
+
+def class_names(text: str) -> set[str]:
+    """Qualified names of all classes that a file defines, those inside other classes included."""
+
+    def walk(node: ast.AST, prefix: str) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                yield f"{prefix}{child.name}"
+                yield from walk(child, f"{prefix}{child.name}.")
+            else:
+                yield from walk(child, prefix)
+
+    return set(walk(ast.parse(text), ""))
+
+
+def class_text(file_text: str, name: str) -> str:
+    """Source of a class with its decorators, the whole file where it is not found."""
+    node = class_node(ast.parse(file_text), name)
+    if node is None:
+        return file_text
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return "\n".join(file_text.splitlines()[first - 1 : node.end_lineno])
