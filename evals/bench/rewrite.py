@@ -1,7 +1,8 @@
 """Source lines rewritten a second: `python -m migrate_agent.evals.bench.rewrite PATH… [--repeat N]`.
 
-All units of a repository are composed at once, on one core, from what static inference knows (no observations). The rate counts the lines
-of the files that came out, and CPU time: that of the composition, less that of parsing the same files (with `ast` and libcst), measured apart.
+All units of a repository are composed at once, on one core, from what static inference knows (no observations). The rate
+counts the lines of the files that came out, and CPU time: that of the composition, less that of parsing the same files
+(with `ast` and libcst), measured apart.
 """
 
 from __future__ import annotations
