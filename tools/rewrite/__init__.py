@@ -1,1 +1,8 @@
+"""The deterministic rewriter: torch source → Flax NNX source, or a hole with its reason."""
 
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.compose import compose
+from migrate_agent.tools.rewrite.translate import Untranslatable, translate
+
+__all__ = ["Untranslatable", "compose", "translate"]

@@ -1,0 +1,105 @@
+"""Which names share memory in torch: a write through one is seen through the other, which JAX's values do not do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+VIEW_METHODS = frozenset(
+    "view reshape view_as reshape_as transpose permute t swapaxes swapdims movedim squeeze unsqueeze expand expand_as narrow select diagonal "
+    "flatten unflatten unfold contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
+)
+"""Methods and attributes whose result may share memory with what they are called on."""
+VIEW_FUNCTIONS = frozenset("transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal rearrange".split())
+
+
+@dataclass(frozen=True)
+class _Alias:
+    one: str
+    other: str
+    line: int
+
+
+def root(node: ast.expr) -> str:
+    """The name whose memory an expression may share, or ""."""
+    while True:
+        match node:
+            case ast.Name():
+                return node.id
+            case ast.Subscript():
+                node = node.value
+            case ast.Attribute() if node.attr in VIEW_METHODS:
+                node = node.value
+            case ast.Call(func=ast.Attribute(attr=attr, value=value)) if attr in VIEW_METHODS and not _is_module(value):
+                node = value
+            case ast.Call(func=ast.Attribute(attr=attr) | ast.Name(id=attr), args=[first, *_]) if attr in VIEW_FUNCTIONS:
+                node = first
+            case _:
+                return ""
+
+
+def _is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("torch", "F", "einops")
+
+
+def stale_alias(function: ast.AST, name: str, line: int) -> str:
+    """A name that shares memory with `name` when it is written at `line` and is read afterwards; "" where there is none."""
+    aliases = list(_aliases(function))
+    rebound = list(_rebindings(function))
+    loops = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
+    for alias in aliases:
+        other = alias.other if alias.one == name else alias.one if alias.other == name else ""
+        if not other or other == name or alias.line > line:
+            continue
+        if any(n in (name, other) and alias.line < at < line for n, at in rebound):
+            continue
+        if any(_read_after(function, other, line, loop) for loop in [None, *(s for s in loops if s[0] <= line <= s[1])]):
+            return other
+    return ""
+
+
+def _read_after(function: ast.AST, name: str, line: int, loop: tuple[int, int] | None) -> bool:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if node.lineno > line:
+                return not _rebound_between(function, name, line, node.lineno)
+    return False
+
+
+def _rebound_between(function: ast.AST, name: str, start: int, end: int) -> bool:
+    return any(n == name and start < at < end for n, at in _rebindings(function))
+
+
+def _aliases(function: ast.AST) -> Iterator[_Alias]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _pairs(target, node.value, node.lineno)
+        elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
+            for name in ast.walk(node.target):
+                if isinstance(name, ast.Name):
+                    yield _Alias(name.id, base, node.lineno)
+
+
+def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[_Alias]:
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _pairs(one, other, line)
+        return
+    values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    for candidate in values:
+        if base := root(candidate):
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    yield _Alias(name.id, base, line)
+
+
+def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
+    """Plain assignments to a name of something that is not a view of that name."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name in ast.walk(target):
+                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and root(node.value) != name.id:
+                        yield name.id, node.lineno

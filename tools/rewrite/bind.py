@@ -1,0 +1,104 @@
+"""Binds the arguments of a call in source form to a torch signature written as text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import libcst as cst
+
+DROPPED = frozenset({"device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace", "antialias"})
+"""Torch arguments without a meaning in JAX; dropped where a signature does not name them."""
+
+
+class BindError(Exception):
+    """The call does not fit the signature (or cannot be matched in source form)."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A parsed signature: parameter names in order, those that are keyword-only, defaults as text, and the variadic one."""
+
+    names: tuple[str, ...]
+    keyword_only: tuple[str, ...]
+    defaults: Mapping[str, str]
+    variadic: str = ""
+    keywords: str = ""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Arguments by name; `variadic` holds those of `*xs`; `dropped` those without a meaning in JAX."""
+
+    values: Mapping[str, cst.BaseExpression]
+    variadic: Mapping[str, Sequence[cst.Arg]] = field(default_factory=dict)
+    dropped: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    sources: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    """The same arguments as they stood before rewriting (for positions)."""
+
+
+@cache
+def parse_signature(text: str) -> Signature:
+    """Parse `"input, dim=-1, *, dtype=None"`. Raises `SyntaxError`."""
+    tree = ast.parse(f"def f({text}): pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    arguments = tree.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = {a.arg: ast.unparse(d) for a, d in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)}
+    defaults |= {a.arg: ast.unparse(d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    return Signature(
+        tuple(a.arg for a in positional),
+        tuple(a.arg for a in arguments.kwonlyargs),
+        defaults,
+        arguments.vararg.arg if arguments.vararg else "",
+        arguments.kwarg.arg if arguments.kwarg else "",
+    )
+
+
+def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg], receiver: cst.Arg | None = None) -> Bound:
+    """Match arguments to names; `receiver` stands for the first one of a method call. Raises `BindError`."""
+    pairs = list(zip(arguments, originals, strict=True))
+    if receiver is not None:
+        pairs.insert(0, (receiver, receiver))
+    values: dict[str, cst.BaseExpression] = {}
+    sources: dict[str, cst.BaseExpression] = {}
+    dropped: dict[str, cst.BaseExpression] = {}
+    rest: list[cst.Arg] = []
+    position = 0
+    for argument, original in pairs:
+        name = argument.keyword.value if argument.keyword else ""
+        if argument.star == "**" or (argument.star == "*" and not (signature.variadic and position >= len(signature.names))):
+            raise BindError("arguments are spread with a star")
+        if name:
+            if name in signature.names or name in signature.keyword_only:
+                pass
+            elif name == signature.variadic:
+                rest = [cst.Arg(argument.value)]
+                continue
+            elif name in DROPPED:
+                dropped[name] = argument.value
+                continue
+            else:
+                raise BindError(f"unknown argument {name!r}")
+        elif position < len(signature.names):
+            name = signature.names[position]
+            position += 1
+        elif signature.variadic:
+            rest.append(argument)
+            sources.setdefault(signature.variadic, original.value)
+            continue
+        else:
+            raise BindError("too many arguments")
+        if name in values:
+            raise BindError(f"argument {name!r} given twice")
+        values[name], sources[name] = argument.value, original.value
+    _require(signature, values)
+    return Bound(values, {signature.variadic: rest} if signature.variadic else {}, dropped, sources)
+
+
+def _require(signature: Signature, values: Mapping[str, cst.BaseExpression]) -> None:
+    for name in (*signature.names, *signature.keyword_only):
+        if name not in values and name not in signature.defaults:
+            raise BindError(f"argument {name!r} is missing")

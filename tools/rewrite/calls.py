@@ -1,0 +1,147 @@
+"""Applies the rows of the operator and layer tables to a call in source form."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.bind import BindError, Bound, Signature, bind, parse_signature
+from migrate_agent.tools.rewrite.engine import Context
+from migrate_agent.tools.rewrite.tables import UNKNOWN, Layer, Op, Refuse
+from migrate_agent.tools.rewrite.template import Missing, fill
+from migrate_agent.tools.rewrite.vendoring import rngs_of
+from migrate_agent.tools.types import Observed
+
+_MODULE = cst.Module([])
+
+
+@dataclass(frozen=True)
+class SourceCall:
+    """The call as rows see it (`tables.Call`)."""
+
+    context: Context
+    signature: Signature
+    bound: Bound
+
+    def given(self, name: str) -> bool:
+        return name in self.bound.values or bool(self.bound.variadic.get(name)) or name in self.bound.dropped
+
+    def text(self, name: str) -> str:
+        if name in self.bound.values:
+            return _MODULE.code_for_node(self.bound.values[name])
+        if name in self.bound.variadic:
+            return ", ".join(_MODULE.code_for_node(argument) for argument in self.bound.variadic[name])
+        return self.signature.defaults.get(name, "")
+
+    def literal(self, name: str) -> Any:
+        if name in self.bound.variadic:
+            text = f"({', '.join(_MODULE.code_for_node(a.value) for a in self.bound.variadic[name])},)"
+        else:
+            text = self.text(name)
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, TypeError):
+            return UNKNOWN
+
+    def observed(self, name: str) -> Observed | None:
+        source = self.bound.sources.get(name)
+        if source is not None:
+            return self.context.observed(source)
+        if not self.given(name) and self.signature.defaults.get(name) == "None":
+            return Observed(("none",))
+        return None
+
+    def count(self, name: str) -> int:
+        return len(self.bound.variadic.get(name, ()))
+
+
+def apply_op(
+    context: Context, op: Op, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg], receiver: tuple[cst.BaseExpression, cst.CSTNode] | None = None
+) -> cst.BaseExpression:
+    """The JAX expression for a torch call. Raises `Refuse`."""
+    signature = parse_signature(op.signature)
+    try:
+        bound = bind(signature, arguments, originals, cst.Arg(receiver[0]) if receiver else None)
+    except BindError as error:
+        raise Refuse(f"{op.name}: {error}", "unbound-call") from error
+    if receiver:
+        first = signature.names[0] if signature.names else signature.variadic
+        bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
+    call = SourceCall(context, signature, bound)
+    template = op.to if isinstance(op.to, str) else op.to(call)
+    return expand(context, template, bound, op.name)
+
+
+def expand(context: Context, template: str, bound: Bound, name: str) -> cst.BaseExpression:
+    """Fill a template with bound arguments and the randomness reachable here. Raises `Refuse`."""
+    values: dict[str, cst.BaseExpression] = dict(bound.values)
+    values |= _randomness(context, template, name)
+    try:
+        return context.use(fill(template, values, bound.variadic))
+    except Missing as error:
+        raise Refuse(f"{name}: argument {error} is needed", "unbound-call") from error
+
+
+def _randomness(context: Context, template: str, name: str) -> Mapping[str, cst.BaseExpression]:
+    found: dict[str, cst.BaseExpression] = {}
+    for placeholder, make in (("rng", context.key), ("rngs", context.rngs)):
+        if f"{{{placeholder}}}" in template:
+            value = make()
+            if value is None:
+                raise Refuse(f"{name} draws random numbers where no nnx.Rngs is at hand", "randomness")
+            found[placeholder] = value
+    return found
+
+
+def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
+    """The NNX construction for a torch layer. Raises `Refuse`."""
+    if layer.to:
+        signature = parse_signature(layer.signature)
+        try:
+            bound = bind(signature, arguments, originals)
+        except BindError:
+            return _vendored(context, layer, arguments)
+        call = SourceCall(context, signature, bound)
+        template = layer.to if isinstance(layer.to, str) else layer.to(call)
+        return expand(context, template, bound, layer.name)
+    return _vendored(context, layer, arguments)
+
+
+def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg]) -> cst.BaseExpression:
+    kept = [a for a in arguments if not (a.keyword and a.keyword.value in ("device", "dtype"))]
+    call = cst.Call(context.helper(layer.vendored), tidy(kept))
+    if rngs_of(layer.vendored) != "required":
+        return call
+    return with_rngs(context, call, layer.name)
+
+
+def with_rngs(context: Context, call: cst.Call, name: str) -> cst.Call:
+    """The call with `rngs=…` added (before `**kwargs`). Raises `Refuse` where none is at hand."""
+    rngs = context.rngs()
+    if rngs is None:
+        raise Refuse(f"{name} is constructed where no nnx.Rngs is at hand", "randomness")
+    argument = keyword("rngs", rngs)
+    plain = [a for a in call.args if a.star != "**"]
+    spread = [a for a in call.args if a.star == "**"]
+    return call.with_changes(args=tidy([*plain, argument, *spread]))
+
+
+def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value` as an argument."""
+    bare = cst.SimpleWhitespace("")
+    return cst.Arg(value, keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=bare, whitespace_after=bare))
+
+
+def tidy(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """Arguments with commas between them; line breaks and comments that the source had are kept."""
+    plain = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    result: list[cst.Arg] = []
+    for i, argument in enumerate(arguments):
+        broken = isinstance(argument.comma, cst.Comma) and isinstance(argument.comma.whitespace_after, cst.ParenthesizedWhitespace)
+        last = i == len(arguments) - 1
+        result.append(argument if broken else argument.with_changes(comma=cst.MaybeSentinel.DEFAULT if last else plain))
+    return result

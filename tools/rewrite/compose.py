@@ -1,0 +1,315 @@
+"""The target files for a set of units: exactly the statements that they need, over all files, with imports and vendored helpers."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.rewrite.formatting import format_python
+from migrate_agent.tools.rewrite.repo import FileModel
+from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names
+from migrate_agent.tools.rewrite.translate import Translation, translation
+from migrate_agent.tools.rewrite.workspace import Statement, Workspace, workspace
+from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span
+
+CANONICAL: Mapping[str, str] = {
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "lax": "from jax import lax",
+    "nnx": "from flax import nnx",
+    "np": "import numpy as np",
+    "optax": "import optax",
+    "einops": "import einops",
+    "math": "import math",
+    "functools": "import functools",
+    "partial": "from functools import partial",
+    "operator": "import operator",
+    "Any": "from typing import Any",
+}
+"""Names that rewritten code uses, and the import that binds each."""
+TORCH = ("torch", "torchvision", "torchaudio")
+KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__", "__qualname__", "__module__", "__doc__", "__path__", "__annotations__"}
+
+
+@dataclass
+class _Selection:
+    """What is wanted of one file: statement indices, and names from its import statements."""
+
+    statements: set[int] = field(default_factory=set)
+    imports: dict[int, set[str]] = field(default_factory=dict)
+    canonical: set[str] = field(default_factory=set)
+    vendored: set[str] = field(default_factory=set)
+    qualified: set[str] = field(default_factory=set)
+    exports: set[str] = field(default_factory=set)
+
+
+def compose(
+    inventory: Inventory,
+    observations: Observations,
+    units: Iterable[str],
+    overrides: Mapping[str, str] | None = None,
+    examples: Sequence[Example] = (),
+) -> Draft:
+    """The target files (relative path → text) that the units with these ids need, and the holes left in them.
+
+    `overrides` replaces the rewritten class of a unit by the given text. `examples` are those by which the units will be exercised: what
+    their texts name is included too. Raises `KeyError` for an unknown unit.
+    """
+    return _Composer(workspace(inventory, observations), overrides or {}).compose(list(units), examples)
+
+
+class _Composer:
+    def __init__(self, space: Workspace, overrides: Mapping[str, str]) -> None:
+        self.space, self.repo = space, space.repo
+        self.overrides = overrides
+        self.selections: dict[str, _Selection] = {}
+        self.holes: list[Hole] = []
+        self.notes: dict[str, None] = {}
+
+    def compose(self, units: list[str], examples: Sequence[Example]) -> Draft:
+        for identifier in units:
+            unit = self.space.inventory.unit(identifier)
+            self.want(unit.source, unit.name.partition(".")[0])
+            self._reexport(unit.source, unit.name.partition(".")[0])
+        for example in examples:
+            if example.unit in self.repo.units:
+                self._example(translation(self.space, example))
+        self._module_attributes()
+        files = {self._target(path): self._render(path) for path in sorted(self.selections)}
+        for path in list(files):
+            files |= {package: "" for package in self._packages(path) if package not in files}
+        for target, names in self._vendored().items():
+            files[target] = vendoring.render(names)
+        return Draft(format_python(files), tuple(self._sorted_holes()), tuple(self.notes))
+
+    # -- selection --------------------------------------------------------------------------------------------------
+    def selection(self, path: str) -> _Selection:
+        return self.selections.setdefault(path, _Selection())
+
+    def want(self, path: str, name: str) -> bool:
+        """Select what defines `name` in a file, with all it needs. False where the file does not define it."""
+        if path not in self.repo.files:
+            return False
+        selection, found = self.selection(path), False
+        for index, statement in enumerate(self.space.statements(path)):
+            if name not in statement.defines:
+                continue
+            found = True
+            if statement.is_import:
+                if name not in selection.imports.setdefault(index, set()):
+                    selection.imports[index].add(name)
+                    self._import(path, name)
+            elif index not in selection.statements:
+                selection.statements.add(index)
+                self._needs(path, self._text(path, statement), statement)
+        if not found:
+            for star in self.repo.files[path].stars:
+                if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
+                    found = True
+                    self._star(path, star)
+        return found
+
+    def _star(self, path: str, star: str) -> None:
+        for index, statement in enumerate(self.space.statements(path)):
+            if statement.is_import and "*" in statement.defines and star.rpartition(".")[2] in statement.text:
+                self.selection(path).imports.setdefault(index, set()).add("*")
+
+    def _text(self, path: str, statement: Statement) -> str:
+        for name in statement.defines:
+            if (override := self.overrides.get(f"{path}:{name}")) is not None:
+                return override
+        return statement.text
+
+    def _needs(self, path: str, text: str, statement: Statement) -> None:
+        needs = statement.needs if text is statement.text else global_names(text)
+        for name in sorted(needs):
+            self.need(path, name, statement)
+
+    def need(self, path: str, name: str, statement: Statement | None = None) -> None:
+        selection, result = self.selection(path), self.space.rewritten(path)
+        file = self.repo.files[path]
+        if name in result.vendored and name not in file.top_names:
+            selection.vendored.add(name)
+        elif name == "nnx_layers" and result.qualified:
+            selection.qualified |= result.qualified
+        elif file.bindings.get(name, "").partition(".")[0] in TORCH and name not in CANONICAL:
+            self._leftover(path, name, statement)
+        elif self.want(path, name) or name in KNOWN:
+            pass
+        elif name in CANONICAL:
+            selection.canonical.add(name)
+        elif statement is not None:
+            self._hole(path, statement, "undefined-name", f"{name} is not defined at the top of the file")
+
+    def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
+        if statement is None:
+            return
+        holes = [h for h in self.space.rewritten(path).holes if statement.first_line <= h.span.line <= statement.last_line]
+        if not holes:
+            self._hole(path, statement, "unknown-op", f"{name} of torch is left over")
+
+    def _hole(self, path: str, statement: Statement, code: str, reason: str) -> None:
+        self.holes.append(Hole(path, Span(statement.first_line, 0, statement.last_line, 0), code, reason, ""))
+
+    def _import(self, path: str, name: str) -> None:
+        """Follow an import of the repository one step: what it names must be in that file's mirror."""
+        dotted = self.repo.files[path].bindings.get(name, "")
+        parts = dotted.split(".")
+        for cut in range(len(parts), 0, -1):
+            if other := self.repo.modules.get(".".join(parts[:cut])):
+                self.selection(other.file.path)
+                if cut < len(parts):
+                    self.want(other.file.path, parts[cut])
+                return
+
+    def _module_attributes(self) -> None:
+        """`from . import layers` binds a module: what is read from it as `layers.Block` is wanted too."""
+        changed = True
+        while changed:
+            before = self._size()
+            for path in list(self.selections):
+                self._attributes_of(path)
+            changed = self._size() != before
+
+    def _attributes_of(self, path: str) -> None:
+        file, selection = self.repo.files[path], self.selections[path]
+        statements = self.space.statements(path)
+        for names in list(selection.imports.values()):
+            for name in names:
+                other = self.repo.modules.get(file.bindings.get(name, ""))
+                if other is None:
+                    continue
+                for index in list(selection.statements):
+                    for attribute in attribute_chains(self._text(path, statements[index]), name):
+                        if not self.want(other.file.path, attribute) and (sub := self.repo.modules.get(f"{other.file.module}.{attribute}")):
+                            self.selection(sub.file.path)
+
+    def _size(self) -> int:
+        return sum(len(s.statements) + sum(map(len, s.imports.values())) for s in self.selections.values()) + len(self.selections)
+
+    def _reexport(self, path: str, name: str) -> None:
+        """Where the package's `__init__.py` re-exports a unit, so does the mirror's."""
+        dotted = f"{self.repo.files[path].file.module}.{name}"
+        for file in self.repo.files.values():
+            if not file.file.path.endswith("__init__.py") or not path.startswith(str(PurePosixPath(file.file.path).parent) + "/"):
+                continue
+            for bound, target in file.bindings.items():
+                if not bound.startswith("_") and target.rpartition(".")[2] == name and self._same(target, dotted) and not self._by_star(file, bound):
+                    self.want(file.file.path, bound)
+                    self.selection(file.file.path).exports.add(bound)
+
+    def _by_star(self, file: FileModel, bound: str) -> bool:
+        return not any(bound in statement.defines for statement in self.space.statements(file.file.path))
+
+    def _same(self, target: str, dotted: str) -> bool:
+        found = self.repo.resolve(target)
+        return bool(found and f"{found[0].file.module}.{found[1]}" == dotted)
+
+    def _example(self, translated: Translation) -> None:
+        for path, name in translated.wanted:
+            self.need(path, name)
+        self.selection(translated.path).vendored |= set()
+        self.extra = getattr(self, "extra", {})
+        self.extra.setdefault(translated.path, set()).update(translated.vendored)
+        self.holes += [h for h in translated.holes]
+
+    # -- output -----------------------------------------------------------------------------------------------------
+    def _target(self, path: str) -> str:
+        return self.repo.files[path].file.target
+
+    def _packages(self, target: str) -> list[str]:
+        """The `__init__.py` files that the mirror of a package needs."""
+        source = next((f.file for f in self.repo.files.values() if f.file.target == target), None)
+        if source is None:
+            return []
+        found = []
+        original, mirror = PurePosixPath(source.path).parent, PurePosixPath(target).parent
+        while original != PurePosixPath("."):
+            if str(original / "__init__.py") not in self.repo.files and not (self.space.inventory.root / original / "__init__.py").exists():
+                break
+            found.append(str(mirror / "__init__.py"))
+            original, mirror = original.parent, mirror.parent
+        return found
+
+    def _render(self, path: str) -> str:
+        file, selection = self.repo.files[path], self.selections[path]
+        statements = self.space.statements(path)
+        docstring, future, imports, body = "", "", [], []
+        for index, statement in enumerate(statements):
+            if statement.is_docstring:
+                docstring = statement.text.strip()
+            elif statement.is_import:
+                if "__future__" in statement.text:
+                    future = statement.text.strip()
+                elif names := selection.imports.get(index):
+                    imports += _import_lines(statement.text, names)
+            elif index in selection.statements:
+                body.append(self._text(path, statement))
+                self._note_holes(path, statement)
+        imports += [CANONICAL[name] for name in sorted(selection.canonical)]
+        imports += self._vendored_imports(file, selection)
+        exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
+        parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _note_holes(self, path: str, statement: Statement) -> None:
+        if self._text(path, statement) is not statement.text:
+            return
+        result = self.space.rewritten(path)
+        self.holes += [h for h in result.holes if statement.first_line <= h.span.line <= statement.last_line]
+        self.notes |= dict.fromkeys(n for n in result.notes)
+
+    def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
+        if not selection.vendored and not selection.qualified:
+            return []
+        package, module = vendored_module(file)
+        lines = []
+        if selection.vendored:
+            lines.append(f"from {package or ''}{module} import {', '.join(sorted(selection.vendored))}")
+        if selection.qualified:
+            lines.append(f"from {package} import {module}" if package else f"import {module} as nnx_layers")
+        return lines
+
+    def _vendored(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for path, selection in self.selections.items():
+            names = selection.vendored | selection.qualified | getattr(self, "extra", {}).get(path, set())
+            if names:
+                found.setdefault(vendored_file(self.repo.files[path]), set()).update(names)
+        return found
+
+    def _sorted_holes(self) -> list[Hole]:
+        return sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
+
+
+def vendored_module(file: FileModel) -> tuple[str, str]:
+    """How a file's mirror imports the vendored helpers: (relative package, module name)."""
+    module = file.file.target_module.split(".")
+    if not file.file.path.endswith("__init__.py"):
+        module = module[:-1]
+    return ("." * len(module), "nnx_layers") if module else ("", "nnx_layers_jax")
+
+
+def vendored_file(file: FileModel) -> str:
+    """Where the vendored helpers of a file's mirror lie: in its top package, or beside a top-level file."""
+    root = PurePosixPath(file.file.import_root or ".")
+    module = file.file.target_module.split(".")
+    if len(module) > 1 or file.file.path.endswith("__init__.py"):
+        return str(root / module[0] / "nnx_layers.py")
+    return str(root / "nnx_layers_jax.py")
+
+
+def _import_lines(text: str, names: set[str]) -> list[str]:
+    """The import statements of a text, reduced to some of the names they bind."""
+    lines = []
+    for statement in ast.parse(text.strip()).body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            continue
+        statement.names = [a for a in statement.names if (a.asname or a.name.partition(".")[0]) in names or a.name == "*"]
+        if statement.names:
+            lines.append(ast.unparse(statement))
+    return lines

@@ -1,0 +1,279 @@
+"""Rewrites one file: a single pass of all rules over its libcst tree, guided by the facts about its expressions."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from migrate_agent.tools.rewrite.facts import Facts
+from migrate_agent.tools.rewrite.randomness import Randomness
+from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.template import fill, wrap
+from migrate_agent.tools.types import Hole, Observed, Span
+
+NO_SPAN = Span(0, 0, 0, 0)
+
+
+class Rule:
+    """One rewrite. Subclasses define `leave_<Node>(self, original, updated)` methods that return the new node, or `None` to decline.
+
+    `KEEP` are sources that the rule must leave alone and `CHANGE` pairs of (before, after); tests are generated from them.
+    """
+
+    KEEP: tuple[str, ...] = ()
+    CHANGE: tuple[tuple[str, str], ...] = ()
+    ORDER = 50
+    """Rules of a lower order run first on the same node."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+
+@cache
+def rule_classes() -> tuple[type[Rule], ...]:
+    """All rules, found by walking `rules/`, in order."""
+    package = importlib.import_module("migrate_agent.tools.rewrite.rules")
+    found: dict[str, type[Rule]] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Rule) and value is not Rule and value.__module__ == module.__name__:
+                if value.__name__ in found:
+                    raise ValueError(f"two rules named {value.__name__}")
+                found[value.__name__] = value
+    return tuple(sorted(found.values(), key=lambda rule: (rule.ORDER, rule.__name__)))
+
+
+@dataclass
+class Context:
+    """What rules may ask and note while a file is rewritten."""
+
+    repo: Repo
+    file: FileModel
+    facts: Facts
+    randomness: Randomness
+    positions: Any
+    taken: frozenset[str]
+    """Names bound anywhere in the file, so that helpers do not clash with them."""
+    stack: list[cst.CSTNode] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    vendored: set[str] = field(default_factory=set)
+    qualified: set[str] = field(default_factory=set)
+    classes: list[ClassModel | None] = field(default_factory=list)
+    functions: list[cst.FunctionDef] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
+    deterministic: set[str] = field(default_factory=set)
+    """Ids of classes that read `self.training`."""
+
+    # -- facts ------------------------------------------------------------------------------------------------------
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where an original node stands."""
+        found = self.positions.get(node)
+        return Span(found.start.line, found.start.column, found.end.line, found.end.column) if found else NO_SPAN
+
+    def observed(self, node: cst.CSTNode) -> Observed | None:
+        """What an original expression is."""
+        return self.facts.observed.get(self.span(node))
+
+    def dotted(self, node: cst.CSTNode) -> str:
+        """The dotted name that an original name or attribute stands for, or ""."""
+        return self.facts.dotted.get(self.span(node), "") if isinstance(node, (cst.Name, cst.Attribute)) else ""
+
+    def parent(self, level: int = 1) -> cst.CSTNode | None:
+        """The original parent of the node that is being left."""
+        return self.stack[-level] if len(self.stack) >= level else None
+
+    @property
+    def cls(self) -> ClassModel | None:
+        """The innermost enclosing class."""
+        return self.classes[-1] if self.classes else None
+
+    def self_name(self) -> str:
+        """The name of the first parameter of the enclosing method, or ""."""
+        if not self.functions or self.cls is None or len(self.path) < 2:
+            return ""
+        outer = self.method()
+        if outer is None or any(isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod") for d in outer.decorators):
+            return ""
+        first = [*outer.params.posonly_params, *outer.params.params]
+        return first[0].name.value if first else ""
+
+    def method(self) -> cst.FunctionDef | None:
+        """The outermost function inside the innermost class (or file)."""
+        return self.functions[0] if self.functions else None
+
+    def is_self(self, node: cst.CSTNode) -> bool:
+        """Whether an original node is the module instance itself."""
+        return isinstance(node, cst.Name) and bool(name := self.self_name()) and node.value == name
+
+    # -- output -----------------------------------------------------------------------------------------------------
+    def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:
+        """Leave this place as it is, with the reason."""
+        text = cst.Module([]).code_for_node(node)
+        self.holes.append(Hole(self.file.file.path, self.span(node), code, reason, text, ""))
+
+    def build(self, template: str, **arguments: cst.BaseExpression) -> cst.BaseExpression:
+        """Fill a template and note the helpers it uses. The result may need parentheses: see `place`."""
+        return self.use(fill(template, arguments))
+
+    def use(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Resolve `vendored.f` in a filled template to the helper's name here."""
+        result = node.visit(_Vendored(self))
+        assert isinstance(result, cst.BaseExpression)
+        return result
+
+    def place(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """`node` with the parentheses that the place of the node being left asks for."""
+        return wrap(node, self.parent())
+
+    def helper(self, name: str) -> cst.BaseExpression:
+        """A reference to a vendored helper, by its bare name unless that is taken in this file."""
+        if name in self.taken:
+            self.qualified.add(name)
+            return cst.Attribute(cst.Name("nnx_layers"), cst.Name(name))
+        self.vendored.add(name)
+        return cst.Name(name)
+
+    def rngs(self) -> cst.BaseExpression | None:
+        """The expression for the `nnx.Rngs` reachable here."""
+        outer = self.method()
+        if outer is None:
+            return None
+        key = (self.file.file.path, ".".join(self.path[: self._depth()]))
+        if key in self.randomness.parameter:
+            return cst.Name("rngs")
+        name = self.self_name()
+        if name and self.cls and self.repo.is_module_class(self.cls):
+            self.randomness.stored.add(self.cls.id)
+            return cst.Attribute(cst.Name(name), cst.Name("rngs"))
+        return None
+
+    def _depth(self) -> int:
+        return len(self.path) - len(self.functions) + 1
+
+    def key(self) -> cst.BaseExpression | None:
+        """The expression for a fresh key here."""
+        rngs = self.rngs()
+        if rngs is None:
+            return None
+        return cst.Call(cst.Attribute(rngs, cst.Name("params"))) if isinstance(rngs, cst.Name) else cst.Call(rngs)
+
+
+class _Vendored(cst.CSTTransformer):
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if isinstance(original_node.value, cst.Name) and original_node.value.value == "vendored":
+            return self.context.helper(original_node.attr.value)
+        return updated_node
+
+
+class _Pass(cst.CSTTransformer):
+    """Calls the rules on each node as it is left, with the stack of its original ancestors."""
+
+    def __init__(self, context: Context, rules: Iterable[Rule]) -> None:
+        super().__init__()
+        self.context = context
+        self.rules = list(rules)
+        self.handlers: dict[type, list[Callable[..., Any]]] = {}
+        self.visitors: dict[type, list[Callable[..., Any]]] = {}
+        self.saved: list[list[cst.FunctionDef]] = []
+
+    def _handlers(self, kind: type, prefix: str, table: dict[type, list[Callable[..., Any]]]) -> list[Callable[..., Any]]:
+        if kind not in table:
+            table[kind] = [method for rule in self.rules if (method := getattr(rule, f"{prefix}_{kind.__name__}", None))]
+        return table[kind]
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        context = self.context
+        context.stack.append(node)
+        if isinstance(node, cst.ClassDef):
+            context.path.append(node.name.value)
+            context.classes.append(context.file.classes.get(".".join(context.path)))
+            context.functions, saved = [], context.functions
+            self.saved.append(saved)
+        elif isinstance(node, cst.FunctionDef):
+            context.path.append(node.name.value)
+            context.functions.append(node)
+        for visitor in self._handlers(type(node), "visit", self.visitors):
+            visitor(node)
+        return not isinstance(node, (cst.Import, cst.ImportFrom))
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        context = self.context
+        context.stack.pop()
+        result = updated_node
+        for handler in self._handlers(type(original_node), "leave", self.handlers):
+            changed = handler(original_node, result)
+            if changed is not None:
+                result = changed
+                if type(result) is not type(original_node):
+                    break
+        if isinstance(original_node, cst.ClassDef):
+            context.path.pop()
+            context.classes.pop()
+            context.functions = self.saved.pop()
+        elif isinstance(original_node, cst.FunctionDef):
+            context.path.pop()
+            context.functions.pop()
+        return result
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A file after the rules: its top-level statements (same count and order as in the source), holes and what it uses."""
+
+    body: tuple[tuple[cst.BaseStatement, ...], ...]
+    header: cst.Module
+    holes: tuple[Hole, ...]
+    notes: tuple[str, ...]
+    vendored: frozenset[str]
+    qualified: frozenset[str]
+    spans: tuple[Span, ...]
+
+
+def rewrite_file(repo: Repo, file: FileModel, facts: Facts, randomness: Randomness) -> Rewritten:
+    """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
+    wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
+    positions = wrapper.resolve(PositionProvider)
+    context = Context(repo, file, facts, randomness, positions, taken_names(file))
+    walker = _Pass(context, [rule(context) for rule in rule_classes()])
+    body: list[tuple[cst.BaseStatement, ...]] = []
+    context.stack.append(wrapper.module)
+    for statement in wrapper.module.body:
+        result = statement.visit(walker)
+        if isinstance(result, cst.FlattenSentinel):
+            body.append(tuple(result))  # type: ignore[arg-type]
+        elif isinstance(result, cst.RemovalSentinel):
+            body.append(())
+        else:
+            body.append((result,))  # type: ignore[arg-type]
+    spans = tuple(context.span(statement) for statement in wrapper.module.body)
+    return Rewritten(
+        tuple(body), wrapper.module, tuple(context.holes), tuple(context.notes), frozenset(context.vendored), frozenset(context.qualified), spans
+    )
+
+
+def taken_names(file: FileModel) -> frozenset[str]:
+    """Every name that the file binds anywhere."""
+    import ast
+
+    names = set(file.top_names) | {name for name, dotted in file.bindings.items() if not dotted.startswith("torch")}
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in file.top_names:
+            names.add(node.name)
+    return frozenset(names)

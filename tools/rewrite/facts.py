@@ -1,0 +1,460 @@
+"""What is known of each expression of a file: observation first, static inference second.
+
+`infer` walks the file once with Python's `ast` and gives, by source position, what each expression evaluates to (`Observed`) and the dotted name
+that a name or attribute stands for (`F.relu` → `torch.nn.functional.relu`). Where neither observation nor inference knows, there is no entry.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.tables import layers, methods, ops
+from migrate_agent.tools.types import Observed, Span
+
+TENSOR = Observed(("tensor",))
+INT, FLOAT, BOOL, STR, NONE = (Observed((kind,)) for kind in ("int", "float", "bool", "str", "none"))
+TUPLE, LIST, DICT, SIZE, DTYPE, DEVICE = (Observed((kind,)) for kind in ("tuple", "list", "dict", "size", "dtype", "device"))
+TENSOR_ATTRIBUTES: Mapping[str, Observed] = {
+    "T": TENSOR, "mT": TENSOR, "H": TENSOR, "mH": TENSOR, "data": TENSOR, "grad": TENSOR, "real": TENSOR, "imag": TENSOR,
+    "shape": SIZE, "dtype": DTYPE, "device": DEVICE, "ndim": INT, "is_cuda": BOOL, "requires_grad": BOOL, "itemsize": INT,
+}  # fmt: skip
+BUILTIN_KINDS: Mapping[str, Observed] = {
+    "int": INT, "len": INT, "float": FLOAT, "bool": BOOL, "isinstance": BOOL, "hasattr": BOOL, "callable": BOOL, "str": STR, "repr": STR,
+    "tuple": TUPLE, "list": LIST, "dict": DICT, "sorted": LIST, "type": Observed(("class",)),
+}  # fmt: skip
+PLAIN_METHODS = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
+"""Methods that objects other than tensors have too, so that the name alone says nothing."""
+ARRAY_METHODS = frozenset(
+    "all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot fill flatten item max mean min nonzero "
+    "prod put ravel repeat reshape resize round searchsorted sort squeeze std sum swapaxes take tolist trace transpose "
+    "var view conj type to size numpy apply train eval children parameters".split()
+)
+"""Methods that numpy arrays or modules have too."""
+
+
+@dataclass
+class Facts:
+    """By source position: what an expression is, and the dotted name it stands for."""
+
+    observed: dict[Span, Observed] = field(default_factory=dict)
+    dotted: dict[Span, str] = field(default_factory=dict)
+
+
+def span_of(node: ast.AST, lines: list[str]) -> Span:
+    """The node's span with columns in characters (ast counts UTF-8 bytes)."""
+    line, end = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+    return Span(line, _column(lines, line, node.col_offset), end, _column(lines, end, node.end_col_offset))  # type: ignore[attr-defined]
+
+
+def _column(lines: list[str], line: int, offset: int) -> int:
+    text = lines[line - 1]
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def join(facts: Iterable[Observed | None]) -> Observed | None:
+    """What is known when any of several may hold; nothing where one is unknown."""
+    kinds: dict[str, None] = {}
+    dtypes: dict[str, None] = {}
+    for fact in facts:
+        if fact is None:
+            return None
+        kinds |= dict.fromkeys(fact.kinds)
+        dtypes |= dict.fromkeys(fact.dtypes)
+    return Observed(tuple(kinds), (), tuple(dtypes)) if kinds else None
+
+
+def is_tensor(fact: Observed | None) -> bool:
+    """Whether the expression is always a tensor (parameters included, `None` at times allowed)."""
+    kinds = set(fact.kinds) - {"none"} if fact else set()
+    return bool(kinds) and kinds <= {"tensor", "parameter"}
+
+
+def tensor_only(name: str) -> bool:
+    """Whether a method of this name exists on tensors alone."""
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    return base in methods() and name not in PLAIN_METHODS and name not in ARRAY_METHODS
+
+
+def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Facts:
+    """All facts of a file."""
+    walker = _Walker(repo, file, observed)
+    walker.block(file.tree.body, {})
+    return walker.facts
+
+
+Env = dict[str, Observed | None]
+
+
+class _Walker:
+    """Walks statements in order with the kinds of local names; one pass, no fixed point: loops see what came before."""
+
+    def __init__(self, repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> None:
+        self.repo, self.file, self.given = repo, file, observed
+        self.facts = Facts()
+        self.classes: list[ClassModel] = []
+        self.prefix: list[str] = []
+
+    # -- statements -------------------------------------------------------------------------------------------------
+    def block(self, body: Iterable[ast.stmt], env: Env) -> None:
+        for statement in body:
+            self.statement(statement, env)
+
+    def statement(self, node: ast.stmt, env: Env) -> None:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.function(node, env)
+            case ast.ClassDef():
+                self.class_(node, env)
+            case ast.Assign():
+                fact = self.expr(node.value, env)
+                for target in node.targets:
+                    self.bind(target, fact, node.value, env)
+            case ast.AnnAssign():
+                fact = self.expr(node.value, env) if node.value else None
+                self.expr(node.annotation, env)
+                self.bind(node.target, fact or self.annotation(node.annotation), node.value, env)
+            case ast.AugAssign():
+                left, right = self.expr(node.target, env), self.expr(node.value, env)
+                if isinstance(node.target, ast.Name):
+                    env[node.target.id] = _arithmetic(left, right)
+            case ast.For() | ast.AsyncFor():
+                fact = self.expr(node.iter, env)
+                self.bind(node.target, self.element(node.iter, fact), None, env)
+                self.block(node.body, env)
+                self.block(node.orelse, env)
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    self.expr(item.context_expr, env)
+                    if item.optional_vars:
+                        self.bind(item.optional_vars, None, None, env)
+                self.block(node.body, env)
+            case _:
+                self.generic(node, env)
+
+    def generic(self, node: ast.AST, env: Env) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                self.statement(child, env)
+            elif isinstance(child, ast.expr):
+                self.expr(child, env)
+            else:
+                self.generic(child, env)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
+        inner = dict(env)
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        for argument in every:
+            inner[argument.arg] = self.annotation(argument.annotation)
+            if argument.annotation:
+                self.expr(argument.annotation, env)
+        for argument in (arguments.vararg, arguments.kwarg):
+            if argument:
+                inner[argument.arg] = TUPLE if argument is arguments.vararg else DICT
+        for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d)):
+            self.expr(default, env)
+        if isinstance(node, ast.Lambda):
+            self.expr(node.body, inner)
+            return
+        for decorator in node.decorator_list:
+            self.expr(decorator, env)
+        if node.returns:
+            self.expr(node.returns, env)
+        self.prefix.append(node.name)
+        if self.classes and every and self.prefix[:-1] and self._method():
+            inner[every[0].arg] = Observed(("self",))
+        self.block(node.body, inner)
+        self.prefix.pop()
+        env[node.name] = Observed((f"function:{self.file.file.module}.{'.'.join([*self.prefix, node.name])}",))
+
+    def _method(self) -> bool:
+        return ".".join(self.prefix[:-1]) == self.classes[-1].qualname
+
+    def class_(self, node: ast.ClassDef, env: Env) -> None:
+        for base in (*node.bases, *(k.value for k in node.keywords), *node.decorator_list):
+            self.expr(base, env)
+        self.prefix.append(node.name)
+        model = self.file.classes.get(".".join(self.prefix))
+        if model:
+            self.classes.append(model)
+            constructor = [s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"]
+            self.block([*constructor, *(s for s in node.body if s not in constructor)], dict(env))
+            self.classes.pop()
+        else:
+            self.block(node.body, dict(env))
+        self.prefix.pop()
+        env.pop(node.name, None)
+
+    def bind(self, target: ast.expr, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
+        if isinstance(target, ast.Name):
+            env[target.id] = fact
+            self.note(target, fact)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self.unpack(target, fact, value, env)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, LIST, None, env)
+        else:
+            self.expr(target, env)
+            if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
+                known = self.classes[-1].attributes
+                known[target.attr] = fact if target.attr not in known else join((known[target.attr], fact))
+
+    def unpack(self, target: ast.Tuple | ast.List, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
+        values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        aligned = len(values) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*values, *target.elts))
+        for i, element in enumerate(target.elts):
+            if aligned:
+                self.bind(element, self.lookup(values[i]), values[i], env)
+            else:
+                self.bind(element, self.element(value, fact), None, env)
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+    def expr(self, node: ast.expr, env: Env) -> Observed | None:
+        inferred = self.infer(node, env)
+        return self.note(node, inferred)
+
+    def note(self, node: ast.expr, inferred: Observed | None) -> Observed | None:
+        span = span_of(node, self.file.lines)
+        fact = self.given.get(span) or inferred
+        if fact is not None:
+            self.facts.observed[span] = fact
+        return fact
+
+    def lookup(self, node: ast.expr) -> Observed | None:
+        return self.facts.observed.get(span_of(node, self.file.lines))
+
+    def dotted(self, node: ast.expr) -> str:
+        return self.facts.dotted.get(span_of(node, self.file.lines), "")
+
+    def name(self, node: ast.expr, dotted: str) -> None:
+        self.facts.dotted[span_of(node, self.file.lines)] = dotted
+
+    def is_self(self, node: ast.expr, env: Env) -> bool:
+        return isinstance(node, ast.Name) and (fact := env.get(node.id)) is not None and fact.kinds == ("self",)
+
+    def infer(self, node: ast.expr, env: Env) -> Observed | None:
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        if method:
+            result: Observed | None = method(node, env)
+            return result
+        self.generic(node, env)
+        return None
+
+    def on_Constant(self, node: ast.Constant, env: Env) -> Observed | None:
+        if node.value is None:
+            return NONE
+        return Observed((type(node.value).__name__,))
+
+    def on_JoinedStr(self, node: ast.JoinedStr, env: Env) -> Observed:
+        self.generic(node, env)
+        return STR
+
+    def on_Name(self, node: ast.Name, env: Env) -> Observed | None:
+        if node.id in env:
+            return env[node.id]
+        dotted = self.file.bindings.get(node.id) or self.file.own(node.id)
+        if dotted:
+            self.name(node, dotted)
+            return self.named(dotted)
+        return None
+
+    def named(self, dotted: str) -> Observed | None:
+        if dotted in layers():
+            return Observed((f"class:{dotted}",))
+        if dotted in ops():
+            return Observed((f"function:{dotted}",))
+        model = self.repo.class_of(dotted)
+        if model:
+            return Observed((f"class:{model.dotted}",))
+        if dotted.startswith("torch.") and dotted.removeprefix("torch.") in DTYPES:
+            return DTYPE
+        return None
+
+    def on_Attribute(self, node: ast.Attribute, env: Env) -> Observed | None:
+        base = self.expr(node.value, env)
+        if dotted := self.dotted(node.value):
+            self.name(node, f"{dotted}.{node.attr}")
+            return self.named(f"{dotted}.{node.attr}")
+        if self.is_self(node.value, env) and self.classes:
+            return self.repo.attribute(self.classes[-1], node.attr)
+        if is_tensor(base):
+            return TENSOR_ATTRIBUTES.get(node.attr)
+        return None
+
+    def on_Call(self, node: ast.Call, env: Env) -> Observed | None:
+        callee = self.expr(node.func, env)
+        for argument in node.args:
+            self.expr(argument, env)
+        for keyword in node.keywords:
+            self.expr(keyword.value, env)
+        dotted = self.dotted(node.func)
+        if dotted in ops():
+            return Observed((ops()[dotted].returns,)) if ops()[dotted].returns else None
+        if dotted in layers():
+            return Observed((f"module:{dotted}",))
+        if dotted == "torch.nn.Parameter" or dotted == "torch.nn.parameter.Parameter":
+            return Observed(("parameter",))
+        if callee and len(callee.kinds) == 1:
+            kind, _, name = callee.kinds[0].partition(":")
+            if kind == "class" and name:
+                return Observed((f"module:{name}",)) if self.repo.is_module(name) else Observed((f"object:{name}",))
+            if kind == "module" and name in layers() and not _returns_tuple(name):
+                return TENSOR
+        if isinstance(node.func, ast.Name) and node.func.id in BUILTIN_KINDS and node.func.id not in env:
+            return BUILTIN_KINDS[node.func.id]
+        if dotted.startswith("einops."):
+            return TENSOR
+        if isinstance(node.func, ast.Attribute) and not dotted:
+            return self.method(node.func, env)
+        return None
+
+    def method(self, func: ast.Attribute, env: Env) -> Observed | None:
+        receiver = self.lookup(func.value)
+        name = func.attr[:-1] if func.attr.endswith("_") else func.attr
+        row = methods().get(name) or methods().get(func.attr)
+        if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr))):
+            if receiver is None:
+                self.note(func.value, TENSOR)
+            return Observed((row.returns,)) if row.returns else None
+        return None
+
+    def on_BinOp(self, node: ast.BinOp, env: Env) -> Observed | None:
+        return _arithmetic(self.expr(node.left, env), self.expr(node.right, env), isinstance(node.op, ast.Div))
+
+    def on_UnaryOp(self, node: ast.UnaryOp, env: Env) -> Observed | None:
+        operand = self.expr(node.operand, env)
+        return BOOL if isinstance(node.op, ast.Not) else operand
+
+    def on_Compare(self, node: ast.Compare, env: Env) -> Observed | None:
+        sides = [self.expr(side, env) for side in (node.left, *node.comparators)]
+        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            return BOOL
+        if any(is_tensor(side) for side in sides):
+            return Observed(("tensor",), (), ("bool",))
+        return BOOL if all(sides) else None
+
+    def on_BoolOp(self, node: ast.BoolOp, env: Env) -> Observed | None:
+        return join([self.expr(value, env) for value in node.values])
+
+    def on_IfExp(self, node: ast.IfExp, env: Env) -> Observed | None:
+        self.expr(node.test, env)
+        return join((self.expr(node.body, env), self.expr(node.orelse, env)))
+
+    def on_Subscript(self, node: ast.Subscript, env: Env) -> Observed | None:
+        base = self.expr(node.value, env)
+        index = self.expr(node.slice, env)
+        if is_tensor(base):
+            return Observed(("tensor",), (), base.dtypes if base else ())
+        if base and base.kinds == ("size",):
+            return SIZE if isinstance(node.slice, ast.Slice) else INT if index is None or index.kinds == ("int",) else None
+        return None
+
+    def on_Tuple(self, node: ast.Tuple, env: Env) -> Observed:
+        self.generic(node, env)
+        return TUPLE
+
+    def on_List(self, node: ast.List, env: Env) -> Observed:
+        self.generic(node, env)
+        return LIST
+
+    def on_Dict(self, node: ast.Dict, env: Env) -> Observed:
+        self.generic(node, env)
+        return DICT
+
+    def on_Lambda(self, node: ast.Lambda, env: Env) -> Observed:
+        self.function(node, env)
+        return Observed(("function:<lambda>",))
+
+    def on_NamedExpr(self, node: ast.NamedExpr, env: Env) -> Observed | None:
+        fact = self.expr(node.value, env)
+        env[node.target.id] = fact
+        return fact
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Env) -> Env:
+        inner = dict(env)
+        for generator in node.generators:
+            fact = self.expr(generator.iter, inner)
+            self.bind(generator.target, self.element(generator.iter, fact), None, inner)
+            for condition in generator.ifs:
+                self.expr(condition, inner)
+        return inner
+
+    def on_ListComp(self, node: ast.ListComp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return LIST
+
+    def on_SetComp(self, node: ast.SetComp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return Observed(("set",))
+
+    def on_GeneratorExp(self, node: ast.GeneratorExp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return Observed(("generator",))
+
+    def on_DictComp(self, node: ast.DictComp, env: Env) -> Observed:
+        inner = self._comprehension(node, env)
+        self.expr(node.key, inner)
+        self.expr(node.value, inner)
+        return DICT
+
+    def on_Starred(self, node: ast.Starred, env: Env) -> Observed | None:
+        return self.expr(node.value, env)
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+    def element(self, node: ast.expr | None, fact: Observed | None) -> Observed | None:
+        """What iterating (or unpacking) gives."""
+        if is_tensor(fact):
+            return TENSOR
+        if fact and fact.kinds == ("size",):
+            return INT
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id == "range":
+                return INT
+            attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            dotted = self.dotted(node.func)
+            if attribute in TENSOR_SEQUENCES or dotted.removeprefix("torch.") in TENSOR_SEQUENCES:
+                receiver = self.lookup(node.func.value) if isinstance(node.func, ast.Attribute) else None
+                if is_tensor(receiver) or dotted.startswith("torch."):
+                    return TENSOR
+        return None
+
+    def annotation(self, node: ast.expr | None) -> Observed | None:
+        """The kind that an annotation names; `Optional[Tensor]` and `Tensor | None` count as tensor."""
+        if node is None:
+            return None
+        text = ast.unparse(node).strip("'\"")
+        for word, kind in ANNOTATIONS.items():
+            if text in (word, f"Optional[{word}]", f"typing.Optional[{word}]", f"{word} | None"):
+                return kind
+        return None
+
+
+DTYPES = frozenset(
+    "float32 float float64 double float16 half bfloat16 complex64 complex128 uint8 int8 int16 short int32 int int64 long bool uint16 uint32 uint64 "
+    "float8_e4m3fn float8_e5m2 cfloat cdouble".split()
+)
+TENSOR_SEQUENCES = frozenset("chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk".split())
+ANNOTATIONS: Mapping[str, Observed] = {
+    **{name: TENSOR for name in ("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor")},
+    "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
+}  # fmt: skip
+
+
+def _returns_tuple(layer: str) -> bool:
+    return layer.rpartition(".")[2] in {"MultiheadAttention", "RNN", "LSTM", "GRU", "LSTMCell", "Sequential", "ModuleList", "ModuleDict"}
+
+
+def _arithmetic(left: Observed | None, right: Observed | None, division: bool = False) -> Observed | None:
+    if is_tensor(left) or is_tensor(right):
+        return TENSOR
+    if left is None or right is None:
+        return None
+    kinds = set(left.kinds) | set(right.kinds)
+    if kinds <= {"int", "bool"}:
+        return FLOAT if division else INT
+    if kinds <= {"int", "float", "bool"}:
+        return FLOAT
+    return left if left.kinds == right.kinds and len(left.kinds) == 1 else None

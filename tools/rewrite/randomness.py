@@ -1,0 +1,157 @@
+"""Which functions need an `nnx.Rngs`, and by which name they reach it.
+
+Torch draws from a global generator; JAX draws from keys that are passed along. A constructor of a module takes `rngs`; what a constructor calls to
+build or initialise parts takes it too; a method that draws while the module runs uses `self.rngs`; a free function that draws takes `rngs`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from migrate_agent.tools.rewrite.facts import Facts, span_of
+from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
+from migrate_agent.tools.types import Observed
+
+FunctionKey = tuple[str, str]
+"""File path and qualified name."""
+
+
+@cache
+def draws(op: Op) -> bool:
+    """Whether the row's template asks for a key."""
+    text = op.to if isinstance(op.to, str) else _source(op)
+    return "{rng" in text
+
+
+def _source(op: Op) -> str:
+    try:
+        return inspect.getsource(op.to)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
+
+
+@dataclass
+class Randomness:
+    """`parameter` holds the functions that gain a keyword-only `rngs`; `stored` the classes (ids) whose methods use `self.rngs`."""
+
+    parameter: set[FunctionKey] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
+    constructing: set[FunctionKey] = field(default_factory=set)
+    """Methods that run only while the module is constructed."""
+
+
+@dataclass
+class _Function:
+    key: FunctionKey
+    node: FunctionNode
+    model: ClassModel | None
+    calls: set[FunctionKey] = field(default_factory=set)
+    needs: bool = False
+
+
+def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
+    """Fixed point over the calls of the repository."""
+    functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
+    changed = True
+    while changed:
+        changed = False
+        for function in functions.values():
+            if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
+                function.needs = changed = True
+    result = Randomness(constructing=_constructing(functions))
+    for function in functions.values():
+        _place(repo, function, result)
+    return result
+
+
+def _place(repo: Repo, function: _Function, result: Randomness) -> None:
+    model = function.model
+    is_module = model is not None and repo.is_module_class(model)
+    name = function.key[1].rpartition(".")[2]
+    if is_module and name == "__init__":
+        result.parameter.add(function.key)
+    elif not function.needs:
+        return
+    elif is_module and model and not _static(function.node) and function.key not in result.constructing:
+        result.stored.add(model.id)
+    else:
+        result.parameter.add(function.key)
+
+
+def _static(node: FunctionNode) -> bool:
+    return any(isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in node.decorator_list)
+
+
+def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+    """Methods reached from a constructor and from no other method that is not itself constructing."""
+    roots = {key for key in functions if key[1].endswith(".__init__")}
+    reached = set(roots)
+    todo = list(roots)
+    while todo:
+        for key in functions[todo.pop()].calls:
+            if key in functions and key not in reached and functions[key].model:
+                reached.add(key)
+                todo.append(key)
+    outside = [f for f in functions.values() if f.key not in reached]
+    todo = [f.key for f in outside]
+    while todo:
+        for key in functions[todo.pop()].calls:
+            if key in reached and key not in roots:
+                reached.discard(key)
+                todo.append(key)
+    return reached
+
+
+def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
+    for qualname, node in file.functions.items():
+        owner = file.classes.get(qualname.rpartition(".")[0])
+        if owner is None and qualname.rpartition(".")[0] in file.functions:
+            continue
+        function = _Function((file.file.path, qualname), node, owner)
+        for child in ast.walk(node):
+            if isinstance(child, ast.Call):
+                _note_call(repo, file, facts, function, child)
+            elif isinstance(child, ast.Attribute) and owner and isinstance(child.value, ast.Name) and child.value.id in ("self", "cls"):
+                _note_method(repo, function, owner, child.attr)
+        yield function
+
+
+def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str) -> None:
+    for model in repo.ancestors(owner):
+        if name in model.methods:
+            function.calls.add((model.file.file.path, f"{model.qualname}.{name}"))
+            return
+
+
+def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call) -> None:
+    span = span_of(call.func, file.lines)
+    dotted = facts.dotted.get(span, "")
+    if constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
+        function.needs = True
+    elif dotted in ops():
+        function.needs |= draws(ops()[dotted])
+    elif dotted:
+        found = repo.resolve(dotted)
+        if found and found[1]:
+            function.calls.add((found[0].file.path, found[1]))
+    elif isinstance(call.func, ast.Attribute):
+        row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
+        receiver = facts.observed.get(span_of(call.func.value, file.lines))
+        if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
+            function.needs = True
+
+
+def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:
+    """Whether calling this gives a module: a layer, a module class of the repository, or a value seen to be one."""
+    if dotted and repo.is_module(dotted):
+        return True
+    for kind in fact.kinds if fact else ():
+        head, _, name = kind.removeprefix("partial:").partition(":")
+        if head == "class" and repo.is_module(name):
+            return True
+    return False

@@ -1,0 +1,246 @@
+"""The repository as the rewriter sees it: files parsed, names resolved across them, and what each class and function needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.types import Inventory, Observed, SourceFile
+
+MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class ClassModel:
+    """A class of the repository. `attributes` (name → what `self.name` is) grows while the file's facts are inferred."""
+
+    file: FileModel
+    qualname: str
+    node: ast.ClassDef
+    attributes: dict[str, Observed | None] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return f"{self.file.file.path}:{self.qualname}"
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.file.file.module}.{self.qualname}"
+
+    @cached_property
+    def methods(self) -> dict[str, FunctionNode]:
+        return {s.name: s for s in self.node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+    @cached_property
+    def buffers(self) -> dict[str, bool]:
+        """Names given to `register_buffer` as literals → whether persistent."""
+        found: dict[str, bool] = {}
+        for call in _self_calls(self.node, "register_buffer"):
+            name = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                persistent = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
+                found[name.value] = not (isinstance(persistent, ast.Constant) and persistent.value is False)
+        return found
+
+
+@dataclass
+class FileModel:
+    """A parsed file. `bindings` maps names bound by imports (anywhere at top level) to dotted names."""
+
+    file: SourceFile
+    text: str
+    tree: ast.Module
+    bindings: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    classes: dict[str, ClassModel] = field(default_factory=dict)
+    functions: dict[str, FunctionNode] = field(default_factory=dict)
+    top_names: set[str] = field(default_factory=set)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines() or [""]
+
+    def own(self, name: str) -> str:
+        """The dotted name of a top-level definition of this file, or ""."""
+        return f"{self.file.module}.{name}" if name in self.top_names else ""
+
+
+class Repo:
+    """All parsed files of an inventory, by path; resolution of dotted names to their definitions."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.inventory = inventory
+        self.files: dict[str, FileModel] = {}
+        self.modules: dict[str, FileModel] = {}
+        for source in inventory.files:
+            if not source.error:
+                self._load(source)
+        for model in self.files.values():
+            for star in model.stars:
+                if other := self.modules.get(star):
+                    model.bindings = {**{name: f"{star}.{name}" for name in other.top_names | set(other.bindings)}, **model.bindings}
+        self.units = {unit.id: unit for unit in inventory.units}
+
+    def _load(self, source: SourceFile) -> None:
+        text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
+        text = text.replace("\f", " ")
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            return
+        model = FileModel(source, text, tree)
+        _index(model)
+        self.files[source.path] = model
+        self.modules[source.module] = model
+
+    def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> tuple[FileModel, str] | None:
+        """The file and qualified name that define a dotted name, re-exports followed; the name is "" for the module itself."""
+        if dotted in seen:
+            return None
+        parts = dotted.split(".")
+        for cut in range(len(parts), 0, -1):
+            model = self.modules.get(".".join(parts[:cut]))
+            if model is None:
+                continue
+            rest = parts[cut:]
+            if not rest:
+                return model, ""
+            if rest[0] in model.top_names:
+                return model, ".".join(rest)
+            if rest[0] in model.bindings:
+                return self.resolve(".".join([model.bindings[rest[0]], *rest[1:]]), seen | {dotted})
+            return None
+        return None
+
+    def class_of(self, dotted: str) -> ClassModel | None:
+        """The class of the repository that a dotted name stands for."""
+        found = self.resolve(dotted)
+        return found[0].classes.get(found[1]) if found else None
+
+    def bases(self, model: ClassModel) -> list[str]:
+        """Dotted names of the direct bases, as far as they are plain names."""
+        return [name for base in model.node.bases if (name := dotted_name(base, model.file))]
+
+    def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
+        """The class and its bases within the repository, nearest first."""
+        seen: set[str] = set()
+        todo = [model]
+        while todo:
+            current = todo.pop(0)
+            if current.id in seen:
+                continue
+            seen.add(current.id)
+            yield current
+            todo += [base for name in self.bases(current) if (base := self.class_of(name))]
+
+    def is_module_class(self, model: ClassModel) -> bool:
+        """Whether it derives from `nn.Module` or a torch layer."""
+        return any(name in MODULE_BASES or name in layers() for c in self.ancestors(model) for name in self.bases(c))
+
+    def is_module(self, dotted: str) -> bool:
+        """Whether a dotted class name is a module class of torch or of the repository."""
+        if dotted in layers() or dotted in MODULE_BASES:
+            return True
+        model = self.class_of(dotted)
+        return bool(model and self.is_module_class(model))
+
+    def attribute(self, model: ClassModel, name: str) -> Observed | None:
+        """What `self.<name>` is, by assignment in the class or its bases."""
+        for current in self.ancestors(model):
+            if name in current.attributes:
+                return current.attributes[name]
+            if name in current.buffers:
+                return Observed(("tensor",))
+        return None
+
+    def buffer(self, model: ClassModel, name: str) -> bool | None:
+        """Whether the buffer of this name is persistent; `None` where there is no such buffer."""
+        return next((c.buffers[name] for c in self.ancestors(model) if name in c.buffers), None)
+
+
+def dotted_name(node: ast.expr, file: FileModel) -> str:
+    """The dotted name that a chain of attributes stands for, or ""."""
+    if isinstance(node, ast.Subscript):
+        return dotted_name(node.value, file)
+    if isinstance(node, ast.Name):
+        return file.bindings.get(node.id) or file.own(node.id)
+    if isinstance(node, ast.Attribute) and (base := dotted_name(node.value, file)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def _self_calls(node: ast.AST, method: str) -> Iterator[ast.Call]:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == method:
+            yield child
+
+
+def _index(model: FileModel) -> None:
+    for statement in _top_level(model.tree.body):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            _bind(model, statement)
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            model.top_names.add(statement.name)
+        else:
+            model.top_names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    _definitions(model, model.tree.body, "")
+    for name in model.top_names & set(model.bindings):
+        if name in model.classes or name in model.functions:
+            del model.bindings[name]
+        else:
+            model.top_names.discard(name)
+
+
+def _definitions(model: FileModel, body: list[ast.stmt], prefix: str) -> None:
+    for statement in _top_level(body):
+        if isinstance(statement, ast.ClassDef):
+            name = prefix + statement.name
+            model.classes[name] = ClassModel(model, name, statement)
+            _definitions(model, statement.body, f"{name}.")
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            model.functions[prefix + statement.name] = statement
+            _definitions(model, statement.body, f"{prefix}{statement.name}.")
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a block, those inside `if`, `try` and `with` included."""
+    for statement in body:
+        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _top_level(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _top_level(handler.body)
+        else:
+            yield statement
+
+
+def _bind(model: FileModel, statement: ast.Import | ast.ImportFrom) -> None:
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            if alias.asname:
+                model.bindings[alias.asname] = alias.name
+            else:
+                root = alias.name.partition(".")[0]
+                model.bindings[root] = root
+        return
+    base = absolute(statement, model.file)
+    for alias in statement.names:
+        if alias.name == "*":
+            model.stars.append(base)
+        else:
+            model.bindings[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+
+def absolute(statement: ast.ImportFrom, file: SourceFile) -> str:
+    """The absolute module that a `from … import` names."""
+    if not statement.level:
+        return statement.module or ""
+    package = file.module.split(".")
+    if not file.path.endswith("__init__.py"):
+        package = package[:-1]
+    package = package[: len(package) - (statement.level - 1)] if statement.level > 1 else package
+    return ".".join([*package, *([statement.module] if statement.module else [])])

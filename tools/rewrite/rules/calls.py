@@ -1,0 +1,112 @@
+"""`torch.*` functions, tensor methods, layers and module classes at their calls: the tables applied."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, with_rngs
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
+from migrate_agent.tools.rewrite.randomness import constructs_module
+from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
+
+TORCH = ("torch", "torchvision", "torchaudio")
+
+
+class ReplaceTorchCalls(Rule):
+    """`torch.f(x)`, `F.f(x)`, `x.f()` and `nn.Layer(…)` by the rows of the tables; module constructions and functions that draw gain `rngs`.
+
+    Declines (a hole) where no row knows the function, the receiver's kind is unknown and its name says nothing, or the row refuses.
+    """
+
+    ORDER = 10
+    KEEP = (
+        "def f(names: list):\n    return names.index(3)\n",
+        "import numpy as np\n\ndef f(x):\n    return np.sum(np.abs(x))\n",
+    )
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
+            "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
+            "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        try:
+            result = self._replace(original, updated)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+        return None if result is None else self.context.place(result)
+
+    def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        dotted = context.dotted(original.func)
+        if dotted in layers():
+            return apply_layer(context, layers()[dotted], updated.args, original.args)
+        if dotted in ops():
+            return apply_op(context, ops()[dotted], updated.args, original.args)
+        if constructs_module(context.repo, dotted, context.observed(original.func)):
+            return self._construct(original, updated, dotted)
+        if dotted.partition(".")[0] in TORCH:
+            raise Refuse(f"no rule for {dotted}", "unknown-op")
+        if dotted:
+            return self._function(updated, dotted)
+        if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
+            return self._method(original, original.func, updated, updated.func)
+        return None
+
+    def _construct(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
+        if any(a.keyword and a.keyword.value == "rngs" for a in updated.args):
+            return None
+        fact = self.context.observed(original.func)
+        strange = [k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:")]
+        if strange and not dotted:
+            raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
+        return with_rngs(self.context, updated, dotted or "a module")
+
+    def _function(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
+        found = self.context.repo.resolve(dotted)
+        if found and (found[0].file.path, found[1]) in self.context.randomness.parameter:
+            return with_rngs(self.context, updated, dotted)
+        return None
+
+    def _method(self, original: cst.Call, func: cst.Attribute, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        name = func.attr.value
+        if context.is_self(func.value):
+            return self._own_method(updated, name)
+        row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
+        fact = context.observed(func.value)
+        if is_tensor(fact) or (fact is None and tensor_only(name)) or (fact is None and self._torch_spelling(original, name)):
+            if row is None:
+                raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
+            if name not in methods() and not row.inplace:
+                raise Refuse(f"{name} has no in-place form", "unknown-op")
+            return apply_op(context, row, updated.args, original.args, (new.value, func.value))
+        if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._super(func.value):
+            raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
+        return None
+
+    def _torch_spelling(self, call: cst.Call, name: str) -> bool:
+        """Whether the arguments are spelled in torch's way: `dim=`, or `size` called at all."""
+        keywords = {a.keyword.value for a in call.args if a.keyword}
+        return name in methods() and (bool(keywords & {"dim", "keepdim", "dims"}) or name in ("size", "dim"))
+
+    def _super(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+    def _own_method(self, updated: cst.Call, name: str) -> cst.BaseExpression | None:
+        context = self.context
+        if context.cls is None:
+            return None
+        for model in context.repo.ancestors(context.cls):
+            if name in model.methods:
+                if (model.file.file.path, f"{model.qualname}.{name}") in context.randomness.parameter:
+                    return with_rngs(context, updated, name)
+                return None
+        return None

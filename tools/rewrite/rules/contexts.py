@@ -1,0 +1,94 @@
+"""Context managers and decorators of torch: gradients switched off, autocast, scripting, compilation, profiling."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.engine import Rule
+
+NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
+DROPPED = frozenset(
+    "torch.enable_grad torch.set_grad_enabled torch.jit.script torch.jit.export torch.jit.ignore torch.jit.unused torch.compile torch.compiler.disable "
+    "torch.jit.script_method torch.jit.interface torch.jit.script_if_tracing "
+    "torch._dynamo.disable torch.profiler.record_function torch.autograd.profiler.record_function torch.cuda.nvtx.range torch.amp.custom_fwd "
+    "torch.amp.custom_bwd torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.autograd.set_detect_anomaly".split()
+)
+AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast"})
+
+
+class ReplaceGradientContexts(Rule):
+    """`with torch.no_grad():` → its body, results under `lax.stop_gradient`; `@torch.no_grad()` → a vendored `no_grad`; scripting decorators go.
+
+    Autocast goes where it is switched off or where nothing can enable it (CPU); otherwise it is a hole.
+    """
+
+    ORDER = 10
+    KEEP = ("def f(path):\n    with open(path) as file:\n        return file.read()\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    with torch.no_grad():\n        y = x * 2\n    return x + y\n",
+            "def f(x: jax.Array):\n    y = lax.stop_gradient(x * 2)\n    return x + y\n",
+        ),
+    )
+
+    def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
+        name = self._name(original.decorator)
+        if name in NO_GRADIENT:
+            return updated.with_changes(decorator=self.context.helper("no_grad"))
+        if name in DROPPED or name in AUTOCAST:
+            return cst.RemoveFromParent()
+        return None
+
+    def leave_With(self, original: cst.With, updated: cst.With) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
+        names = [self._name(item.item) for item in original.items]
+        kept = [new for new, name in zip(updated.items, names, strict=True) if name not in NO_GRADIENT | DROPPED | AUTOCAST]
+        if len(kept) == len(names):
+            return None
+        for item, name in zip(original.items, names, strict=True):
+            if name in AUTOCAST and not self._off(item.item):
+                self.context.hole(item, "autocast: decide on a dtype policy", "autocast")
+                return None
+        if kept:
+            return updated.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        body = list(updated.body.body) if isinstance(updated.body, cst.IndentedBlock) else [cst.SimpleStatementLine(list(updated.body.body))]  # type: ignore[arg-type]
+        if any(name in NO_GRADIENT for name in names) and not self._constructing():
+            body = [self._stopped(statement) for statement in body]
+        if body and isinstance(body[0], (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *body[0].leading_lines])  # type: ignore[attr-defined]
+        return cst.FlattenSentinel(body)
+
+    def _name(self, node: cst.BaseExpression) -> str:
+        return self.context.dotted(node.func if isinstance(node, cst.Call) else node)
+
+    def _off(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and any(
+            isinstance(a.value, cst.Name) and a.value.value == "False" and (a.keyword is None or a.keyword.value == "enabled") for a in node.args
+        )
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+    def _stopped(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        result = statement.visit(_StopGradient())
+        assert isinstance(result, cst.BaseStatement)
+        return result
+
+
+class _StopGradient(cst.CSTTransformer):
+    """Wraps what is assigned or returned in `lax.stop_gradient`."""
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        return updated_node.with_changes(value=_stop(updated_node.value))
+
+    def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
+        return updated_node.with_changes(value=_stop(updated_node.value)) if updated_node.value else updated_node
+
+
+def _stop(value: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(value, cst.Name) and value.value in ("None", "True", "False") or isinstance(value, (cst.Integer, cst.Float, cst.SimpleString)):
+        return value
+    return cst.Call(cst.Attribute(cst.Name("lax"), cst.Name("stop_gradient")), [cst.Arg(value)])

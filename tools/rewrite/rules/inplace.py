@@ -1,0 +1,253 @@
+"""In-place updates become new values: `x[i] = y`, `x[i] += y`, `x.add_(y)`, `F.relu(x, inplace=True)`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.aliases import stale_alias
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
+from migrate_agent.tools.rewrite.rules.variables import subscript, variable
+from migrate_agent.tools.rewrite.tables import Refuse, methods
+from migrate_agent.tools.types import Observed
+
+RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
+THROUGH = frozenset("data detach contiguous".split())
+AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
+OPERATORS = {
+    cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply, cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide, cst.ModuloAssign: cst.Modulo, cst.PowerAssign: cst.Power, cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr, cst.BitXorAssign: cst.BitXor, cst.MatrixMultiplyAssign: cst.MatrixMultiply,
+}  # fmt: skip
+
+
+def is_inplace(name: str) -> bool:
+    """Whether a method name is that of an in-place tensor method with a row."""
+    return name.endswith("_") and not name.endswith("__") and (row := methods().get(name[:-1])) is not None and row.inplace or _own_row(name)
+
+
+def _own_row(name: str) -> bool:
+    row = methods().get(name)
+    return row is not None and row.inplace
+
+
+class ReplaceInplaceUpdates(Rule):
+    """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and reshaping views.
+
+    Declines (a hole of class `alias-write`) where the write goes through something else, or where another name that shares the memory is read later.
+    """
+
+    ORDER = 60
+    KEEP = (
+        "def f(table: dict):\n    table['a'] = 3\n    return table\n",
+        "def f(names: list):\n    names[0] += 1\n",
+    )
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    x[:, 0] = 1\n    return x\n",
+            "def f(x: jax.Array):\n    x = x.at[:, 0].set(1)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    x[1:] += 2\n    return x\n",
+            "def f(x: jax.Array):\n    x = x.at[1:].add(2)\n    return x\n",
+        ),
+    )
+
+    # -- statements -------------------------------------------------------------------------------------------------
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        target = original.targets[0].target
+        if not isinstance(target, cst.Subscript) or not self._tensor(target.value):
+            return None
+        if len(original.targets) > 1:
+            self.context.hole(original, "several targets, one of them a part of a tensor", "alias-write")
+            return None
+        new = updated.targets[0].target
+        assert isinstance(new, cst.Subscript)
+        return self._try(original, lambda: self._write(target, new, updated.value, original.value))
+
+    def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
+        target, new = original.target, updated.target
+        if isinstance(target, cst.Name):
+            if is_tensor(self.context.observed(target)):
+                self._check_alias(target)
+            return None
+        if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
+            return None
+        kind = type(updated.operator)
+        if kind in AT_METHODS and self._basic(target):
+            return self._try(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
+        operator = OPERATORS.get(kind)
+        if operator is None:
+            return None
+        value = cst.BinaryOperation(new, operator(), self._atom(updated.value))
+        return self._try(original, lambda: self._write(target, new, value, original.value))
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        call = original.value
+        if not isinstance(call, cst.Call) or original.value is updated.value:
+            return None
+        if isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func):
+            receiver = call.func.value
+            fact = self.context.observed(receiver)
+            if not (is_tensor(fact) or fact is None and tensor_only(call.func.attr.value)):
+                return None
+            return self._try(original, lambda: self._assign(receiver, self._again(receiver), updated.value))
+        target = self._out(call)
+        if target is not None:
+            return self._try(original, lambda: self._assign(target, self._again(target), updated.value))
+        return None
+
+    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
+        """An in-place call whose value is used: fine only where nobody else sees the receiver."""
+        context = self.context
+        inplace_argument = self._inplace_argument(original)
+        method = isinstance(original.func, cst.Attribute) and is_inplace(original.func.attr.value) and not context.dotted(original.func)
+        if not method and inplace_argument is None:
+            return
+        receiver = original.func.value if method and isinstance(original.func, cst.Attribute) else inplace_argument
+        assert receiver is not None
+        if not is_tensor(context.observed(receiver)) or isinstance(context.parent(), cst.Expr):
+            return
+        if isinstance(receiver, cst.Name):
+            parent = context.parent()
+            same = isinstance(parent, cst.Assign) and any(isinstance(t.target, cst.Name) and t.target.value == receiver.value for t in parent.targets)
+            if not isinstance(parent, cst.Return) and not same and self._read_later(receiver):
+                context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
+            else:
+                self._check_alias(receiver)
+        elif not isinstance(receiver, cst.Call):
+            context.hole(original, "an in-place update whose value is used as well", "alias-write")
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def _try(self, original: cst.BaseSmallStatement, make):  # type: ignore[no-untyped-def]
+        try:
+            return make()
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+
+    def _write(self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """`base[index] = value`."""
+        mask = self._mask(target)
+        base = self._base(target, new)
+        if mask is not None:
+            fact = self.context.observed(source)
+            if self._scalar(fact):
+                index = new.slice[0].slice
+                assert isinstance(index, cst.Index)
+                return self._assign(target.value, base, self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value))
+            raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
+        return self._assign(target.value, base, self._at(base, new, "set", value))
+
+    def _update(self, target: cst.Subscript, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        base = self._base(target, new)
+        return self._assign(target.value, base, self._at(base, new, method, value))
+
+    def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
+        """The array that is written into: `self.x[...]` where `self.x` is a variable."""
+        return subscript(new.value) if variable(self, target.value) and not isinstance(new.value, cst.Subscript) else new.value
+
+    def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
+        at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
+        return cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
+
+    def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
+        match receiver:
+            case cst.Name():
+                self._check_alias(receiver)
+                return cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value)
+            case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
+                return self._assign(inner, self._again(inner), value)
+            case cst.Attribute():
+                return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
+            case cst.Subscript(value=inner):
+                again = self._again(receiver)
+                assert isinstance(again, cst.Subscript)
+                if self._mask(receiver) is not None:
+                    raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
+                base = self._base(receiver, again)
+                return self._assign(inner, base, self._at(base, again, "set", value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
+                base = self._again(inner)
+                back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
+                return self._assign(inner, base, back)
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of an original expression, for a second use."""
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            return self._again(node.value)
+        if variable(self, node):
+            return subscript(node)
+        if isinstance(node, cst.Subscript):
+            return node.with_changes(value=self._again(node.value))
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            return node
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    # -- questions --------------------------------------------------------------------------------------------------
+    def _tensor(self, node: cst.BaseExpression) -> bool:
+        return is_tensor(self.context.observed(node)) or variable(self, node)
+
+    def _basic(self, target: cst.Subscript) -> bool:
+        """Whether the index has no array in it, so that no element is written twice."""
+        for element in target.slice:
+            if isinstance(element.slice, cst.Index):
+                fact = self.context.observed(element.slice.value)
+                if not isinstance(element.slice.value, (cst.Integer, cst.Ellipsis, cst.UnaryOperation)) and not (fact and set(fact.kinds) <= {"int", "none"}):
+                    return False
+        return True
+
+    def _mask(self, target: cst.Subscript) -> Observed | None:
+        for element in target.slice:
+            if isinstance(element.slice, cst.Index):
+                fact = self.context.observed(element.slice.value)
+                if is_tensor(fact) and fact and set(fact.dtypes) & {"bool"}:
+                    if len(target.slice) > 1:
+                        raise Refuse("a boolean mask beside other indices", "dynamic-shape")
+                    return fact
+        return None
+
+    def _scalar(self, fact: Observed | None) -> bool:
+        if fact is None:
+            return False
+        return set(fact.kinds) <= {"int", "float", "bool"} or (is_tensor(fact) and bool(fact.shapes) and all(not s for s in fact.shapes))
+
+    def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        from migrate_agent.tools.rewrite.template import wrap
+
+        return wrap(node, None)
+
+    def _out(self, call: cst.Call) -> cst.BaseExpression | None:
+        """What a torch function called as a statement writes to: `out=`, or its first argument with `inplace=True`."""
+        if not self.context.dotted(call.func).startswith("torch."):
+            return None
+        out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
+        return out if out is not None else self._inplace_argument(call)
+
+    def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
+        if not self.context.dotted(call.func).startswith("torch."):
+            return None
+        for argument in call.args:
+            if argument.keyword and argument.keyword.value == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
+                first = call.args[0]
+                return first.value if not first.keyword else None
+        return None
+
+    def _read_later(self, name: cst.Name) -> bool:
+        import ast
+
+        function = self._function()
+        line = self.context.span(name).line
+        return function is not None and any(
+            isinstance(n, ast.Name) and n.id == name.value and isinstance(n.ctx, ast.Load) and n.lineno > line for n in ast.walk(function)
+        )
+
+    def _function(self):  # type: ignore[no-untyped-def]
+        return self.context.file.functions.get(".".join(self.context.path))
+
+    def _check_alias(self, name: cst.Name) -> None:
+        function = self._function()
+        if function is not None and (other := stale_alias(function, name.value, self.context.span(name).line)):
+            self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")

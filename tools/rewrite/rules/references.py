@@ -1,0 +1,132 @@
+"""Torch names that stand as values: dtypes, types in annotations, layer classes and functions passed along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.bind import parse_signature
+from migrate_agent.tools.rewrite.calls import apply_op
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.facts import DTYPES
+from migrate_agent.tools.rewrite.tables import Refuse, layers, ops
+from migrate_agent.tools.rewrite.vendoring import symbols
+
+CANONICAL_DTYPES = {
+    "float": "float32", "double": "float64", "half": "float16", "short": "int16", "int": "int32", "long": "int64",
+    "bool": "bool_", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+CONSTANTS: Mapping[str, str] = {
+    **{f"torch.{name}": f"jnp.{CANONICAL_DTYPES.get(name, name)}" for name in DTYPES},
+    **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
+    "torch.Tensor": "jax.Array",
+    "torch.nn.Module": "nnx.Module",
+    "torch.nn.modules.module.Module": "nnx.Module",
+    "torch.nn.Parameter": "nnx.Param",
+    "torch.nn.parameter.Parameter": "nnx.Param",
+    "torch.dtype": "jnp.dtype",
+    "torch.device": "jax.Device",
+    "torch.Size": "tuple",
+    **{f"torch.{name}Tensor": "jax.Array" for name in ("", "Float", "Double", "Half", "Long", "Int", "Bool", "BFloat16")},
+}
+"""Dotted torch name → what stands for it in JAX, where it is not called."""
+
+
+class ReplaceTorchReferences(Rule):
+    """`torch.float32` → `jnp.float32`, `torch.Tensor` → `jax.Array`, `nn.GELU` (as a value) → the vendored class, `F.relu` (as a value) → a function.
+
+    Declines (a hole) for torch names without a counterpart.
+    """
+
+    ORDER = 10
+    KEEP = ("import math\n\ndef f():\n    return math.pi\n",)
+    CHANGE = (
+        ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.float32\n", "def f(x: jax.Array):\n    return jnp.float32\n"),
+        (
+            "import torch.nn.functional as F\n\ndef f(activation=F.relu):\n    return activation\n",
+            "def f(activation=jax.nn.relu):\n    return activation\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        return self._reference(original)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
+        return self._reference(original)
+
+    def _reference(self, node: cst.Name | cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        dotted = context.dotted(node)
+        if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers():
+            return None
+        parent = context.parent()
+        if isinstance(parent, cst.Attribute) and (parent.value is node) and context.dotted(parent):
+            return None
+        if isinstance(parent, cst.Call) and parent.func is node:
+            return None
+        if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
+            return None
+        try:
+            return context.place(self._value(dotted))
+        except Refuse as refusal:
+            context.hole(node, refusal.reason, refusal.code)
+            return None
+
+    def _value(self, dotted: str) -> cst.BaseExpression:
+        context = self.context
+        if dotted in CONSTANTS:
+            return cst.parse_expression(CONSTANTS[dotted])
+        if dotted in layers():
+            return context.helper(layers()[dotted].vendored)
+        if dotted in ops():
+            return self._function(dotted)
+        raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
+
+    def _function(self, dotted: str) -> cst.BaseExpression:
+        """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
+        op = ops()[dotted]
+        signature = parse_signature(op.signature)
+        required = [name for name in signature.names if name not in signature.defaults]
+        parameters = required or list(signature.names[:1])
+        if not parameters:
+            raise Refuse(f"{dotted} as a value", "unknown-op")
+        arguments = [cst.Arg(cst.Name(name)) for name in parameters]
+        body = apply_op(self.context, op, arguments, arguments)
+        if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes(body, parameters):
+            return body.func
+        name = dotted.rpartition(".")[2]
+        if dotted.startswith("torch.nn.functional.") and name in symbols():
+            return self.context.helper(name)
+        return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in parameters]), body)
+
+    def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
+        given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
+        return given == parameters
+
+
+class DropTorchImports(Rule):
+    """Imports of torch go: nothing of torch is left where there is no hole."""
+
+    ORDER = 90
+    KEEP = ("import math\nfrom os import path\n",)
+    CHANGE = (("import math\nimport torch\nfrom torch import nn\n", "import math\n"),)
+
+    def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | cst.Import | None:
+        kept = [alias for alias in updated.names if not _is_torch(alias)]
+        if len(kept) == len(updated.names):
+            return None
+        if not kept:
+            return cst.RemoveFromParent()
+        return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+
+    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.RemovalSentinel | None:
+        module = cst.Module([]).code_for_node(updated.module) if updated.module else ""
+        if updated.relative:
+            return None
+        root = module.partition(".")[0]
+        return cst.RemoveFromParent() if root in ("torch", "torchvision", "torchaudio") or module == "einops.layers.torch" else None
+
+
+def _is_torch(alias: cst.ImportAlias) -> bool:
+    return alias.evaluated_name.partition(".")[0] in ("torch", "torchvision", "torchaudio")

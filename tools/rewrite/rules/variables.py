@@ -1,0 +1,173 @@
+"""Parameters and buffers: how they are made, read and written."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.calls import keyword, tidy
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.repo import ClassModel
+
+PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
+"""Attributes of an `nnx.Variable` that are those of its array."""
+
+
+def variable(rule: Rule, node: cst.CSTNode) -> bool:
+    """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer."""
+    context = rule.context
+    if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
+        return False
+    if context.repo.buffer(context.cls, node.attr.value) is not None:
+        return True
+    known = _assigned(rule, context.cls, node.attr.value)
+    return bool(known and "parameter" in known)
+
+
+def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
+    fact = rule.context.repo.attribute(model, name)
+    return fact.kinds if fact else ()
+
+
+class MakeParameters(Rule):
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`; `register_buffer` and `register_parameter` → attributes."""
+
+    ORDER = 5
+    KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.zeros(3))\n        self.register_buffer('m', torch.ones(3))\n\n"
+            "    def forward(self, x):\n        return x * self.w + self.m\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros(3))\n"
+            "        self.m = nnx.Variable(jnp.ones(3))\n\n    def __call__(self, x):\n        return x * self.w[...] + self.m[...]\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if self.context.dotted(original.func) not in PARAMETERS:
+            return None
+        named = {a.keyword.value: a.value for a in updated.args if a.keyword}
+        positional = [a.value for a in updated.args if not a.keyword and not a.star]
+        data = positional[0] if positional else named.get("data")
+        grad = positional[1] if len(positional) > 1 else named.get("requires_grad")
+        if data is None or any(a.star for a in updated.args):
+            self.context.hole(original, "nn.Parameter without its data", "unsupported")
+            return None
+        kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
+        if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
+            self.context.hole(original, "whether this parameter is trained depends on a value", "unsupported")
+            return None
+        return self.context.build(f"{kind}({{data}})", data=data)
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        call, new = original.value, updated.value
+        if not (isinstance(call, cst.Call) and isinstance(new, cst.Call) and isinstance(call.func, cst.Attribute)):
+            return None
+        context = self.context
+        name = call.func.attr.value
+        if name not in ("register_buffer", "register_parameter", "add_module", "register_module") or not context.is_self(call.func.value):
+            return None
+        if not context.cls or not context.repo.is_module_class(context.cls):
+            return None
+        named = {a.keyword.value: a.value for a in new.args if a.keyword}
+        positional = [a.value for a in new.args if not a.keyword]
+        values = dict(zip(("name", "value", "persistent"), positional, strict=False)) | {
+            {"tensor": "value", "param": "value", "module": "value"}.get(k, k): v for k, v in named.items()
+        }
+        if "name" not in values or "value" not in values:
+            context.hole(original, f"{name} with arguments that are not spelled out", "unsupported")
+            return None
+        return self._attribute(call.func.value, name, values, original)
+
+    def _attribute(self, owner: cst.BaseExpression, kind: str, values: dict[str, cst.BaseExpression], original: cst.Expr) -> cst.BaseSmallStatement | None:
+        value = values["value"]
+        if kind == "register_buffer" and not (isinstance(value, cst.Name) and value.value == "None"):
+            persistent = values.get("persistent")
+            transient = isinstance(persistent, cst.Name) and persistent.value == "False"
+            value = self.context.build(f"nnx.{'Cache' if transient else 'Variable'}({{value}})", value=value)
+        name = _literal(values["name"])
+        if name is None:
+            if kind == "register_buffer":
+                self.context.hole(original, "a buffer whose name is computed", "dynamic-name")
+                return None
+            return cst.Expr(cst.parse_expression(f"setattr({self.context.self_name()}, _n, _v)").with_changes(args=tidy([cst.Arg(owner), cst.Arg(values["name"]), cst.Arg(value)])))  # type: ignore[arg-type]
+        if not name.isidentifier():
+            return cst.Expr(cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(values["name"]), cst.Arg(value)])))
+        return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(name)))], value)
+
+
+class ReadVariables(Rule):
+    """`self.w` → `self.w[...]` where it is a parameter or buffer that is read as an array; `self.w = x` → `self.w[...] = x` outside the constructor."""
+
+    ORDER = 20
+    KEEP = ("class Plain:\n    def f(self):\n        return self.w\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('n', torch.zeros(3))\n\n    def forward(self, x):\n        self.n = self.n + 1\n        return x[:, : self.n.shape[0]]\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
+            "    def __call__(self, x):\n        self.n[...] = self.n[...] + 1\n        return x[:, : self.n.shape[0]]\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        if not variable(self, original) or self._kept(original):
+            return None
+        return subscript(updated)
+
+    def _kept(self, node: cst.Attribute) -> bool:
+        parent, grand = self.context.parent(), self.context.parent(2)
+        if isinstance(parent, cst.AssignTarget):
+            return self._constructing() or self._tied(grand)
+        if isinstance(parent, (cst.AnnAssign, cst.Del)):
+            return True
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in PLAIN_READS - {"size"}
+        if isinstance(parent, cst.Subscript) and parent.value is node:
+            return not self._written(grand)
+        if isinstance(parent, (cst.ComparisonTarget, cst.Comparison)):
+            return self._none_test(parent)
+        if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
+        if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
+            return self._constructing() and self.context.is_self(parent.targets[0].target.value) is False
+        return False
+
+    def _written(self, grand: cst.CSTNode | None) -> bool:
+        return isinstance(grand, (cst.AssignTarget, cst.AugAssign))
+
+    def _tied(self, assign: cst.CSTNode | None) -> bool:
+        """Assigning a Parameter (or None) replaces the variable itself."""
+        value = assign.value if isinstance(assign, cst.Assign) else None
+        fact = self.context.observed(value) if value is not None else None
+        return bool(fact and set(fact.kinds) <= {"parameter", "none"})
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+    def _none_test(self, node: cst.CSTNode) -> bool:
+        text = cst.Module([]).code_for_node(node)
+        return " None" in text
+
+
+def subscript(node: cst.BaseExpression) -> cst.Subscript:
+    """`node[...]`."""
+    return cst.Subscript(node, [cst.SubscriptElement(cst.Index(cst.Ellipsis()))])
+
+
+def _callee(call: cst.Call) -> str:
+    return call.func.value if isinstance(call.func, cst.Name) else ""
+
+
+def _literal(node: cst.BaseExpression) -> str | None:
+    if isinstance(node, cst.SimpleString):
+        value = ast.literal_eval(node.value)
+        return value if isinstance(value, str) else None
+    return None
+
+
+__all__ = ["MakeParameters", "ReadVariables", "keyword", "subscript", "variable"]

@@ -1,0 +1,79 @@
+"""Which names a piece of source defines at its top level, and which global names it needs."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+
+
+def defined_names(statement: ast.stmt) -> list[str]:
+    """Names that a top-level statement binds (or changes in place, as `TABLE["x"] = y` does)."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [statement.name]
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+    found: dict[str, None] = {}
+    for node in _shallow(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] = None
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[node.name] = None
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= dict.fromkeys(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            found[node.value.id] = None
+    return list(found)
+
+
+def _shallow(node: ast.AST) -> list[ast.AST]:
+    """The node and its descendants, not going into functions, classes, lambdas or comprehensions."""
+    result = [node]
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            result.append(child)
+        elif not isinstance(child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            result.extend(_shallow(child))
+    return result
+
+
+def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
+    """Global names that the source reads; with `imports_only`, only those read while it is imported (not inside function bodies)."""
+    table = symtable.symtable(source, "<source>", "exec")
+    found: set[str] = set()
+    _collect(table, found, imports_only)
+    if not imports_only:
+        found |= _string_annotations(source)
+    return frozenset(found)
+
+
+def _collect(table: symtable.SymbolTable, found: set[str], imports_only: bool) -> None:
+    top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            found.add(symbol.get_name())
+    for child in table.get_children():
+        if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
+            continue
+        _collect(child, found, imports_only)
+
+
+def _string_annotations(source: str) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        for child in ast.walk(annotation) if isinstance(annotation, ast.AST) else ():
+            if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                try:
+                    names |= {n.id for n in ast.walk(ast.parse(child.value, mode="eval")) if isinstance(n, ast.Name)}
+                except SyntaxError:
+                    continue
+    return names
+
+
+def attribute_chains(source: str, root: str) -> set[str]:
+    """Names read as attributes of a global name: `layers.Block` gives `Block` for root `layers`."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == root
+    }

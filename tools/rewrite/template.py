@@ -1,0 +1,215 @@
+"""Templates of the tables, parsed once and filled with libcst nodes.
+
+The language is described in `tables.py`. Filling adds parentheses only where precedence needs them, and drops call arguments whose
+placeholder the caller left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import libcst as cst
+
+PLACEHOLDER = re.compile(r"\{(\*?)([A-Za-z_]\w*)(?:=([^{}]*))?\}")
+_MARK = "_placeholder_"
+
+ATOMIC = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.SimpleString,
+    cst.FormattedString,
+    cst.List,
+    cst.Dict,
+    cst.Set,
+    cst.ListComp,
+    cst.SetComp,
+    cst.DictComp,
+    cst.Ellipsis,
+)
+NUMBERS = (cst.Integer, cst.Float, cst.Imaginary)
+ENCLOSING = (
+    cst.Arg,
+    cst.Index,
+    cst.Element,
+    cst.DictElement,
+    cst.Assign,
+    cst.AnnAssign,
+    cst.AugAssign,
+    cst.Return,
+    cst.Expr,
+    cst.If,
+    cst.While,
+    cst.For,
+    cst.Param,
+    cst.Assert,
+    cst.Slice,
+    cst.FormattedStringExpression,
+    cst.AssignTarget,
+    cst.Lambda,
+)
+"""Parents inside which any expression but a tuple, a generator, a walrus or a yield stands without parentheses."""
+LOOSE = (cst.Tuple, cst.GeneratorExp, cst.NamedExpr, cst.Yield, cst.Lambda)
+
+
+class Missing(Exception):
+    """A template needs an argument that the caller left out and that has no default."""
+
+
+def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpression:
+    """`node` as it may stand under `parent`: in parentheses where precedence asks for them."""
+    if node.lpar or isinstance(node, ATOMIC):
+        return node
+    if isinstance(node, NUMBERS):
+        return _parenthesised(node) if isinstance(parent, cst.Attribute) else node
+    if isinstance(parent, ENCLOSING) and not isinstance(node, LOOSE):
+        return node
+    return _parenthesised(node)
+
+
+def _parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+@cache
+def _parse(template: str) -> tuple[cst.BaseExpression, Mapping[str, str]]:
+    defaults: dict[str, str] = {}
+
+    def mark(match: re.Match[str]) -> str:
+        star, name, default = match.groups()
+        if default is not None:
+            defaults[name] = default
+        return f"{star}{_MARK}{name}"
+
+    return cst.parse_expression(PLACEHOLDER.sub(mark, template)), defaults
+
+
+class _Fill(cst.CSTTransformer):
+    def __init__(self, arguments: Mapping[str, Sequence[cst.BaseExpression]], defaults: Mapping[str, str], variadic: frozenset[str]) -> None:
+        super().__init__()
+        self.arguments, self.defaults, self.variadic = arguments, defaults, variadic
+        self.parents: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.parents.append(node)
+        return True
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        self.parents.pop()
+        if isinstance(original_node, cst.Call):
+            return self._call(updated_node)
+        if isinstance(original_node, cst.Name) and original_node.value.startswith(_MARK):
+            return self._name(original_node.value.removeprefix(_MARK))
+        return updated_node
+
+    def _name(self, name: str) -> cst.BaseExpression:
+        values = self.arguments.get(name)
+        parent = self.parents[-1] if self.parents else None
+        if values is None:
+            if name not in self.defaults:
+                return cst.Name(_MARK + name)
+            values = (cst.parse_expression(self.defaults[name]),)
+            if name in self.variadic:
+                values = ()
+        if name in self.variadic:
+            return _sequence(values)
+        return wrap(values[0], parent)
+
+    def _call(self, call: cst.Call) -> cst.Call:
+        arguments: list[cst.Arg] = []
+        for argument in call.args:
+            value = argument.value
+            if argument.star == "*" and isinstance(value, cst.Name) and value.value.startswith(_MARK):
+                continue
+            if _unfilled(value):
+                continue
+            arguments.append(argument)
+        return call.with_changes(args=_commas(arguments))
+
+
+def _sequence(values: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
+    """Several values as one: a tuple, or the single value as it is where it already is a sequence."""
+    if len(values) == 1 and isinstance(values[0], (cst.Tuple, cst.List)):
+        return wrap(values[0], None)
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    last = cst.Comma() if len(values) == 1 else cst.MaybeSentinel.DEFAULT
+    elements = [cst.Element(value, comma=comma if i < len(values) - 1 else last) for i, value in enumerate(values)]
+    return cst.Tuple(elements)
+
+
+def _commas(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    count = len(arguments)
+    return [
+        argument.with_changes(comma=comma if i < count - 1 else cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
+        for i, argument in enumerate(arguments)
+    ]
+
+
+class _Unfilled(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = ""
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value.startswith(_MARK):
+            self.found = node.value.removeprefix(_MARK)
+
+
+def _unfilled(node: cst.BaseExpression) -> str:
+    visitor = _Unfilled()
+    node.visit(visitor)
+    return visitor.found
+
+
+class _Splice(cst.CSTTransformer):
+    """Replaces `*{xs}` arguments by the values themselves."""
+
+    def __init__(self, arguments: Mapping[str, Sequence[cst.Arg]]) -> None:
+        super().__init__()
+        self.arguments = arguments
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        result: list[cst.Arg] = []
+        for argument in updated_node.args:
+            value = argument.value
+            if argument.star == "*" and isinstance(value, cst.Name) and value.value.startswith(_MARK):
+                result.extend(self.arguments.get(value.value.removeprefix(_MARK), ()))
+            else:
+                result.append(argument)
+        return updated_node.with_changes(args=_commas(result))
+
+
+def fill(
+    template: str,
+    arguments: Mapping[str, cst.BaseExpression],
+    variadic: Mapping[str, Sequence[cst.Arg]] | None = None,
+) -> cst.BaseExpression:
+    """The template as a tree, its placeholders replaced. Raises `Missing` where a needed argument was left out."""
+    variadic = variadic or {}
+    parsed, defaults = _parse(template)
+    spliced = parsed.visit(_Splice(variadic))
+    assert isinstance(spliced, cst.BaseExpression)
+    values: dict[str, Sequence[cst.BaseExpression]] = {name: (value,) for name, value in arguments.items()}
+    for name, given in variadic.items():
+        starred = [argument for argument in given if argument.star]
+        values[name] = [_starred_tuple(given)] if starred else [argument.value for argument in given]
+    plain = frozenset(name for name, given in variadic.items() if not any(argument.star for argument in given))
+    filled = spliced.visit(_Fill(values, defaults, plain))
+    assert isinstance(filled, cst.BaseExpression)
+    if name := _unfilled(filled):
+        raise Missing(name)
+    return filled
+
+
+def _starred_tuple(given: Sequence[cst.Arg]) -> cst.BaseExpression:
+    if len(given) == 1:
+        return given[0].value
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    elements = [
+        cst.StarredElement(argument.value, comma=comma) if argument.star else cst.Element(argument.value, comma=comma) for argument in given
+    ]
+    return cst.Tuple(elements)
