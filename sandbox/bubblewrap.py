@@ -1,0 +1,109 @@
+"""The bubblewrap backend: the warm worker and its jobs in namespaces of their own, without root and without an engine.
+
+Holds, beyond what the plain process holds: no network; a file system that shows only the system's libraries, the Python environment, the
+job's `root` (all read-only) and the worker's own folder; an empty home; no process but the worker's to be seen or signalled; no
+capabilities; no user of the host's. On the candidate's side torch is not on the disk. A worker serves the jobs of one side and one `root`,
+since what it sees is settled when it starts; outputs are moved out of its sight when a job ends. Does **not** hold: jobs of one worker that
+run at the same time from each other, and system calls (no seccomp filter yet). Source: bwrap(1).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from migrate_agent.sandbox.process import ProcessSandbox, area
+from migrate_agent.sandbox.worker import REFUSED
+from migrate_agent.tools.types import Job
+
+PROGRAM = "bwrap"
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
+    *("/etc/alternatives", "/etc/localtime"),
+)
+"""What programs and libraries of the system need; nothing else of the root is shown."""
+ISOLATION = (
+    "--unshare-all",
+    "--die-with-parent",
+    "--new-session",
+    "--cap-drop",
+    "ALL",
+    "--uid",
+    "65534",
+    "--gid",
+    "65534",
+    "--hostname",
+    "sandbox",
+)
+SHARED_MEMORY_BYTES = 256 * 2**20
+"""Size of /tmp and /dev/shm each: their pages count as nobody's memory."""
+
+
+def missing() -> str:
+    """Why this backend cannot be used here, or ""."""
+    if shutil.which(PROGRAM) is None:
+        return "bwrap is not installed (package bubblewrap)"
+    probe = subprocess.run([PROGRAM, *_isolation(), "--ro-bind", "/", "/", "true"], capture_output=True, text=True, check=False)
+    return "" if probe.returncode == 0 else f"bwrap cannot make namespaces here: {probe.stderr.strip()}"
+
+
+@functools.cache
+def _isolation() -> tuple[str, ...]:
+    """What separates the sandbox; further user namespaces are forbidden where this version (0.8 or later) can."""
+    known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=False)
+    extra = ("--unshare-user", "--disable-userns") if "--disable-userns" in known.stdout + known.stderr else ()
+    return (*ISOLATION, *extra)
+
+
+class BubblewrapSandbox(ProcessSandbox):
+    """Runs jobs in children of warm workers inside bubblewrap. A context manager; safe for `run` from several threads."""
+
+    name = "bubblewrap"
+    own_users = True
+
+    def _key(self, job: Job) -> tuple[str, ...]:
+        return (job.side, str(job.root.resolve()))
+
+    def _command(self, key: tuple[str, ...]) -> list[str]:
+        own = str(self._base.area(area(key)))
+        shown = _binds("--ro-bind", [*SYSTEM, *_python()])
+        hidden = [part for path in _packages(REFUSED[key[0]]) for part in ("--tmpfs", path)]
+        empty = ["--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", *_tmpfs("/tmp")]
+        user = [*_binds("--ro-bind", key[1:]), *_binds("--bind", [own]), *hidden]
+        return [PROGRAM, *_isolation(), *shown, *empty, *user, "--remount-ro", "/", "--chdir", own, *super()._command(key)]
+
+
+def _tmpfs(path: str) -> list[str]:
+    return ["--size", str(SHARED_MEMORY_BYTES), "--tmpfs", path]
+
+
+def _binds(option: str, paths: Iterable[str]) -> list[str]:
+    """These paths at their own places; links of the root (`/bin`) as links; what is not there is left out."""
+    parts: list[str] = []
+    for path in dict.fromkeys(paths):
+        if Path(path).is_symlink() and path in SYSTEM:
+            parts += ["--symlink", os.readlink(path), path]
+        elif Path(path).exists():
+            parts += [option, path, path]
+    return parts
+
+
+def _python() -> list[str]:
+    """The Python environment of this process: interpreter, standard library, packages, and what a worker needs of us."""
+    ours = Path(__file__).parents[1]
+    packages = [*site.getsitepackages(), site.getusersitepackages()]
+    places = [sys.prefix, sys.base_prefix, *packages, str(ours / "sandbox"), str(ours / "tools")]
+    return [text for place in places for text in (os.path.realpath(place), place)]
+
+
+def _packages(names: frozenset[str]) -> list[str]:
+    """The folders of these top-level packages, found without importing them."""
+    specs = [importlib.util.find_spec(name) for name in sorted(names)]
+    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]

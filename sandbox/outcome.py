@@ -1,0 +1,72 @@
+"""From the keeper's report to a `Run`: what came from the job's side is checked here, on the host, before anything else looks at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from migrate_agent.sandbox.child import ERROR_CHARACTERS, RESULT_BYTES, TRACEBACK_CHARACTERS
+from migrate_agent.tools.types import Limits
+
+OUT_OF_LIMITS = {
+    "timeout": ("timeout", "took longer than {seconds:g} s"),
+    "memory": ("memory", "used more than {memory_bytes} bytes of memory"),
+    "processes": ("crash", "started more than {processes} processes"),
+    "threads": ("crash", "started too many threads (limit: {processes} processes)"),
+    "disk": ("crash", "wrote more than {file_bytes} bytes or too many files"),
+}
+"""How the keeper ended a job → status, error."""
+
+
+def outcome(report: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """The fields `status`, `result`, `error`, `traceback`, `log`, `seconds`, `peak_memory_bytes` of the `Run`."""
+    common = {"log": printable(report["log"], lines=True), "seconds": report["seconds"], "peak_memory_bytes": report["peak_memory_bytes"]}
+    if report["end"] in OUT_OF_LIMITS:
+        status, error = OUT_OF_LIMITS[report["end"]]
+        return {**common, "status": status, "error": error.format(**vars(limits))}
+    if report["wait_status"] != 0 or not report["result"]:
+        return {**common, "status": "crash", "error": _death(report["wait_status"])}
+    return {**common, **claimed(report["result"])}
+
+
+def _death(wait_status: int | None) -> str:
+    if wait_status is None:
+        return "ended without a trace"
+    code = os.waitstatus_to_exitcode(wait_status)
+    if code >= 0:
+        return f"ended with exit status {code} and no result"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}" + (" (by the kernel for want of memory, or by the code itself)" if name == "SIGKILL" else "")
+
+
+def claimed(text: str) -> dict[str, Any]:
+    """What the job says about itself, from its JSON. Anything but a well-formed claim is an error of the job."""
+    if len(text) > RESULT_BYTES:
+        return _malformed(f"more than {RESULT_BYTES} bytes")
+    try:
+        claim = json.loads(text)
+        json.dumps(claim, ensure_ascii=False).encode()  # lone surrogates would fail much later, in somebody's file
+    except (ValueError, RecursionError) as error:
+        return _malformed(f"no proper JSON: {type(error).__name__}")
+    status = claim.get("status") if isinstance(claim, dict) else None
+    if status == "ok" and claim.keys() == {"status", "result"}:
+        return {"status": "ok", "result": claim["result"]}
+    if status not in ("error", "memory") or not all(isinstance(claim.get(key), str) for key in ("error", "traceback")):
+        return _malformed("not of the expected form")
+    message, traceback = claim["error"][: 2 * ERROR_CHARACTERS], claim["traceback"][-TRACEBACK_CHARACTERS:]
+    return {"status": status, "error": printable(message), "traceback": printable(traceback, lines=True)}
+
+
+def _malformed(why: str) -> dict[str, Any]:
+    return {"status": "error", "error": f"malformed result: {printable(why)}"}
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Without what would steer a terminal, or break a line unless `lines`."""
+    return "".join(c if c.isprintable() or (lines and c in "\n\t") else " " if c in "\n\t" else "�" for c in text)

@@ -1,0 +1,227 @@
+"""The plain-process backend: jobs as children of a warm worker of the same user, with limits.
+
+Holds: time, memory, number of processes, file size and disk space; a scrubbed environment; own folders; no torch on the candidate's side;
+all processes of a job end with it, daemons included. Does **not** hold: the network, files and processes that the user can reach (so
+the originals' outputs too, against a candidate that searches for them), and signals to the worker, which end its jobs as `crash`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import site
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
+from migrate_agent.sandbox.child import RESULT_BYTES
+from migrate_agent.sandbox.keeper import LENGTH_BYTES, LOG_BYTES, NONCE_BYTES, STARTED
+from migrate_agent.sandbox.outcome import outcome
+from migrate_agent.sandbox.staging import Base, Stage, remove
+from migrate_agent.sandbox.zygote import Zygote
+from migrate_agent.tools.types import Job, Run, Side
+
+MAX_WORKERS = 6
+"""Idle workers beyond this many are ended, the one not used for longest first."""
+PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
+"""All of the host's environment that reaches a job."""
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "JAX_PLATFORMS": "cpu",
+    "CUDA_VISIBLE_DEVICES": "",
+    "OPENBLAS_NUM_THREADS": "1",  # it starts its threads when numpy is imported, before the fork
+    "MPLBACKEND": "agg",
+}
+START_SECONDS = 300.0
+"""How long a worker may take until a job has started; importing torch from a cold disk is slow."""
+GRACE_SECONDS = 60.0
+"""How long past the job's own limit the host waits for the report before it gives the worker up."""
+REPORT_BYTES = 8 * (RESULT_BYTES + 2 * LOG_BYTES)
+
+
+def missing() -> str:
+    """Why this backend cannot be used here, or ""."""
+    return "" if hasattr(os, "fork") else "this system cannot fork processes"
+
+
+class ProcessSandbox:
+    """Runs jobs in children of one warm worker a side. A context manager; safe for `run` from several threads.
+
+    `threads` is what the numeric libraries may use each; `folder` is where the jobs' folders are made.
+    """
+
+    name = "process"
+    own_users = False
+    """Whether the kernel counts the sandbox's processes apart from the user's others."""
+
+    def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
+        self._base = Base(folder)
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._zygotes: dict[tuple[str, ...], Zygote] = {}
+        self._closed = False
+        # The kernel ties a worker's life to the thread that started it, so one thread that stays starts them all.
+        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sandbox-starter")
+        atexit.register(self.close)
+
+    def __enter__(self) -> ProcessSandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def warm(self, *sides: Side) -> None:
+        """Start the workers of these sides now and return at once, so that their imports overlap with other work."""
+        for side in sides:
+            with self._worker((side,)):
+                pass
+
+    def run(self, job: Job) -> Run:
+        """Run one job to its end or its limits. Never raises for what the job did.
+
+        Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed, `OSError` for inputs that cannot be read,
+        `TypeError` for arguments that are no JSON.
+        """
+        key = self._key(job)
+        stage = self._base.stage(area(key), job.inputs)
+        try:
+            report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
+        except BaseException:
+            remove(stage.folder)
+            raise
+        output, refused = self._base.keep(stage, job.limits.file_bytes)
+        run = Run(output=output, **outcome(report, job.limits)) if report else Run("crash", output, error="the sandbox's worker was killed")
+        if not refused or run.status != "ok":
+            return run
+        return replace(run, status="error", result=None, error=refused)
+
+    def release(self, run: Run) -> None:
+        """Remove the files of a finished run."""
+        if run.output.parent == self._base.path / "kept":
+            remove(run.output)
+
+    def close(self) -> None:
+        """Stop all workers with whatever they run, and remove all files. May be called more than once."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self.close)
+        for zygote in self._zygotes.values():
+            self._end(zygote)
+        self._starter.shutdown()
+        self._base.close()
+
+    def _request(self, job: Job, stage: Stage) -> dict[str, Any]:
+        folders = {name: str(path) for name, path in stage.folders.items()}
+        return {
+            "entry": job.entry,
+            "root": str(job.root.resolve()),
+            "arguments": dict(job.arguments),
+            "inputs": {name: str(path) for name, path in stage.inputs.items()},
+            "folders": folders,
+            "limits": vars(job.limits),
+            "own_users": self.own_users,
+            "environment": {**self._environment(), "HOME": folders["home"], "TMPDIR": folders["tmp"]},
+        }
+
+    def _environment(self) -> dict[str, str]:
+        """What the worker and its jobs see; the worker's handle adds the token that marks every process that comes from it."""
+        passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), str(self._threads))
+        single = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"} if self._threads == 1 else {}
+        return {**passed, **threads, **single, **FIXED, "PYTHONUSERBASE": site.getuserbase()}
+
+    def _key(self, job: Job) -> tuple[str, ...]:
+        """Jobs with the same key share a worker. The first item is the side."""
+        return (job.side,)
+
+    def _command(self, key: tuple[str, ...]) -> list[str]:
+        """What starts the worker for this key; the number of its control socket is appended."""
+        return [sys.executable, "-B", "-P", "-m", "migrate_agent.sandbox.worker", key[0]]
+
+    @contextlib.contextmanager
+    def _worker(self, key: tuple[str, ...]) -> Iterator[Zygote]:
+        """The live worker for this key, started where there is none, and kept while in use."""
+        with self._lock:
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            zygote = self._zygotes.pop(key, None)
+            if zygote is None or not zygote.alive():
+                self._end(zygote)
+                zygote = self._start(key)
+            self._zygotes[key] = zygote  # last used, last in order
+            zygote.users += 1
+            idle = [each for each, other in self._zygotes.items() if not other.users]
+            for each in idle[: max(len(self._zygotes) - MAX_WORKERS, 0)]:
+                self._end(self._zygotes.pop(each))
+        try:
+            yield zygote
+        finally:
+            with self._lock:
+                zygote.users -= 1
+
+    def _start(self, key: tuple[str, ...]) -> Zygote:
+        log = self._base.path / f"worker-{secrets.token_hex(4)}.log"
+        environment = {**self._environment(), "HOME": str(self._base.area(area(key)))}
+        return self._starter.submit(Zygote, self._command(key), environment, log, secrets.token_hex(16)).result()
+
+    def _end(self, zygote: Zygote | None) -> None:
+        if zygote is not None:
+            zygote.close()
+
+    def _exchange(self, key: tuple[str, ...], request: bytes, seconds: float) -> Mapping[str, Any]:
+        """Send the job and wait for its report; {} where the worker or keeper died while the job ran. One that never ran is sent again."""
+        for _ in range(2):
+            with self._worker(key) as zygote:
+                here, there = socket.socketpair()
+                with here:
+                    with there, contextlib.suppress(OSError):
+                        zygote.submit(there)
+                    nonce = secrets.token_hex(NONCE_BYTES // 2)
+                    report = _converse(here, request, nonce, seconds)
+            if report is not None:
+                return report if report.get("nonce") == nonce else {}
+            with self._lock:
+                if self._zygotes.get(key) is zygote:
+                    self._end(self._zygotes.pop(key))
+        raise SandboxUnavailable(f"the sandbox's worker for the {key[0]} side does not start: {zygote.last_words()}")
+
+
+def area(key: tuple[str, ...]) -> str:
+    """The name of the folder that jobs of this key share."""
+    return f"{key[0]}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"
+
+
+def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -> Mapping[str, Any] | None:
+    """The report; {} where the job started but no proper report came; None where it never started."""
+    data = bytearray()
+    with contextlib.suppress(OSError):
+        here.settimeout(START_SECONDS)
+        here.sendall(len(request).to_bytes(LENGTH_BYTES, "big") + request + nonce.encode("ascii"))
+        data += here.recv(len(STARTED), socket.MSG_WAITALL)
+        until = time.monotonic() + seconds + GRACE_SECONDS
+        while len(data) <= REPORT_BYTES:
+            here.settimeout(max(until - time.monotonic(), 0.001))
+            more = here.recv(2**20)
+            if not more:
+                break
+            data += more
+    if not data.startswith(STARTED):
+        return None
+    try:
+        report = json.loads(data[len(STARTED) :])
+    except (ValueError, RecursionError):
+        return {}
+    return report if isinstance(report, dict) else {}

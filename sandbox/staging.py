@@ -1,0 +1,163 @@
+"""The folders of jobs on the host: what goes in, what may come out, and their removal.
+
+    <base>/lock                             held while the sandbox is open; a base whose lock is free was left by a process that died
+    <base>/<area>/<job>/inputs/             copies of the inputs
+    <base>/<area>/<job>/output/             what the job leaves
+    <base>/<area>/<job>/{scratch,home,tmp}/
+    <base>/kept/<job>/                      the output of a job that has ended
+
+An area is what the jobs of one worker see of the base (where the backend can hide the rest).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "migrate-agent-sandbox-"
+WRITABLE = ("output", "scratch", "home", "tmp")
+FILES = 20_000
+"""How many files and folders a job may leave."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The folder of one job. `inputs` are the copies."""
+
+    folder: Path
+    inputs: Mapping[str, Path]
+
+    @property
+    def folders(self) -> dict[str, Path]:
+        """The folders that the job may write to, by name; `output` is the one that is kept."""
+        return {name: self.folder / name for name in WRITABLE}
+
+
+class Base:
+    """The folder in which a sandbox makes those of its jobs. Removes, on opening, what sandboxes that died have left beside it."""
+
+    def __init__(self, parent: Path | None) -> None:
+        where = Path(tempfile.gettempdir() if parent is None else parent).resolve()
+        prune(where)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+        self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._count = itertools.count(1)
+
+    def area(self, name: str) -> Path:
+        """The folder of this area, made where it is not there."""
+        path = self.path / name
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    def stage(self, area: str, inputs: Mapping[str, Path]) -> Stage:
+        """A new job's folder, with copies of its inputs (files or folders), which the job cannot change for others. Raises `OSError`."""
+        folder = self.area(area) / f"{next(self._count)}-{secrets.token_hex(8)}"
+        for name in (*WRITABLE, "inputs"):
+            (folder / name).mkdir(parents=True, mode=0o700)
+        copies = {name: folder / "inputs" / f"{number}{source.suffix}" for number, (name, source) in enumerate(inputs.items())}
+        for name, copy in copies.items():
+            _copy(inputs[name], copy)
+        return Stage(folder, copies)
+
+    def keep(self, stage: Stage, limit: int) -> tuple[Path, str]:
+        """Move the output of a job that has ended to where no later job sees it, and remove the rest of its folder.
+
+        Returns the output folder, and why it was refused (and emptied), or "".
+        """
+        kept = self.area("kept") / stage.folder.name
+        try:
+            reason = unfit(stage.folders["output"], limit)
+            stage.folders["output"].rename(kept)
+        except OSError as error:
+            reason = f"the output folder cannot be read: {error.strerror}"
+        remove(stage.folder)
+        if reason:
+            remove(kept)
+            kept.mkdir()
+        return kept, reason
+
+    def close(self) -> None:
+        """Remove everything."""
+        remove(self.path)
+        os.close(self._lock)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=shutil.copyfile)
+    else:
+        shutil.copyfile(source, target)
+    for entry in walk(target) if source.is_dir() else ():
+        os.chmod(entry.path, 0o500 if entry.is_dir() else 0o400)
+    target.chmod(0o500 if source.is_dir() else 0o400)
+
+
+def walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    """All that lies below a folder; follows no link, and leaves out what cannot be read. A folder comes before what is in it.
+
+    Not `os.walk`, which recurses: a job may nest folders deeper than Python's stack.
+    """
+    pending = [str(folder)]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+
+
+def prune(where: Path) -> list[Path]:
+    """Remove the folders that sandboxes which died have left in `where`. Returns them."""
+    left = []
+    for path in where.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(path / "lock", os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(path)
+                left.append(path)
+            finally:
+                os.close(lock)
+    return left
+
+
+def remove(path: Path) -> None:
+    """Remove a folder whatever is in it, if it is there. Follows no link."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(path)
+    if os.path.lexists(path):  # without permissions, or nested too deep for Python
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*command, "--", str(path)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def unfit(output: Path, limit: int) -> str:
+    """Why this output folder is refused, in one line, or "": it may hold folders and plain files alone, of `limit` bytes together.
+
+    No symbolic or hard links, devices, sockets or pipes, so that reading a file there reads what the job wrote and nothing else.
+    Makes all of it readable for the owner. To be called when no process of the job is left. Raises `OSError`.
+    """
+    if not stat.S_ISDIR(os.lstat(output).st_mode):
+        return "the output folder was replaced"
+    os.chmod(output, 0o700)
+    size = 0
+    for count, entry in enumerate(walk(output)):
+        about = entry.stat(follow_symlinks=False)
+        folder = stat.S_ISDIR(about.st_mode)
+        if not folder and (not stat.S_ISREG(about.st_mode) or about.st_nlink != 1):
+            return f"{entry.name!r} in the output folder is no plain file"
+        os.chmod(entry.path, 0o700 if folder else 0o600)
+        size += about.st_size
+        if size > limit or count >= FILES:
+            return f"the output folder holds more than {limit} bytes or {FILES} files"
+    return ""
