@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Refuse
+from typing import Any
+
+from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Refuse, Template
 
 INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "bool"})
+
+
+def spelled(name: str, signature: str, to: Template, *aliases: str, **options: Any) -> list[Op]:
+    """A row for `torch.<name>` and its method, and one for each alias: `special.expit` (function only) or `absolute` (method too)."""
+    dotted = tuple(f"torch.{alias}" for alias in aliases if "." in alias)
+    plain = [alias for alias in aliases if "." not in alias]
+    rows = [Op(f"torch.{name}", signature, to, method=name, aliases=dotted, **options)]
+    return rows + [Op(f"torch.{alias}", signature, to, method=alias, **options) for alias in plain]
 
 
 def is_kind(call: Call, name: str, *kinds: str) -> bool:
@@ -50,9 +60,16 @@ def axis(call: Call, name: str = "dim") -> str:
     return f"{{{name}}}"
 
 
-def reduction_axis(call: Call, name: str = "dim") -> str:
-    """Like `axis`, for reductions in which an empty list of axes means all of them."""
-    return "None" if call.given(name) and call.literal(name) in ([], ()) else axis(call, name)
+def reduction_axis(call: Call, name: str = "dim", tensor: str = "input") -> str:
+    """Like `axis`, for reductions: an empty list means all axes, and a tensor without axes takes 0 and -1."""
+    if call.given(name) and (call.literal(name) in ([], ()) or ndim(call, tensor) == 0):
+        return "None"
+    return axis(call, name)
+
+
+def is_name(call: Call, name: str) -> bool:
+    """Whether the argument is a plain name or attribute, which may stand twice in the result."""
+    return all(part.isidentifier() for part in call.text(name).split("."))
 
 
 def sequence(call: Call, name: str) -> str:

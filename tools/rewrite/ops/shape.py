@@ -71,10 +71,11 @@ def _flip(call: Call) -> str:
 
 
 def _flip_method(call: Call) -> str:
-    if call.count("dims") == 1:
-        value = call.literal("dims")
-        return f"jnp.flip({{self}}, axis={tuple(value)})" if isinstance(value, (list, tuple)) else "vendored.flip({self}, {*dims})"
-    return "jnp.flip({self}, axis={dims})"
+    values = call.literal("dims")
+    if not isinstance(values, tuple):
+        return "vendored.flip({self}, {*dims})"
+    only = values[0] if len(values) == 1 else None
+    return f"jnp.flip({{self}}, axis={tuple(only)})" if isinstance(only, (list, tuple)) else "jnp.flip({self}, axis={dims})"
 
 
 def _roll(call: Call) -> str:

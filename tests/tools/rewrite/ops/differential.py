@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from migrate_agent.tests.tools.rewrite.ops.expansion import expand
+from migrate_agent.tests.tools.rewrite.ops.expansion import dtype_constants, expand
 from migrate_agent.tools import vendored
 
 RTOL = 1e-10
@@ -96,20 +96,29 @@ def leaves(value: Any) -> list[Any]:
 
 def as_numpy(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, torch.Tensor):
-        value = value.detach().resolve_conj().resolve_neg()
+        value = torch.zeros(value.shape, dtype=value.dtype) if value._is_zerotensor() else value.detach().resolve_conj().resolve_neg()
         value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
     return np.asarray(value)
 
 
-def compare(what: str, ours: Any, theirs: Any, rtol: float, dtypes: bool = True) -> None:
+def dtypes_agree(ours: Any, theirs: torch.Tensor, integral: bool) -> bool:
+    """Equal dtypes; JAX makes float32 of bools where torch makes its default float (float64 here)."""
+    wanted = str(theirs.dtype).removeprefix("torch.")
+    return str(ours.dtype) == wanted or (integral and {str(ours.dtype), wanted} == {"float32", "float64"})
+
+
+def compare(what: str, ours: Any, theirs: Any, rtol: float, dtypes: bool = True, integral: bool = False) -> None:
     """Raise `Mismatch` unless shapes, dtypes and values agree (to `rtol` of the largest value)."""
     a, b = as_numpy(ours), as_numpy(theirs)
     if a.shape != b.shape:
         raise Mismatch(f"{what}: shape {a.shape}, torch {b.shape}")
-    if dtypes and isinstance(theirs, torch.Tensor) and isinstance(ours, jax.Array) and a.dtype != b.dtype:
-        raise Mismatch(f"{what}: dtype {a.dtype}, torch {b.dtype}")
+    if dtypes and isinstance(theirs, torch.Tensor) and isinstance(ours, jax.Array) and not dtypes_agree(ours, theirs, integral):
+        raise Mismatch(f"{what}: dtype {a.dtype}, {theirs.dtype}")
     if a.size == 0:
         return
+    rtol = 1e-5 if "32" in str(a.dtype) or a.dtype.itemsize == 2 else rtol
+    if a.dtype != b.dtype:
+        a = a.astype(b.dtype)
     if b.dtype.kind not in "fc":
         if not np.array_equal(a, b):
             raise Mismatch(f"{what}: {a.ravel()[:6]}, torch {b.ravel()[:6]}")
@@ -132,12 +141,6 @@ def torch_result(case: Case) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eval(case.source, {"torch": torch, "slice": slice, "float": float}, env)
-
-
-def dtype_constants(text: str) -> str:
-    for name in ("int64", "int32", "int16", "int8", "uint8", "float64", "float32", "float16", "bfloat16", "complex64", "complex128"):
-        text = text.replace(f"torch.{name}", f"jnp.{name}")
-    return text.replace("torch.bool", "jnp.bool_").replace("torch.", "_no_such_name_.")
 
 
 def jax_function(case: Case) -> tuple[str, Callable[..., list[Any]]]:
@@ -163,9 +166,10 @@ def check(case: Case, rtol: float = RTOL, values: bool = True) -> str:
         raise Mismatch(f"{text}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from error
     if len(got) != len(expected):
         raise Mismatch(f"{text}: {len(got)} results, torch {len(expected)}")
+    integral = not any(t.is_floating_point() or t.is_complex() for t in case.tensors)
     for index, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
         ours, theirs = (ours, theirs) if values else (jnp.zeros_like(ours), torch.zeros_like(theirs))
-        compare(f"{text}: result {index}", ours, theirs, rtol)
+        compare(f"{text}: result {index}", ours, theirs, rtol, integral=integral)
     if case.differentiable and values:
         try:
             compare_gradients(case, function, arrays, expected, rtol)

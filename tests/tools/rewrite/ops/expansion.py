@@ -34,6 +34,13 @@ def observe(value: object) -> Observed:
     return Observed((kind(value),))
 
 
+def dtype_constants(text: str) -> str:
+    """The text with torch's dtypes spelled as JAX's; any other torch name becomes one that does not exist."""
+    for name in ("int64", "int32", "int16", "int8", "uint8", "float64", "float32", "float16", "bfloat16", "complex64", "complex128"):
+        text = text.replace(f"torch.{name}", f"jnp.{name}")
+    return text.replace("torch.bool", "jnp.bool_").replace("torch.", "_no_such_name_.")
+
+
 @dataclass
 class Bound:
     """A call bound to its row's signature; implements `tables.Call`."""
@@ -47,21 +54,21 @@ class Bound:
         return bool(self.values.get(name))
 
     def node(self, name: str) -> ast.expr | None:
+        """One value; several of a variadic argument as a tuple, a single sequence as it is."""
         value = self.values.get(name, self.defaults.get(name))
         if isinstance(value, list):
             only = value[0] if len(value) == 1 else None
-            if only is not None and not isinstance(self.evaluate(only), (int, torch.Tensor)):
-                return only
-            return ast.Tuple(elts=value, ctx=ast.Load())
+            return only if isinstance(only, (ast.Tuple, ast.List)) else ast.Tuple(elts=value, ctx=ast.Load())
         return value
 
     def text(self, name: str) -> str:
-        node = self.node(name)
-        assert node is not None, f"{self.row.name} has no argument {name}"
-        return ast.unparse(node)
+        value = self.values.get(name, self.defaults.get(name))
+        assert value is not None, f"{self.row.name} has no argument {name}"
+        return dtype_constants(", ".join(map(ast.unparse, value)) if isinstance(value, list) else ast.unparse(value))
 
     def literal(self, name: str) -> Any:
-        node = self.node(name)
+        value = self.values.get(name, self.defaults.get(name))
+        node = ast.Tuple(elts=value, ctx=ast.Load()) if isinstance(value, list) else value
         try:
             return ast.literal_eval(node) if node is not None else UNKNOWN
         except ValueError:
@@ -75,6 +82,8 @@ class Bound:
         value = self.values.get(name)
         if isinstance(value, list):
             value = value[0] if value else None
+        if value is None and ast.unparse(self.defaults.get(name, MISSING)) == "None":
+            return Observed(("none",))
         return None if value is None else observe(self.evaluate(value))
 
     def count(self, name: str) -> int:

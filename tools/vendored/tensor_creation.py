@@ -1,0 +1,25 @@
+"""Ranges (https://pytorch.org/docs/stable/torch.html#creation-ops)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+
+
+def integer_linspace(start: ArrayLike, end: ArrayLike, steps: int, dtype: DTypeLike) -> jax.Array:
+    """`steps` integers from `start` to `end`; the bounds are cut first, and then each number.
+
+    https://pytorch.org/docs/stable/generated/torch.linspace.html
+    """
+    first, last = jnp.trunc(jnp.asarray(start, float)), jnp.trunc(jnp.asarray(end, float))
+    step = (last - first) / max(steps - 1, 1)
+    index = jnp.arange(steps)
+    points = jnp.where(index < steps // 2, first + step * index, last - step * (steps - 1 - index))
+    return jnp.trunc(first[None] if steps == 1 else points).astype(dtype)
+
+
+def integer_logspace(start: ArrayLike, end: ArrayLike, steps: int, base: float = 10.0, *, dtype: DTypeLike) -> jax.Array:
+    """`base` to the power of evenly spaced numbers, cut to integers (https://pytorch.org/docs/stable/generated/torch.logspace.html)."""
+    first, last = jnp.trunc(jnp.asarray(start, float)), jnp.trunc(jnp.asarray(end, float))
+    return jnp.trunc(base ** jnp.linspace(first, last, steps)).astype(dtype)

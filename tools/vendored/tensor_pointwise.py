@@ -1,0 +1,53 @@
+"""Pointwise functions whose gradients or corner cases differ between torch and NumPy (https://pytorch.org/docs/stable/torch.html)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+
+
+def clamp(x: jax.Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> jax.Array:
+    """`x` kept between `min` and `max`; at a bound the gradient passes, unlike `jnp.clip`'s.
+
+    https://pytorch.org/docs/stable/generated/torch.clamp.html
+    """
+    if min is not None:
+        x = jnp.where(x < min, min, x) if jnp.ndim(min) == 0 else jnp.where((x < min) | jnp.isnan(min), min, x)
+    if max is not None:
+        x = jnp.where(x > max, max, x) if jnp.ndim(max) == 0 else jnp.where((x > max) | jnp.isnan(max), max, x)
+    return x
+
+
+def lerp(start: jax.Array, end: jax.Array, weight: ArrayLike) -> jax.Array:
+    """`start + weight * (end - start)` (https://pytorch.org/docs/stable/generated/torch.lerp.html)."""
+    return start + weight * (end - start)
+
+
+def divide(x: ArrayLike, y: ArrayLike, rounding_mode: str | None = None) -> jax.Array:
+    """Division, rounded towards zero (`trunc`), down (`floor`) or not at all (https://pytorch.org/docs/stable/generated/torch.div.html)."""
+    if rounding_mode is None:
+        return jnp.true_divide(x, y)
+    if rounding_mode == "floor":
+        return jnp.floor_divide(x, y)
+    if jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
+        a, b = jnp.broadcast_arrays(x, y)
+        dtype = jnp.result_type(x, y)
+        return lax.div(a.astype(dtype), b.astype(dtype))
+    return jnp.trunc(jnp.true_divide(x, y))
+
+
+def logit(x: jax.Array, eps: float | None = None) -> jax.Array:
+    """`log(x / (1 - x))`, with `x` first kept between `eps` and `1 - eps` (https://pytorch.org/docs/stable/special.html#torch.special.logit)."""
+    return jax.scipy.special.logit(x if eps is None else clamp(x, eps, 1 - eps))
+
+
+def view_as_real(x: jax.Array) -> jax.Array:
+    """Real and imaginary part as a last axis of size 2 (https://pytorch.org/docs/stable/generated/torch.view_as_real.html)."""
+    return jnp.stack([x.real, x.imag], axis=-1)
+
+
+def view_as_complex(x: jax.Array) -> jax.Array:
+    """The inverse of `view_as_real` (https://pytorch.org/docs/stable/generated/torch.view_as_complex.html)."""
+    return lax.complex(x[..., 0], x[..., 1])
