@@ -1,0 +1,111 @@
+"""Puts the inventory together: files, units leaf first, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from migrate_agent.tools.scan.detectors import Hit
+from migrate_agent.tools.scan.findings import findings
+from migrate_agent.tools.scan.graph import Graph, Key, Reach
+from migrate_agent.tools.scan.layout import layout
+from migrate_agent.tools.scan.names import Resolver
+from migrate_agent.tools.scan.plan import leaf_first
+from migrate_agent.tools.scan.strategy import Choice, choose, is_test
+from migrate_agent.tools.scan.survey import Reading, survey
+from migrate_agent.tools.scan.walk import Sources, python_files
+from migrate_agent.tools.types import Inventory, SourceFile, Unit
+
+_TORCH_FAMILY = frozenset(
+    "torch torchvision torchaudio torchtext torch_geometric torch_scatter torch_sparse torchmetrics pytorch_lightning lightning functorch "
+    "timm xformers flash_attn".split()
+)
+"""Packages that cannot be imported without torch."""
+
+
+def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Inventory:
+    """What is in a repository: its Python files, its `nn.Module` classes leaf first, and what is no model maths.
+
+    Reads text only: never imports or runs the code. `paths` (files or folders, relative to `root`) narrows it, `exclude` (the same, or glob
+    patterns) leaves out. A file that cannot be parsed or decoded is listed with its `error`, and does not stop the others.
+    """
+    names = python_files(root, paths, exclude)
+    sources = Sources(root, names)
+    files = layout(names, sources)
+    readings = survey(root, files)
+    resolver = Resolver(files, sources, {path: reading.facts.exports for path, reading in readings.items()})
+    graph = Graph(files, readings, resolver)
+    hits = _hits(readings)
+    reaches = {key: graph.reach(key) for key in sorted(graph.units, key=lambda key: (key.path, graph.definitions[key].line))}
+    units = _units(graph, reaches, hits)
+    carried = {helper: f"{key.path}:{key.name}" for key, reach in reversed(reaches.items()) for helper in reach.helpers}
+    finished = tuple(_finished(graph, file) for file in files)
+    return Inventory(root, finished, leaf_first(units), findings(graph, hits, carried))
+
+
+def _hits(readings: Mapping[str, Reading]) -> Mapping[Key, tuple[Hit, ...]]:
+    hits: dict[Key, tuple[Hit, ...]] = {}
+    for path, reading in readings.items():
+        for hit in reading.hits:
+            key = Key(path, hit.owner)
+            hits[key] = (*hits.get(key, ()), hit)
+    return hits
+
+
+def _units(graph: Graph, reaches: Mapping[Key, Reach], hits: Mapping[Key, tuple[Hit, ...]]) -> list[Unit]:
+    """The units in source order. Modules that only tests use stay with the tests."""
+    needed = {need for key, reach in reaches.items() if not is_test(key.path) for need in reach.units}
+    units = []
+    for key, reach in reaches.items():
+        choice = choose(graph, key, reach, hits)
+        if is_test(key.path) and key not in needed:
+            choice = Choice("keep", "test code: it stays with the original, as its reference")
+        units.append(
+            Unit(
+                source=key.path,
+                name=key.name,
+                target=graph.files[key.path].target,
+                strategy=choice.strategy,
+                reason=choice.reason,
+                line=graph.definitions[key].line,
+                needs=tuple(f"{need.path}:{need.name}" for need in reach.units),
+            )
+        )
+    return units
+
+
+def _finished(graph: Graph, file: SourceFile) -> SourceFile:
+    """The file with what its imports and names lead to. A file that cannot be read keeps what its text showed."""
+    reading = graph.readings[file.path]
+    if reading.error:
+        return replace(file, error=reading.error)
+    keys = [Key(file.path, definition.name) for definition in reading.facts.definitions]
+    imported = _imported(graph, file, reading.facts.imported)
+    files = {path for key in keys for path in graph.edges(key).files} | imported
+    outside = {name.split(".")[0] for key in keys for name in graph.edges(key).outside}
+    outside |= {name.split(".")[0] for name in reading.facts.imported}
+    uses_torch = bool(outside & _TORCH_FAMILY) or "einops.layers.torch" in " ".join(reading.facts.imported)
+    uses_torch = uses_torch or any(key in graph.units for key in keys)
+    return replace(file, imports=tuple(sorted(files - {file.path})), uses_torch=uses_torch)
+
+
+def _imported(graph: Graph, file: SourceFile, names: Sequence[str]) -> set[str]:
+    """The files that import statements lead to; for a star import all that the module's own names come from."""
+    found: set[str] = set()
+    open_ones = [(name, file) for name in names]
+    seen: set[tuple[str, str]] = set()
+    while open_ones:
+        name, near = open_ones.pop()
+        if (name, near.path) in seen:
+            continue
+        seen.add((name, near.path))
+        link = graph.resolver.follow(name.removesuffix(".*"), near)
+        if link is None or link.found is None:
+            continue
+        found.update(via.path for via in link.via)
+        if name.endswith(".*") and not link.found.name:
+            table = graph.resolver.exports(link.found.file)
+            open_ones += [(dotted, link.found.file) for local, dotted in table.imports.items() if table.exported(local)]
+            open_ones += [(f"{star}.*", link.found.file) for star in table.stars]
+    return found

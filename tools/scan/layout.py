@@ -1,0 +1,157 @@
+"""Where each file is imported from and under which name, and where its JAX mirror goes.
+
+A file with a chain of `__init__.py` above it is imported from the folder that holds the topmost package; any other file is a script,
+imported from its own folder. Where the repository's own import statements say otherwise (namespace packages: `from lib.models import net`
+in a folder without `__init__.py`; relative imports), the majority of them decides, for all files of that folder together.
+
+Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
+`scripts/model.py` → `scripts/model_jax.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from migrate_agent.tools.scan.walk import SourceError
+from migrate_agent.tools.types import SourceFile
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<dots>\.*)[ \t]*(?P<module>[\w.]*)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#]*)"
+    r"|import[ \t]+(?P<plain>[^\n#]*))",
+    re.M,
+)
+_TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
+
+
+class _Statement(NamedTuple):
+    """One imported thing: the level of the relative import (0: absolute), and the dotted names that it may mean, longest first."""
+
+    level: int
+    dotted: tuple[str, ...]
+
+
+def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile, ...]:
+    """A `SourceFile` for each path, with module, target and (by a quick look at the text) `uses_torch`.
+
+    `sources` maps paths to text; a file whose look-up raises `SourceError` is laid out all the same.
+    """
+    listed = tuple(paths)
+    folders = _Folders(listed)
+    votes: dict[str, Counter[str]] = {}
+    torch = set()
+    for path in listed:
+        try:
+            text = sources[path]
+        except SourceError:
+            continue
+        if _TORCH.search(text):
+            torch.add(path)
+        for package, root in folders.evidence(path, text):
+            votes.setdefault(package, Counter())[root] += 1
+    roots = {package: _winner(package, counts) for package, counts in votes.items()}
+    return tuple(_source_file(path, _lifted(folders.root(path), roots), path in torch) for path in listed)
+
+
+def _winner(root: str, counts: Counter[str]) -> str:
+    best, number = counts.most_common(1)[0]
+    return root if counts[root] == number else best
+
+
+def _lifted(root: str, roots: Mapping[str, str]) -> str:
+    return roots.get(root, root)
+
+
+def _source_file(path: str, root: str, uses_torch: bool) -> SourceFile:
+    below = path[len(root) + 1 :] if root else path
+    parts = below.removesuffix(".py").split("/")
+    if len(parts) > 1 and parts[-1] == "__init__":
+        module, mirror = parts[:-1], [parts[0] + "_jax", *parts[1:-1]]
+        target = [*mirror, "__init__"]
+    else:
+        module = parts
+        mirror = target = [parts[0] + "_jax", *parts[1:]]
+    return SourceFile(
+        path=path,
+        module=".".join(module),
+        target="/".join([*([root] if root else []), *target]) + ".py",
+        target_module=".".join(mirror),
+        uses_torch=uses_torch,
+        import_root=root,
+    )
+
+
+class _Folders:
+    """The folders of a repository, and what its import statements tell about them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = frozenset(paths)
+        self.packages = frozenset(_parent(path) for path in self.paths if path.endswith("/__init__.py"))
+        self.names = frozenset(name for path in self.paths for name in path.removesuffix(".py").split("/"))
+
+    def root(self, path: str) -> str:
+        """The folder from which a file is imported, as its `__init__.py` chain has it. The repository's own root is never a package."""
+        folder = _parent(path)
+        while folder in self.packages:
+            folder = _parent(folder)
+        return folder
+
+    def evidence(self, path: str, text: str) -> Iterator[tuple[str, str]]:
+        """For each import of a file of the repository: (the root it has by default, the root this statement imports it from)."""
+        for statement in _statements(text):
+            if statement.level:
+                yield from self._relative(path, statement.level)
+            elif statement.dotted[0].split(".")[0] in self.names:
+                yield from self._absolute(path, statement.dotted)
+
+    def _relative(self, path: str, level: int) -> Iterator[tuple[str, str]]:
+        package = path
+        for _ in range(level):
+            if not package:
+                return
+            package = _parent(package)
+        default = self.root(path)
+        if package and (default == package or default.startswith(package + "/")):
+            yield default, _parent(package)
+
+    def _absolute(self, path: str, dotted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for root in (*_ancestors(path), "src"):
+            for name in dotted:
+                stem = "/".join([*([root] if root else []), *name.split(".")])
+                found = next((file for file in (stem + ".py", stem + "/__init__.py") if file in self.paths), None)
+                if found is not None and found != path:
+                    default = self.root(found)
+                    if default == root or not root or default.startswith(root + "/"):
+                        yield default, root
+                    return
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    for match in _IMPORT.finditer(text):
+        if match["plain"] is not None:
+            for name in match["plain"].split(","):
+                if words := name.split():
+                    yield _Statement(0, _prefixes(words[0]))
+        elif match["dots"]:
+            yield _Statement(len(match["dots"]), ())
+        elif match["module"]:
+            names = [words[0] for name in match["names"].strip("() ").split(",") if (words := name.split())]
+            for name in names or [""]:
+                yield _Statement(0, _prefixes(f"{match['module']}.{name}" if name.isidentifier() else match["module"]))
+
+
+def _prefixes(dotted: str) -> tuple[str, ...]:
+    parts = dotted.split(".")
+    return tuple(".".join(parts[:size]) for size in range(len(parts), 0, -1))
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    while path:
+        path = _parent(path)
+        yield path

@@ -1,0 +1,391 @@
+"""What names mean: in one file (`Imports`), and over the whole repository (`Resolver`). Reads syntax only; nothing is imported.
+
+A *dotted name* is absolute: `torch.nn.functional.relu`, or `pkg.blocks.Block` for a definition of the repository. Text as it stands in a
+file becomes a dotted name through the file's `Imports`; a dotted name becomes a file and a qualified name through the `Resolver`:
+
+    resolver = Resolver(inventory.files, sources)            # sources: path → text, e.g. `Sources(root, paths)`; built once per repository
+    imports = Imports(ast.parse(text), file, resolver)       # file: the `SourceFile`
+    imports.dotted("F.relu")                                 # 'torch.nn.functional.relu'
+    imports.dotted("Block")                                  # 'pkg.Block', where the file says `from pkg import Block`
+    resolver.resolve("pkg.Block", near=file)                 # Found(file=<pkg/blocks.py>, name='Block'): re-exports are followed
+    resolver.origin("pkg.Block", near=file)                  # 'pkg.blocks.Block'; for names from elsewhere, the name they have there
+
+Scopes inside functions are the caller's business: `Imports` speaks of the file's imports (those in functions included) and top level, so a
+caller that knows a name to be a parameter or a local variable does not ask.
+
+What does not stand in the text is not known: `setattr` on modules, `exec`, import hooks, `sys.path` changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from migrate_agent.tools.scan.walk import SourceError
+from migrate_agent.tools.types import SourceFile
+
+_CANONICAL = (
+    (re.compile(r"^torch\.nn\.modules\.(?:\w+\.)?([A-Z]\w*)"), r"torch.nn.\1"),
+    (re.compile(r"^torch\.nn\.parameter\.([A-Z]\w*)"), r"torch.nn.\1"),
+    (re.compile(r"^torch\.(?:functional|_tensor)\.(\w+)"), r"torch.\1"),
+    (re.compile(r"^torch\.autograd\.function\.([A-Z]\w*)"), r"torch.autograd.\1"),
+    (re.compile(r"^torch\.utils\.data\.(?:dataset|dataloader|sampler|distributed)\.([A-Z]\w*)"), r"torch.utils.data.\1"),
+    (re.compile(r"^torch\.nn\.parallel\.(?:distributed|data_parallel)\.([A-Z]\w*)"), r"torch.nn.parallel.\1"),
+    (re.compile(r"^torch\.optim\.(?!lr_scheduler|swa_utils)\w+\.([A-Z]\w*)"), r"torch.optim.\1"),
+)
+"""Where torch defines a thing → where its documentation says that it is."""
+
+
+def canonical(dotted: str) -> str:
+    """The public spelling of a torch name: `torch.nn.modules.linear.Linear` → `torch.nn.Linear`. Other names stay."""
+    if dotted.startswith("torch."):
+        for pattern, public in _CANONICAL:
+            if pattern.match(dotted):
+                return pattern.sub(public, dotted)
+    return dotted
+
+
+def parse(text: str) -> ast.Module:
+    """`ast.parse` without warnings about the user's string escapes. Raises `SourceError` (one line, with the line number)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise SourceError(f"line {error.lineno or 1}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SourceError(f"line 1: {error or 'nested too deeply to parse'}") from error
+
+
+def absolute(file: SourceFile, level: int, module: str) -> str:
+    """The dotted module that `from <level dots><module> import …` in `file` means ("" for the import root itself)."""
+    if not level:
+        return module
+    parts = file.module.split(".")
+    if not file.path.endswith("/__init__.py"):
+        parts = parts[:-1]
+    parts = parts[: max(len(parts) - (level - 1), 0)]
+    return ".".join([*parts, *([module] if module else [])])
+
+
+def bindings(node: ast.Import | ast.ImportFrom, file: SourceFile) -> Iterator[tuple[str, str]]:
+    """(local name, dotted name) of each name that an import statement binds; for a star import ("*", dotted module)."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        return
+    module = absolute(file, node.level, node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            yield "*", module
+        else:
+            yield alias.asname or alias.name, canonical(f"{module}.{alias.name}" if module else alias.name)
+
+
+def dotted_text(node: ast.expr) -> str | None:
+    """`a.b.c` for a name or a chain of attributes on a name, else `None`."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run at import, with those under `if`, `try`, `with`, `for`, `while` and `match`, in source order."""
+    for statement in body:
+        yield statement
+        for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                break
+            for part in getattr(statement, name, ()):
+                yield from top_level([part] if isinstance(part, ast.stmt) else part.body)
+
+
+@dataclass(frozen=True)
+class Exports:
+    """What the top level of a file binds.
+
+    `definitions`: name → `class`, `function` or `variable`. `imports`: name → dotted name. `aliases`: variable → the text of the plain name
+    that it is assigned (`Linear = nn.Linear`). `stars`: modules imported with `*`. `public`: `__all__` where it is written out.
+    """
+
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    imports: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    stars: tuple[str, ...] = ()
+    public: frozenset[str] | None = None
+
+    def exported(self, name: str) -> bool:
+        """Whether `from module import *` would bind this name, if the module has it."""
+        return not name.startswith("_") if self.public is None else name in self.public
+
+    def absolute(self, text: str, module: str) -> str | None:
+        """The dotted name of text at the top level of `module`, if an import or a definition binds its first part."""
+        first, dot, rest = text.partition(".")
+        kind = self.definitions.get(first)
+        if first in self.imports and kind not in ("class", "function"):
+            return canonical(self.imports[first] + dot + rest)
+        return f"{module}.{text}" if kind else None
+
+
+def exports(tree: ast.Module, file: SourceFile) -> Exports:
+    """What the top level of a parsed file binds. Of several imports of one name the first counts; torch's and relative ones go before."""
+    definitions: dict[str, str] = {}
+    imports: dict[str, str] = {}
+    aliases: dict[str, str] = {}
+    stars: list[str] = []
+    public: frozenset[str] | None = None
+    for statement in top_level(tree.body):
+        match statement:
+            case ast.Import() | ast.ImportFrom():
+                near = isinstance(statement, ast.ImportFrom) and bool(statement.level)
+                for local, dotted in bindings(statement, file):
+                    if local == "*":
+                        stars.append(dotted)
+                    elif local not in imports or ((near or dotted.startswith("torch.")) and not imports[local].startswith("torch.")):
+                        imports[local] = dotted
+            case ast.ClassDef(name=name):
+                definitions[name] = "class"
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                definitions[name] = "function"
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.For() | ast.With():
+                for name, value in _assigned(statement):
+                    definitions.setdefault(name, "variable")
+                    if value is not None and (text := dotted_text(value)) and text != name:
+                        aliases.setdefault(name, text)
+                    if name == "__all__":
+                        public = _strings(value) if isinstance(statement, ast.Assign) else None
+    return Exports(definitions, imports, aliases, tuple(dict.fromkeys(stars)), public)
+
+
+def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a statement assigns, with the value where it is that of the name itself."""
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, value) for target in targets]
+        case ast.With(items=items):
+            pairs = [(item.optional_vars, None) for item in items if item.optional_vars]
+        case ast.AnnAssign(target=target, value=annotated):
+            pairs = [(target, annotated)]
+        case _:
+            pairs = [(statement.target, None)]
+    for goal, given in pairs:
+        if isinstance(goal, ast.Name):
+            yield goal.id, given
+        else:
+            yield from ((node.id, None) for node in ast.walk(goal) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def _strings(node: ast.expr | None) -> frozenset[str] | None:
+    """The strings of a written-out list or tuple, `None` for anything else."""
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return None
+    values = [element.value for element in node.elts if isinstance(element, ast.Constant)]
+    return frozenset(map(str, values)) if len(values) == len(node.elts) else None
+
+
+class Imports:
+    """What the names of one file mean.
+
+    `names`: local name → dotted name, for all imports of the file, at any depth (the top level goes first). `stars`: modules imported with
+    `*`, whose names are known where a `resolver` is given.
+    """
+
+    def __init__(self, tree: ast.Module, file: SourceFile, resolver: Resolver | None = None) -> None:
+        self.file = file
+        self.exports = exports(tree, file)
+        self.resolver = resolver
+        self.stars = self.exports.stars
+        nested = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+        names = {local: dotted for node in nested for local, dotted in bindings(node, file) if local != "*"}
+        self.names: Mapping[str, str] = {**names, **self.exports.imports}
+
+    def dotted(self, text: str) -> str | None:
+        """`F.relu` → `torch.nn.functional.relu`, `Block` → `pkg.model.Block` where the file defines it; `None` where no import,
+        top-level definition or star import of the repository binds the first part."""
+        known = self.exports.absolute(text, self.file.module)
+        if known is not None:
+            return known
+        first, dot, rest = text.partition(".")
+        if first in self.names:
+            return canonical(self.names[first] + dot + rest)
+        return self.resolver.through_stars(self.file, text) if self.resolver and self.stars else None
+
+    def of(self, node: ast.expr) -> str | None:
+        """The dotted name of a name or attribute chain in the syntax tree; `None` for other expressions."""
+        text = dotted_text(node)
+        return None if text is None else self.dotted(text)
+
+
+class Found(NamedTuple):
+    """A definition of the repository: its file, and its qualified name there ("" for the module itself)."""
+
+    file: SourceFile
+    name: str
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.file.module}.{self.name}" if self.name else self.file.module
+
+
+class Link(NamedTuple):
+    """Where a dotted name leads: to `found`, or out of the repository to `elsewhere`. `via` are the files on the way, the last included."""
+
+    found: Found | None
+    elsewhere: str
+    via: tuple[SourceFile, ...]
+
+
+class Resolver:
+    """Dotted names → definitions, over all files of a repository. Files are parsed when first asked about; only their `Exports` are kept.
+
+    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `known` gives exports that were
+    found earlier.
+    """
+
+    def __init__(self, files: Iterable[SourceFile], sources: Mapping[str, str], known: Mapping[str, Exports] | None = None) -> None:
+        self._sources = sources
+        self._exports: dict[str, Exports] = dict(known or {})
+        self._links: dict[tuple[str, str, bool], Link | None] = {}
+        self._modules: dict[str, list[SourceFile]] = {}
+        self._paths: dict[str, SourceFile] = {}
+        for file in files:
+            self._modules.setdefault(file.module, []).append(file)
+            self._paths[file.path] = file
+        self._packaged = frozenset(file.import_root for file in self._paths.values() if file.path.endswith("/__init__.py"))
+
+    def exports(self, file: SourceFile) -> Exports:
+        """What the top level of a file binds (nothing, where it does not parse)."""
+        if file.path not in self._exports:
+            try:
+                self._exports[file.path] = exports(parse(self._sources[file.path]), file)
+            except SourceError:
+                self._exports[file.path] = Exports()
+        return self._exports[file.path]
+
+    def module(self, dotted: str, near: SourceFile | None = None) -> SourceFile | None:
+        """The file that `import <dotted>` loads. Several scripts may share a name: `near` is the importing file, whose own import root
+        goes first, then the repository's root, `src`, a root that holds a package, and the importing file's own folder."""
+        files = self._modules.get(dotted, ())
+        order = ([near.import_root] if near else []) + ["", "src"]
+        for root in order:
+            for file in files:
+                if file.import_root == root:
+                    return file
+        packaged = [file for file in files if file.import_root in self._packaged]
+        if len(packaged) == 1 or (near is None and len(files) == 1):
+            return (packaged or list(files))[0]
+        return self._beside(dotted, near) if near else None
+
+    def resolve(self, dotted: str, near: SourceFile | None = None) -> Found | None:
+        """The definition that a dotted name leads to, through imports, re-exports and star imports.
+
+        `None` where it leaves the repository or ends nowhere. The name is followed as far as files know it: `pkg.Block.forward` gives `Found(<pkg/blocks.py>, "Block.forward")`.
+        """
+        link = self.follow(dotted, near)
+        return link.found if link else None
+
+    def origin(self, dotted: str, near: SourceFile | None = None) -> str | None:
+        """The dotted name of what a name leads to, in the repository or outside; aliases (`Linear = nn.Linear`) are followed as well."""
+        link = self.follow(dotted, near, aliases=True)
+        if link is None:
+            return None
+        return link.found.dotted if link.found else link.elsewhere
+
+    def follow(self, dotted: str, near: SourceFile | None = None, aliases: bool = False) -> Link | None:
+        """As `resolve`, with the way there, and where it leaves the repository the name it has outside."""
+        key = (dotted, _folder(near), aliases)
+        if key not in self._links:
+            self._links[key] = None  # a name that leads back to itself leads nowhere
+            self._links[key] = self._follow(dotted, near, aliases, frozenset())
+        return self._links[key]
+
+    def through_stars(self, file: SourceFile, text: str) -> str | None:
+        """The dotted name of text whose first part only a star import of `file` can have bound; the repository's modules go first."""
+        link = self._star(file, text.split("."), False, frozenset())
+        if link is None:
+            return None
+        return link.found.dotted if link.found else link.elsewhere
+
+    def _beside(self, dotted: str, near: SourceFile) -> SourceFile | None:
+        stem = "/".join([*filter(None, [_folder(near)]), *dotted.split(".")])
+        return self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py")
+
+    def _follow(self, dotted: str, near: SourceFile | None, aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+        parts = dotted.split(".")
+        inside = False
+        for size in range(len(parts), 0, -1):
+            file = self.module(".".join(parts[:size]), near)
+            if file is None:
+                continue
+            inside = True
+            link = self._member(file, parts[size:], aliases, seen) if parts[size:] else self._whole(file, parts, near, aliases, seen)
+            if link is not None:
+                return link
+        return None if inside else Link(None, canonical(dotted), ())
+
+    def _whole(
+        self, file: SourceFile, parts: list[str], near: SourceFile | None, aliases: bool, seen: frozenset[tuple[str, str]]
+    ) -> Link | None:
+        """A name that is a module, unless its package binds the name to something else (`from .attention import attention`)."""
+        package = self.module(".".join(parts[:-1]), near) if len(parts) > 1 else None
+        if package is not None and package.path != file.path:
+            table = self.exports(package)
+            if table.definitions.get(parts[-1]) or table.imports.get(parts[-1], file.module) != file.module:
+                link = self._member(package, parts[-1:], aliases, seen)
+                if link is not None:
+                    return link
+        return Link(Found(file, ""), "", (file,))
+
+    def _member(self, file: SourceFile, rest: list[str], aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+        """What `rest` means at the top level of `file`."""
+        if (file.path, rest[0]) in seen:
+            return None
+        seen = seen | {(file.path, rest[0])}
+        table = self.exports(file)
+        target = table.absolute(".".join(rest), file.module)
+        if target is None:
+            link = self._star(file, rest, aliases, seen)
+        elif rest[0] in table.imports and target != f"{file.module}.{'.'.join(rest)}":
+            link = self._follow(target, file, aliases, seen)
+        elif aliases and rest[0] in table.aliases:
+            link = self._alias(file, table.aliases[rest[0]].split(".") + rest[1:], seen)
+            link = link or Link(Found(file, ".".join(rest)), "", ())
+        else:
+            link = Link(Found(file, ".".join(rest)), "", ())
+        return link and link._replace(via=tuple(dict.fromkeys((file, *link.via))))
+
+    def _alias(self, file: SourceFile, rest: list[str], seen: frozenset[tuple[str, str]]) -> Link | None:
+        return self._member(file, rest, True, seen)
+
+    def _star(self, file: SourceFile, rest: list[str], aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+        outside: list[str] = []
+        for star in self.exports(file).stars:
+            source = self.module(star, file)
+            if source is None:
+                outside.append(star)
+            elif source.path != file.path and self.exports(source).exported(rest[0]):
+                link = self._member(source, rest, aliases, seen)
+                if link is not None:
+                    return link
+        home = _star_home(rest[0], outside)
+        return Link(None, canonical(".".join([home, *rest])), ()) if home else None
+
+
+def _star_home(name: str, modules: list[str]) -> str | None:
+    """Which of the modules imported with `*` from outside has the name: torch's by its spelling, else the only one there is."""
+    if name[0].isupper() and "torch.nn" in modules:
+        return "torch.nn"
+    return modules[0] if len(modules) == 1 else None
+
+
+def _folder(file: SourceFile | None) -> str:
+    return "*" if file is None else file.path.rpartition("/")[0]

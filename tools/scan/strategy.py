@@ -1,0 +1,71 @@
+"""Which strategy a module needs, and why: one function a reason, the first that speaks decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from migrate_agent.tools.scan.detectors import DETECTORS, Hit
+from migrate_agent.tools.scan.graph import FOREIGN_MODULE, TORCH_MODULE, Graph, Key, Reach
+from migrate_agent.tools.types import Strategy
+
+_HOST = re.compile(r"(PIL|cv2|skimage|soundfile|librosa|decord|sentencepiece|tokenizers|nltk|albumentations)\..+")
+_NO_MATHS = re.compile(
+    r"torch\.nn\.Module|torch\.Tensor|torch\.is_tensor|torch\.(from_numpy|as_tensor|tensor)|torch\.(no_grad|inference_mode)"
+)
+_TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
+
+
+class Choice(NamedTuple):
+    """A strategy and its one-line reason."""
+
+    strategy: Strategy
+    reason: str
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is a test by the conventions of pytest and unittest."""
+    place = PurePosixPath(path)
+    return _TEST.fullmatch(place.name) is not None or any(folder in ("tests", "test") for folder in place.parts[:-1])
+
+
+def choose(graph: Graph, key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, ...]]) -> Choice:
+    """The strategy of a module: `redesign` before `substitute` before `keep`, and `rewrite` where nothing speaks against it."""
+    reasons = [*_bases(graph, key), *_seen(key, reach, hits), *_host(graph, key, reach)]
+    for strategy in ("redesign", "substitute", "keep"):
+        for choice in reasons:
+            if choice.strategy == strategy:
+                return choice
+    return Choice("rewrite", "")
+
+
+def _bases(graph: Graph, key: Key) -> Iterator[Choice]:
+    for name in graph.ancestry(key).outside:
+        for row in DETECTORS:
+            if row.unit != "rewrite" and row.base_pattern.fullmatch(name):
+                yield Choice(row.unit, f"inherits from {name}: {row.detail}")
+        if FOREIGN_MODULE.fullmatch(name) and not TORCH_MODULE.fullmatch(name):
+            yield Choice("redesign", f"inherits from {name}, which is not in this repository: write out what it takes from it")
+    if not graph.is_module(key):
+        name = graph.unknown_bases(key)[0]
+        yield Choice("redesign", f"inherits from {name}, which is not in this repository: write out what it takes from it")
+
+
+def _seen(key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Choice]:
+    for owner in (key, *reach.helpers):
+        for hit in hits.get(owner, ()):
+            row = DETECTORS[hit.row]
+            if row.unit != "rewrite":
+                through = "" if owner == key else f" through {owner.name}"
+                yield Choice(row.unit, f"uses {hit.name}{through} ({owner.path}:{hit.line}): {row.detail}")
+
+
+def _host(graph: Graph, key: Key, reach: Reach) -> Iterator[Choice]:
+    """A module that wraps image, sound or text libraries and calls nothing of torch."""
+    outside = graph.edges(key).outside
+    used = sorted(name for name in outside if _HOST.fullmatch(name))
+    maths = any(name.startswith("torch.") and not _NO_MATHS.fullmatch(name) for name in outside)
+    if used and not maths and not reach.units:
+        yield Choice("keep", f"no torch maths: it wraps {used[0]}, which stays on the host")

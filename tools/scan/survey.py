@@ -1,0 +1,37 @@
+"""Reads every file of a repository once, and keeps facts, not syntax trees: thousands of files fit in little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from migrate_agent.tools.scan.detectors import Hit, detect
+from migrate_agent.tools.scan.facts import Facts, read_facts
+from migrate_agent.tools.scan.names import Exports, parse
+from migrate_agent.tools.scan.walk import SourceError, read_source
+from migrate_agent.tools.types import SourceFile
+
+
+class Reading(NamedTuple):
+    """What one file says, what the detectors saw in it, or (one line) why it cannot be read."""
+
+    facts: Facts
+    hits: tuple[Hit, ...] = ()
+    error: str = ""
+
+
+def read(root: Path, file: SourceFile) -> Reading:
+    """One file. Never raises for what stands in it."""
+    try:
+        facts, uses = read_facts(parse(read_source(root / file.path)), file)
+        return Reading(facts, detect(uses))
+    except SourceError as error:
+        return Reading(Facts(Exports()), error=str(error))
+    except RecursionError:
+        return Reading(Facts(Exports()), error="line 1: nested too deeply to read")
+
+
+def survey(root: Path, files: Iterable[SourceFile]) -> Mapping[str, Reading]:
+    """Path → reading, for all files."""
+    return {file.path: read(root, file) for file in files}

@@ -1,0 +1,137 @@
+"""Which Python files a repository holds, and their text. Nothing is imported or run."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+_OUTPUTS = frozenset({"build", "dist"})
+"""Folders that build tools write; a package of that name (with an `__init__.py`) is the user's own."""
+_FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "__pypackages__"})
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
+"""A repository's own configuration may name a monitor program to run: never run it."""
+
+
+class SourceError(Exception):
+    """A file that cannot be read as Python source: one line, with the line number where there is one."""
+
+
+def read_source(path: Path) -> str:
+    """The text of a Python file, decoded as Python does it (byte order mark, coding line, UTF-8), with `\\n` line ends.
+
+    Raises `SourceError` where it is not text in its encoding or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"line {line}: cannot decode byte 0x{data[error.start]:02x} as {error.encoding}") from error
+    except SyntaxError as error:
+        raise SourceError(f"line 1: {error.msg}") from error
+    except OSError as error:
+        raise SourceError(f"cannot be read: {error.strerror}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass
+class Sources(Mapping[str, str]):
+    """Relative path → text, read from disk at each look-up and not kept. Raises `SourceError` for a file that is no text."""
+
+    root: Path
+    paths: tuple[str, ...]
+
+    def __getitem__(self, path: str) -> str:
+        return read_source(self.root / path)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def python_files(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> tuple[str, ...]:
+    """The repository's own `.py` files, as sorted POSIX paths relative to `root`.
+
+    In a git work tree those that git tracks, else all on disk. Left out: hidden folders, virtual environments, build output, installed
+    packages, what lies outside `root`, and mirrors made earlier (`x_jax` beside `x`, `model_jax.py` beside `model.py`).
+    `paths` keeps only these files and folders; `exclude` drops files and folders, by name or by glob pattern.
+    """
+    tracked = _tracked(root)
+    candidates = sorted(_walked(root) if tracked is None else tracked)
+    environments: dict[PurePosixPath, bool] = {}
+    own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
+    own = _without_mirrors(own)
+    chosen = own if paths is None else [path for path in own if _matches(path, paths)]
+    return tuple(path for path in chosen if not _matches(path, exclude))
+
+
+def _tracked(root: Path) -> list[str] | None:
+    """What git tracks below `root`; `None` where git does not answer, or where `root` is an untracked folder within someone's work tree."""
+    try:
+        top = subprocess.run([*_GIT, "rev-parse", "--show-toplevel"], cwd=root, capture_output=True, check=True)
+        listed = subprocess.run([*_GIT, "ls-files", "-z", "--", "*.py"], cwd=root, capture_output=True, check=True)
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return None
+    found = list(dict.fromkeys(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name))
+    is_top = Path(os.fsdecode(top.stdout.removesuffix(b"\n"))).resolve() == root.resolve()
+    return found if found or is_top else None
+
+
+def _walked(root: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _FOREIGN]
+        for name in names:
+            if name.endswith(".py"):
+                yield Path(folder, name).relative_to(root).as_posix()
+
+
+def _is_own(root: Path, path: PurePosixPath, environments: dict[PurePosixPath, bool]) -> bool:
+    """Whether a file is on disk, within `root`, and in no folder that holds other than the repository's own source."""
+    disk = root / path
+    if not disk.is_file() or (disk.is_symlink() and not disk.resolve().is_relative_to(root.resolve())):
+        return False
+    for folder in path.parents[:-1]:
+        if folder not in environments:
+            environments[folder] = _is_foreign(root / folder)
+        if environments[folder]:
+            return False
+    return True
+
+
+def _is_foreign(folder: Path) -> bool:
+    name = folder.name
+    if name.startswith(".") or name in _FOREIGN or name.endswith(".egg-info"):
+        return True
+    if name in _OUTPUTS and not (folder / "__init__.py").exists():
+        return True
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").is_dir()
+
+
+def _without_mirrors(paths: Iterable[str]) -> list[str]:
+    everything = [PurePosixPath(path) for path in paths]
+    entries = set(everything).union(*(path.parents for path in everything)) if everything else set()
+    return [str(path) for path in everything if not any(_is_mirror(entry, entries) for entry in (path, *path.parents[:-1]))]
+
+
+def _is_mirror(entry: PurePosixPath, entries: set[PurePosixPath]) -> bool:
+    stem = entry.name.removesuffix(".py")
+    if not stem.endswith("_jax"):
+        return False
+    return entry.with_name(stem.removesuffix("_jax") + entry.name[len(stem) :]) in entries
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    for raw in patterns:
+        pattern = str(PurePosixPath(raw))
+        if pattern == "." or path == pattern or path.startswith(pattern + "/") or fnmatch(path, pattern) or fnmatch(path, pattern + "/*"):
+            return True
+    return False
