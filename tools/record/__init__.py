@@ -25,9 +25,9 @@ def record(
 ) -> Recording:
     """Run the examples in the sandbox (original side) and store what was seen under `folder`.
 
-    All examples run in one job; where that dies, each runs alone, so that one bad example costs the others nothing. The result holds
-    further examples (origin `recording`) for the module classes that were built and called on the way, the observations, and one line per
-    unit that failed. Examples of units that the inventory lacks raise `KeyError`.
+    All examples run in one job; where that dies, each runs alone, so that one bad example costs the others nothing. The result holds the
+    examples that ran, further ones (origin `recording`) for the module classes that were built and called on the way, the observations,
+    and one line per unit whose example failed. Examples of units that the inventory lacks raise `KeyError`.
     """
     if not examples:
         return Recording()
@@ -57,7 +57,13 @@ def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -
         found = read_json(run.output / NAME)
     except (OSError, ValueError) as error:
         return Recording(errors={example.unit: f"the recording could not be read: {error}" for example in examples})
-    return replace(found, examples=tuple(_copy(example, folder, prefix) for example in found.examples))
+    ran = [example for index, example in enumerate(examples) if index in _ran(run)]
+    return replace(found, examples=(*ran, *(_copy(example, folder, prefix) for example in found.examples)))
+
+
+def _ran(run: Run) -> list[object]:
+    found = run.result.get("ran") if isinstance(run.result, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _copy(example: Example, folder: Path, prefix: str) -> Example:

@@ -10,6 +10,7 @@ import copy
 import copyreg
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import wraps
@@ -21,6 +22,8 @@ from migrate_agent.tools.record.kinds import base_kind
 MAX_INITS = 3
 MAX_CALLS = 3
 MAX_CONSTRUCTIONS = 100_000
+LARGE = 2**20
+"""Bytes of tensors from which on a call gives way to a smaller one."""
 UnitOf = Callable[[type], str]
 """Class → id of its unit, or "" where it is none."""
 
@@ -35,6 +38,7 @@ class Sample:
     setup: str
     tensors: Mapping[str, Any]
     key: Any = None
+    structure: Any = None
     ran: bool = False
 
     @property
@@ -79,24 +83,34 @@ def snapshot(value: Any, depth: int = 4) -> Any:
     return twin
 
 
-def call_key(value: Any, depth: int = 6) -> Any:
-    """What makes two calls the same kind of call: structure, shapes and dtypes, and the values of small constants."""
+def call_key(value: Any, shapes: bool = True, depth: int = 6) -> Any:
+    """What makes two calls the same kind of call: structure, dtypes, the values of small constants, and shapes (or only ranks)."""
     kind = base_kind(type(value))
     if kind in ("tensor", "parameter", "ndarray"):
-        return kind, tuple(value.shape), str(value.dtype)
+        return kind, tuple(value.shape) if shapes else value.ndim, str(value.dtype)
     if depth and isinstance(value, list | tuple):
-        return type(value), tuple(call_key(item, depth - 1) for item in value)
+        return type(value), tuple(call_key(item, shapes, depth - 1) for item in value)
     if depth and isinstance(value, dict):
-        return type(value), tuple((str(key), call_key(item, depth - 1)) for key, item in value.items())
+        return type(value), tuple((str(key), call_key(item, shapes, depth - 1)) for key, item in value.items())
     if isinstance(value, bool | str | type(None)):
         return value
     if depth and is_dataclass(value) and not isinstance(value, type):
-        return type(value), call_key(vars(value), depth - 1)
+        return type(value), call_key(vars(value), shapes, depth - 1)
     return type(value)
 
 
+def gives_way(calls: list[Sample], structure: Any, size: int) -> Sample | None:
+    """Which of three calls leaves for a new one: the first of each structure matters more than further shapes, small more than large."""
+    counts = Counter(sample.structure for sample in calls)
+    if not counts[structure]:
+        crowded, count = counts.most_common(1)[0]
+        return [sample for sample in calls if sample.structure == crowded][-1] if count > 1 else None
+    largest = max((sample for sample in calls if sample.structure == structure), key=lambda sample: sample.size)
+    return largest if largest.size > LARGE and size * 4 <= largest.size else None
+
+
 class Capture:
-    """Keeps at most three constructions per unit and three kinds of call for each, the smallest ones.
+    """Keeps at most three constructions per unit and three kinds of call for each (see `gives_way`).
 
     The tensors of a unit's samples stay within `max_bytes`.
     """
@@ -206,9 +220,11 @@ class Capture:
         if any(other.key == sample.key for other in calls):
             return
         sample.ran = True
-        calls.append(sample)
-        calls.sort(key=lambda other: other.size)
-        del calls[MAX_CALLS:]
+        leaving = gives_way(calls, sample.structure, sample.size) if len(calls) >= MAX_CALLS else None
+        if leaving is not None:
+            calls.remove(leaving)
+        if len(calls) < MAX_CALLS:
+            calls.append(sample)
         if self._changed is not None:
             self._changed()
 
@@ -217,17 +233,20 @@ class Capture:
         if init is None:
             return None
         unit = self.units.setdefault(self._unit(cls), _Unit())
-        key = (call_key(args), call_key(dict(kwargs)))
+        key, structure = (tuple(call_key(part, shapes) for part in (args, dict(kwargs))) for shapes in (True, False))
         calls = unit.calls.get(init.text, [])
         if any(sample.key == key for sample in calls) or (init.text not in unit.calls and len(unit.calls) >= MAX_INITS):
             return None
-        if (size := tensor_bytes((args, kwargs))) > self._room(unit) or (len(calls) >= MAX_CALLS and size >= calls[-1].size):
+        size = tensor_bytes((args, kwargs))
+        if len(calls) >= MAX_CALLS and not gives_way(calls, structure, size):
+            return None
+        if size > self._room(unit):
             unit.reason = unit.reason or f"its calls hold more than {self._max_bytes >> 20} MiB of tensors"
             return None
         encoder = Encoder(vars(sys.modules[cls.__module__]), "call", self.construction, init.encoder.taken, self._own)
         text = encoder.arguments(module.forward, args, kwargs)
         setup = "\n".join(dict.fromkeys([*init.encoder.setup, *encoder.setup]))
-        return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key)
+        return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key, structure)
 
     def _room(self, unit: _Unit) -> int:
         return self._max_bytes - sum(sample.size for calls in unit.calls.values() for sample in calls)

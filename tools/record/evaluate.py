@@ -6,7 +6,9 @@ The texts are evaluated in a copy of the namespace of the unit's own file, plus 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,12 +18,44 @@ from migrate_agent.tools.types import Example
 
 def load_unit(source_module: str, name: str) -> type:
     """The class `name` (a qualified name) of an importable module. Raises what the import raises, and `AttributeError`."""
-    value: Any = importlib.import_module(source_module)
+    value: Any = import_module(source_module)
     for part in name.split("."):
         value = getattr(value, part)
     if not isinstance(value, type):
         raise TypeError(f"{source_module}.{name} is not a class")
     return value
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a file of the user. Raises what the import of the file itself raises.
+
+    Where only the `__init__.py` of a package around it fails (many import every other file, and with them packages that are not installed),
+    the file is imported without it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        if name in sys.modules:
+            return sys.modules[name]
+        if not _bare_packages(name.split(".")[:-1]):
+            raise
+        return importlib.import_module(name)
+
+
+def _bare_packages(parts: Sequence[str]) -> bool:
+    """Put packages that have run no `__init__.py` in the place of those that do not import. Whether there was any."""
+    added = False
+    for count in range(1, len(parts) + 1):
+        package = ".".join(parts[:count])
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            spec = importlib.util.find_spec(package)
+            if spec is None or spec.submodule_search_locations is None:
+                return False
+            sys.modules[package] = importlib.util.module_from_spec(spec)
+            added = True
+    return added
 
 
 def load_tensors(path: Path | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Session:
         self.import_roots = list(dict.fromkeys(str(root / import_root) for _, _, import_root in rows))
         self._modules = {path: module for path, module, _ in rows}
         self._units = frozenset(units)
-        self._names: dict[str, str] = {}
+        self._files: dict[str, str] = {}
         self.recorder = Recorder(Kinds(self.own), changed)
         self.capture = Capture(self.unit_of, self.own, max_bytes, changed)
 
@@ -48,16 +48,16 @@ class Session:
 
     def file_of(self, module: str) -> str:
         """The repository's file that a module was loaded from, else ""."""
-        place = getattr(sys.modules.get(module), "__file__", None)
-        return self.paths.get(os.path.realpath(place), "") if place else ""
+        if module not in self._files:
+            place = getattr(sys.modules.get(module), "__file__", None)
+            if not place:
+                return ""
+            self._files[module] = self.paths.get(os.path.realpath(place), "")
+        return self._files[module]
 
     def own(self, module: str) -> str:
         """The name under which the repository imports a module of its own, else ""."""
-        if module not in self._names:
-            if module not in sys.modules:
-                return ""
-            self._names[module] = self._modules.get(self.file_of(module), "")
-        return self._names[module]
+        return self._modules.get(self.file_of(module), "")
 
     def module_of(self, path: str) -> str:
         """The name under which the repository imports a file. Raises `KeyError`."""

@@ -33,17 +33,19 @@ def start(arguments: Mapping[str, Any]) -> Session:
 
 
 def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Run examples and write `recording.json` and its tensors to `output`.
+    """Run examples and write `recording.json` and its tensors to `output`. Gives the numbers of those that ran (`{"ran": [0, 2]}`).
 
     `arguments` holds `files` and `units` (see `session.plan`), `examples` (JSON rows with the `module` of their unit), `max_bytes` of
     tensors for each unit, and `check_seconds`, the time for running the derived examples again. `inputs` are tensors files.
     """
     session = start(arguments)
     errors: dict[str, str] = {}
+    ran: list[int] = []
     for index, row in enumerate(arguments["examples"]):
         example = replace(example_from_json({**row, "tensors": None}, output), tensors=inputs.get(f"tensors{index}"))
         try:
             run_example(session, row["module"], example)
+            ran.append(index)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit included: user code may call sys.exit
@@ -52,7 +54,7 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     found = Writer(output).recording(session, {})
     examples, reasons = check(session, found, time.monotonic() + arguments["check_seconds"])
     write_json(Recording(examples, session.recorder.table(), {**found.errors, **reasons, **errors}), output / NAME)
-    return {"examples": len(examples), "errors": len(errors)}
+    return {"ran": ran}
 
 
 def run_example(session: Session, module: str, example: Example) -> None:
