@@ -156,7 +156,8 @@ def _place(error: BaseException, root: str) -> str:
     """`file:line` of the deepest frame in the user's code, else of the deepest one anywhere."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_relative(error.filename, root)}:{error.lineno}"
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(_own_frames_dropped(error))]
+    frames = [frame for frame in frames if not frame[0].startswith("<frozen")]
     inside = [frame for frame in frames if Path(frame[0]).is_relative_to(root)]
     for filename, line in reversed(inside or frames):
         return f"{_relative(filename, root)}:{line}"

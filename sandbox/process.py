@@ -29,7 +29,7 @@ from migrate_agent.sandbox.child import RESULT_BYTES
 from migrate_agent.sandbox.keeper import LENGTH_BYTES, LOG_BYTES, NONCE_BYTES, STARTED
 from migrate_agent.sandbox.outcome import outcome
 from migrate_agent.sandbox.staging import Base, Stage, remove
-from migrate_agent.sandbox.zygote import Zygote
+from migrate_agent.sandbox.zygote import END_SECONDS, Zygote
 from migrate_agent.tools.types import Job, Run, Side
 
 MAX_WORKERS = 6
@@ -70,6 +70,8 @@ class ProcessSandbox:
         self._threads = threads
         self._lock = threading.Lock()
         self._zygotes: dict[tuple[str, ...], Zygote] = {}
+        self._changed = threading.Condition(self._lock)
+        self._runs = 0
         self._closed = False
         # The kernel ties a worker's life to the thread that started it, so one thread that stays starts them all.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sandbox-starter")
@@ -93,6 +95,24 @@ class ProcessSandbox:
         Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed, `OSError` for inputs that cannot be read,
         `TypeError` for arguments that are no JSON.
         """
+        with self._running():
+            return self._run(job)
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Count a run, so that `close` does not pull its folder away."""
+        with self._lock:
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            self._runs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs -= 1
+                self._changed.notify_all()
+
+    def _run(self, job: Job) -> Run:
         key = self._key(job)
         stage = self._base.stage(area(key), job.inputs)
         try:
@@ -118,8 +138,10 @@ class ProcessSandbox:
                 return
             self._closed = True
         atexit.unregister(self.close)
-        for zygote in self._zygotes.values():
+        for zygote in list(self._zygotes.values()):
             self._end(zygote)
+        with self._lock:
+            self._changed.wait_for(lambda: self._runs == 0, END_SECONDS)
         self._starter.shutdown()
         self._base.close()
 
@@ -196,6 +218,8 @@ class ProcessSandbox:
             with self._lock:
                 if self._zygotes.get(key) is zygote:
                     self._end(self._zygotes.pop(key))
+        if self._closed:
+            return {}
         raise SandboxUnavailable(f"the sandbox's worker for the {key[0]} side does not start: {zygote.last_words()}")
 
 

@@ -110,7 +110,10 @@ def walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
     """
     pending = [str(folder)]
     while pending:
-        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+        path = pending.pop()
+        if os.path.islink(path):
+            continue  # the job put it where a folder of its own had been
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
                 yield entry
                 if entry.is_dir(follow_symlinks=False):
