@@ -116,20 +116,12 @@ class LimitsTable(_Table):
         return Limits(seconds=self.seconds, memory_bytes=int(self.memory_gb * 2**30))
 
 
-class VerifyTable(_Table):
-    """`[verify]`: what of the verifier is the user's to choose. No tolerance is."""
-
-    performance: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """The rewrite fails when its step takes more than this many times torch's. None: reported, never a failure."""
-
-
 class Config(_Table):
     """All of a repository's configuration; every table has defaults, so an absent file is an empty configuration."""
 
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
     limits: LimitsTable = LimitsTable()
-    verify: VerifyTable = VerifyTable()
 
     def examples(self) -> tuple[Example, ...]:
         """The `[[example]]` tables, in the order of the file."""
