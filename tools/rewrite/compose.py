@@ -148,8 +148,7 @@ class _Composer:
     def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
         if statement is None:
             return
-        holes = [h for h in self.space.rewritten(path).holes if statement.first_line <= h.span.line <= statement.last_line]
-        if not holes:
+        if not statement.holes:
             self._hole(path, statement, "unknown-op", f"{name} of torch is left over")
 
     def _hole(self, path: str, statement: Statement, code: str, reason: str) -> None:
@@ -259,9 +258,8 @@ class _Composer:
     def _note_holes(self, path: str, statement: Statement) -> None:
         if self._text(path, statement) is not statement.text:
             return
-        result = self.space.rewritten(path)
-        self.holes += [h for h in result.holes if statement.first_line <= h.span.line <= statement.last_line]
-        self.notes |= dict.fromkeys(n for n in result.notes)
+        self.holes += statement.holes
+        self.notes |= dict.fromkeys([*statement.notes, *self.space.rewritten(path).notes])
 
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
         if not selection.vendored and not selection.qualified:

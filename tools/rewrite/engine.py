@@ -31,6 +31,8 @@ class Rule:
     CHANGE: tuple[tuple[str, str], ...] = ()
     ORDER = 50
     """Rules of a lower order run first on the same node."""
+    CHECKS: tuple[str, ...] = ()
+    """Handlers that only look: they run on a call even where an earlier rule has replaced it."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -212,13 +214,16 @@ class _Pass(cst.CSTTransformer):
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         context = self.context
         context.stack.pop()
-        result = updated_node
+        result, replaced = updated_node, False
         for handler in self._handlers(type(original_node), "leave", self.handlers):
+            if replaced and handler.__name__ not in handler.__self__.CHECKS:  # type: ignore[attr-defined]
+                continue
             changed = handler(original_node, result)
             if changed is not None:
                 result = changed
-                if type(result) is not type(original_node):
-                    break
+                replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)
+        if isinstance(result, cst.SimpleStatementLine) and not result.body:
+            result = cst.RemoveFromParent()
         if isinstance(original_node, cst.ClassDef):
             context.path.pop()
             context.classes.pop()
@@ -268,7 +273,7 @@ def taken_names(file: FileModel) -> frozenset[str]:
     """Every name that the file binds anywhere."""
     import ast
 
-    names = set(file.top_names) | {name for name, dotted in file.bindings.items() if not dotted.startswith("torch")}
+    names = set(file.top_names) | {name for name, dotted in file.bindings.items() if not dotted.startswith(("torch", "einops.layers.torch"))}
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)

@@ -88,6 +88,19 @@ def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Fac
 Env = dict[str, Observed | None]
 
 
+class _Narrowed(Env):
+    """An environment in which one name is known more closely; whatever is bound goes to the outer one."""
+
+    def __init__(self, outer: Env, name: str, fact: Observed) -> None:
+        super().__init__(outer)
+        super().__setitem__(name, fact)
+        self.outer = outer
+
+    def __setitem__(self, name: str, fact: Observed | None) -> None:
+        super().__setitem__(name, fact)
+        self.outer[name] = fact
+
+
 class _Walker:
     """Walks statements in order with the kinds of local names; one pass, no fixed point: loops see what came before."""
 
@@ -123,6 +136,7 @@ class _Walker:
             case ast.For() | ast.AsyncFor():
                 fact = self.expr(node.iter, env)
                 self.bind(node.target, self.element(node.iter, fact), None, env)
+                self.walked(node, env)
                 self.block(node.body, env)
                 self.block(node.orelse, env)
             case ast.With() | ast.AsyncWith():
@@ -131,8 +145,34 @@ class _Walker:
                     if item.optional_vars:
                         self.bind(item.optional_vars, None, None, env)
                 self.block(node.body, env)
+            case ast.If():
+                self.expr(node.test, env)
+                self.block(node.body, self.narrowed(node.test, env))
+                self.block(node.orelse, env)
             case _:
                 self.generic(node, env)
+
+    def walked(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
+        """`for name, p in m.named_parameters()`: `p` is a parameter."""
+        method = node.iter.func.attr if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Attribute) else ""
+        target = node.target.elts[-1] if isinstance(node.target, ast.Tuple) else node.target
+        if method in ("parameters", "named_parameters") and isinstance(target, ast.Name):
+            env[target.id] = Observed(("parameter",))
+
+    def narrowed(self, test: ast.expr, env: Env) -> Env:
+        """The names inside `if isinstance(m, nn.Linear):`; assignments there stay visible outside, as in Python."""
+        call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2):
+            return env
+        if not isinstance(call.args[0], ast.Name):
+            return env
+        classes = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+        names = [self.dotted(c) for c in classes]
+        if not all(name and self.repo.is_module(name) for name in names):
+            return env
+        model = {name: self.repo.class_of(name) for name in names}
+        kinds = tuple(f"module:{m.dotted if (m := model[name]) else name}" for name in names)
+        return _Narrowed(env, call.args[0].id, Observed(kinds))
 
     def generic(self, node: ast.AST, env: Env) -> None:
         for child in ast.iter_child_nodes(node):
@@ -204,12 +244,32 @@ class _Walker:
 
     def unpack(self, target: ast.Tuple | ast.List, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
         values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        if self.unpack_starred(target, values, env):
+            return
         aligned = len(values) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*values, *target.elts))
         for i, element in enumerate(target.elts):
             if aligned:
                 self.bind(element, self.lookup(values[i]), values[i], env)
             else:
                 self.bind(element, self.element(value, fact), None, env)
+
+    def unpack_starred(self, target: ast.Tuple | ast.List, values: list[ast.expr], env: Env) -> bool:
+        """`b, n, device = *x.shape, x.device`: one spread value among others."""
+        stars = [i for i, value in enumerate(values) if isinstance(value, ast.Starred)]
+        extra = len(target.elts) - len(values)
+        if len(stars) != 1 or extra < -1 or any(isinstance(e, ast.Starred) for e in target.elts):
+            return False
+        at = stars[0]
+        spread = values[at]
+        assert isinstance(spread, ast.Starred)
+        element = self.element(spread.value, self.lookup(spread.value))
+        for i, one in enumerate(target.elts):
+            if at <= i <= at + extra:
+                self.bind(one, element, None, env)
+            else:
+                value = values[i if i < at else i - extra]
+                self.bind(one, self.lookup(value), value, env)
+        return True
 
     # -- expressions ------------------------------------------------------------------------------------------------
     def expr(self, node: ast.expr, env: Env) -> Observed | None:

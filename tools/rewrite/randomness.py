@@ -43,6 +43,8 @@ class Randomness:
     stored: set[str] = field(default_factory=set)
     constructing: set[FunctionKey] = field(default_factory=set)
     """Methods that run only while the module is constructed."""
+    live: set[FunctionKey] = field(default_factory=set)
+    """Functions that constructing or calling a module may reach."""
 
 
 @dataclass
@@ -52,6 +54,8 @@ class _Function:
     model: ClassModel | None
     calls: set[FunctionKey] = field(default_factory=set)
     needs: bool = False
+    mentions: set[str] = field(default_factory=set)
+    """Attribute names read from anything but `self`."""
 
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
@@ -63,10 +67,26 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
         for function in functions.values():
             if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
                 function.needs = changed = True
-    result = Randomness(constructing=_constructing(functions))
+    result = Randomness(constructing=_constructing(functions), live=_live(functions))
     for function in functions.values():
         _place(repo, function, result)
     return result
+
+
+def _live(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+    by_name: dict[str, list[FunctionKey]] = {}
+    for key in functions:
+        by_name.setdefault(key[1].rpartition(".")[2], []).append(key)
+    todo = [key for key, function in functions.items() if function.model and (key[1].endswith((".forward", "__")))]
+    found = set(todo)
+    while todo:
+        function = functions[todo.pop()]
+        mentioned = [key for name in function.mentions for key in by_name.get(name, ()) if functions[key].model]
+        for key in [*function.calls, *mentioned]:
+            if key in functions and key not in found:
+                found.add(key)
+                todo.append(key)
+    return found
 
 
 def _place(repo: Repo, function: _Function, result: Randomness) -> None:
@@ -118,6 +138,8 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
                 _note_call(repo, file, facts, function, child)
             elif isinstance(child, ast.Attribute) and owner and isinstance(child.value, ast.Name) and child.value.id in ("self", "cls"):
                 _note_method(repo, function, owner, child.attr)
+            elif isinstance(child, ast.Attribute):
+                function.mentions.add(child.attr)
         yield function
 
 

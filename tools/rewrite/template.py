@@ -67,7 +67,31 @@ def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpres
         return _parenthesised(node) if isinstance(parent, cst.Attribute) else node
     if isinstance(parent, ENCLOSING) and not isinstance(node, LOOSE):
         return node
+    if 0 < _precedence(parent) < _precedence(node):
+        return node
     return _parenthesised(node)
+
+
+_BINARY = {
+    cst.BitOr: 7, cst.BitXor: 8, cst.BitAnd: 9, cst.LeftShift: 10, cst.RightShift: 10, cst.Add: 11, cst.Subtract: 11,
+    cst.Multiply: 12, cst.Divide: 12, cst.FloorDivide: 12, cst.Modulo: 12, cst.MatrixMultiply: 12, cst.Power: 14,
+}  # fmt: skip
+
+
+def _precedence(node: cst.CSTNode | None) -> int:
+    """How tightly an operator binds; 0 for what is no operator."""
+    match node:
+        case cst.IfExp():
+            return 2
+        case cst.BooleanOperation():
+            return 3 if isinstance(node.operator, cst.Or) else 4
+        case cst.UnaryOperation():
+            return 5 if isinstance(node.operator, cst.Not) else 13
+        case cst.Comparison() | cst.ComparisonTarget():
+            return 6
+        case cst.BinaryOperation():
+            return _BINARY.get(type(node.operator), 0)
+    return 0
 
 
 def _parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -118,6 +118,17 @@ def rngs_of(name: str) -> str:
     return "required"
 
 
+@cache
+def properties(name: str) -> frozenset[str]:
+    """Names of the properties of a vendored class, inherited ones included."""
+    symbol = symbols().get(name)
+    node = ast.parse(symbol.text).body[-1] if symbol else None
+    if not isinstance(node, ast.ClassDef):
+        return frozenset()
+    own = {s.name for s in node.body if isinstance(s, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "property" for d in s.decorator_list)}
+    return frozenset(own).union(*(properties(base.id) for base in node.bases if isinstance(base, ast.Name)))
+
+
 def closure(names: Iterable[str]) -> list[Symbol]:
     """The symbols and all that they need, in the order of their files."""
     found: dict[str, Symbol] = {}

@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite.facts import Facts, infer
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names
-from migrate_agent.tools.types import Inventory, Observations
+from migrate_agent.tools.types import Hole, Inventory, Observations
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Statement:
     last_line: int
     is_import: bool
     is_docstring: bool
+    holes: tuple[Hole, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Workspace:
@@ -72,14 +74,66 @@ class Workspace:
         result = self.rewritten(file.file.path)
         found: list[Statement] = []
         for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
+            holes = [h for h in result.holes if original[0].lineno <= h.span.line <= span.end_line]
+            nodes, holes, notes = self._without_idle(file, original[0], nodes, holes)
             text = "".join(result.header.code_for_node(node) for node in nodes)
             defines = tuple(name for statement in original for name in defined_names(statement))
             first = original[0]
             needs = global_names(text) if text.strip() else frozenset()
             is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
             docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-            found.append(Statement(text, defines, needs, first.lineno, span.end_line, is_import, docstring and not found))
+            found.append(Statement(text, defines, needs, first.lineno, span.end_line, is_import, docstring and not found, tuple(holes), tuple(notes)))
         return found
+
+    def _without_idle(
+        self, file: FileModel, original: ast.stmt, nodes: tuple[cst.BaseStatement, ...], holes: list[Hole]
+    ) -> tuple[tuple[cst.BaseStatement, ...], list[Hole], list[str]]:
+        """Methods with holes that neither constructing nor calling a module reaches say so when called, instead of holding the class up."""
+        model = file.classes.get(original.name) if isinstance(original, ast.ClassDef) else None
+        if model is None or not holes or not nodes or not isinstance(nodes[0], cst.ClassDef):
+            return nodes, holes, []
+        idle: dict[str, Hole] = {}
+        kept = []
+        for hole in holes:
+            name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
+            if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live:
+                idle.setdefault(name, hole)
+            else:
+                kept.append(hole)
+        if not idle:
+            return nodes, holes, []
+        notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
+        return (_stub(nodes[0], idle), *nodes[1:]), kept, notes
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
+    """The class with the bodies of idle methods replaced by an error that says why."""
+    statements: list[cst.BaseStatement] = []
+    for statement in node.body.body:
+        if isinstance(statement, cst.FunctionDef) and statement.name.value in idle:
+            name = statement.name.value
+            reason = f"{name} was not migrated: {idle[name].reason}"
+            line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
+            kept = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
+            statement = statement.with_changes(body=cst.IndentedBlock([line]), decorators=kept, returns=None, params=_plain(statement.params))
+        statements.append(statement)  # type: ignore[arg-type]
+    return node.with_changes(body=node.body.with_changes(body=statements))
+
+
+def _plain(params: cst.Parameters) -> cst.Parameters:
+    """Parameters without annotations."""
+    result = params.visit(_NoAnnotations())
+    assert isinstance(result, cst.Parameters)
+    return result
+
+
+class _NoAnnotations(cst.CSTTransformer):
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(annotation=None)
 
 
 def _logical(tree: ast.Module) -> list[list[ast.stmt]]:

@@ -8,8 +8,10 @@ from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.randomness import constructs_module
+from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
 
+CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
 TORCH = ("torch", "torchvision", "torchaudio")
 
 
@@ -46,6 +48,8 @@ class ReplaceTorchCalls(Rule):
     def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         dotted = context.dotted(original.func)
+        if isinstance(context.parent(), (cst.Decorator, cst.WithItem)) and dotted in CONTEXTS:
+            return None
         if dotted in layers():
             return apply_layer(context, layers()[dotted], updated.args, original.args)
         if dotted in ops():

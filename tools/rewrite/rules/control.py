@@ -14,6 +14,7 @@ class FindTensorBranches(Rule):
     """`if x.sum() > 0:` on a tensor is a hole of class `tensor-branch`; `assert` on tensor values is dropped with a note."""
 
     ORDER = 70
+    CHECKS = ("leave_Call",)
     KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
     CHANGE = (
         (

@@ -7,7 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.aliases import stale_alias
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
-from migrate_agent.tools.rewrite.rules.variables import subscript, variable
+from migrate_agent.tools.rewrite.rules.variables import storage, subscript, variable
 from migrate_agent.tools.rewrite.tables import Refuse, methods
 from migrate_agent.tools.types import Observed
 
@@ -23,11 +23,9 @@ OPERATORS = {
 
 def is_inplace(name: str) -> bool:
     """Whether a method name is that of an in-place tensor method with a row."""
-    return name.endswith("_") and not name.endswith("__") and (row := methods().get(name[:-1])) is not None and row.inplace or _own_row(name)
-
-
-def _own_row(name: str) -> bool:
-    row = methods().get(name)
+    if not name.endswith("_") or name.endswith("__"):
+        return False
+    row = methods().get(name) or methods().get(name[:-1])
     return row is not None and row.inplace
 
 
@@ -38,6 +36,7 @@ class ReplaceInplaceUpdates(Rule):
     """
 
     ORDER = 60
+    CHECKS = ("leave_Call",)
     KEEP = (
         "def f(table: dict):\n    table['a'] = 3\n    return table\n",
         "def f(names: list):\n    names[0] += 1\n",
@@ -159,8 +158,10 @@ class ReplaceInplaceUpdates(Rule):
                 return cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value)
             case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
                 return self._assign(inner, self._again(inner), value)
-            case cst.Attribute():
+            case cst.Attribute() if self._plain_attribute(receiver):
                 return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
+            case cst.Attribute():
+                return cst.Assign([cst.AssignTarget(storage(self, receiver))], value)
             case cst.Subscript(value=inner):
                 again = self._again(receiver)
                 assert isinstance(again, cst.Subscript)
@@ -173,6 +174,10 @@ class ReplaceInplaceUpdates(Rule):
                 back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
                 return self._assign(inner, base, back)
         raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _plain_attribute(self, node: cst.Attribute) -> bool:
+        """`self.x` that holds a tensor which is neither parameter nor buffer."""
+        return self.context.is_self(node.value) and not variable(self, node)
 
     def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The rewritten form of an original expression, for a second use."""

@@ -148,10 +148,10 @@ class ConvertMethods(Rule):
         )
 
     def _plain_module(self) -> bool:
-        """Whether the class has no base with a constructor of its own."""
+        """Whether the class derives from `nn.Module` alone."""
         context = self.context
-        model = context.cls
-        return bool(model) and all(name in MODULE_BASES for name in context.repo.bases(model)) and len(context.repo.bases(model)) == len(model.node.bases)  # type: ignore[arg-type, union-attr]
+        bases = context.repo.bases(context.cls) if context.cls else []
+        return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(context.cls.node.bases)  # type: ignore[union-attr]
 
     def _base_takes_rngs(self) -> bool:
         context = self.context

@@ -9,6 +9,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.repo import ClassModel
+from migrate_agent.tools.rewrite.tables import Refuse, layers
+from migrate_agent.tools.rewrite.vendoring import properties
 
 PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
@@ -24,6 +26,52 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
         return True
     known = _assigned(rule, context.cls, node.attr.value)
     return bool(known and "parameter" in known)
+
+
+def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpression:
+    """What to assign to, so that the tensor `node` (original) gets a new value in place.
+
+    A variable is written as `x[...]`; the `weight` of a layer whose NNX layout differs through the layer's own property. Raises `Refuse`.
+    """
+    context = rule.context
+    if isinstance(node, cst.Attribute) and node.attr.value in ("data",):
+        return storage(rule, node.value)
+    if variable(rule, node):
+        return subscript(node)
+    if isinstance(node, cst.Name):
+        fact = context.observed(node)
+        return subscript(node) if fact and set(fact.kinds) == {"parameter"} else node
+    if isinstance(node, cst.Attribute):
+        if context.is_self(node.value):
+            kinds = _own_layer(rule)
+        else:
+            fact = context.observed(node.value)
+            kinds = [k.removeprefix("module:") for k in fact.kinds] if fact and all(k.startswith("module:") for k in fact.kinds) else []
+        answers = {_is_property(rule, kind, node.attr.value) for kind in kinds}
+        if len(answers) == 1 and None not in answers:
+            return node if answers.pop() else subscript(node)
+    raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
+
+
+def _own_layer(rule: Rule) -> list[str]:
+    """The torch layers that the enclosing class derives from."""
+    context = rule.context
+    if context.cls is None:
+        return []
+    return [base for model in context.repo.ancestors(context.cls) for base in context.repo.bases(model) if base in layers()]
+
+
+def _is_property(rule: Rule, dotted: str, name: str) -> bool | None:
+    """Whether an attribute of a module class is a property that can be set (True) or a variable (False); None where unknown."""
+    if dotted in layers():
+        return name in properties(layers()[dotted].vendored)
+    model = rule.context.repo.class_of(dotted)
+    if model is None:
+        return None
+    if rule.context.repo.buffer(model, name) is not None or "parameter" in _assigned(rule, model, name):
+        return False
+    bases = [base for current in rule.context.repo.ancestors(model) for base in rule.context.repo.bases(current) if base in layers()]
+    return _is_property(rule, bases[0], name) if bases else None
 
 
 def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
@@ -116,7 +164,14 @@ class ReadVariables(Rule):
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if not variable(self, original) or self._kept(original):
             return None
+        if isinstance(self.context.parent(), cst.Arg) and self._optional(original):
+            return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
+
+    def _optional(self, node: cst.Attribute) -> bool:
+        """Whether the constructor may leave the attribute `None`."""
+        context = self.context
+        return bool(context.cls) and "none" in _assigned(self, context.cls, node.attr.value)  # type: ignore[arg-type]
 
     def _kept(self, node: cst.Attribute) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)

@@ -1,0 +1,93 @@
+"""`torch.nn.init.*`: parameters get new values, from keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.bind import BindError, bind, parse_signature
+from migrate_agent.tools.rewrite.calls import expand
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.rules.variables import storage
+from migrate_agent.tools.rewrite.tables import Refuse
+
+ROWS: Mapping[str, tuple[str, str]] = {
+    "normal": ("tensor, mean=0.0, std=1.0", "vendored.init_normal({rng}, {tensor}, mean={mean}, std={std})"),
+    "uniform": ("tensor, a=0.0, b=1.0", "vendored.init_uniform({rng}, {tensor}, a={a}, b={b})"),
+    "trunc_normal": (
+        "tensor, mean=0.0, std=1.0, a=-2.0, b=2.0",
+        "vendored.init_trunc_normal({rng}, {tensor}, mean={mean}, std={std}, a={a}, b={b})",
+    ),
+    "xavier_uniform": ("tensor, gain=1.0", "vendored.init_xavier_uniform({rng}, {tensor}, gain={gain})"),
+    "xavier_normal": ("tensor, gain=1.0", "vendored.init_xavier_normal({rng}, {tensor}, gain={gain})"),
+    "kaiming_uniform": (
+        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
+        "vendored.init_kaiming_uniform({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
+    ),
+    "kaiming_normal": (
+        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
+        "vendored.init_kaiming_normal({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
+    ),
+    "orthogonal": ("tensor, gain=1", "vendored.init_orthogonal({rng}, {tensor}, gain={gain})"),
+    "constant": ("tensor, val", "jnp.full_like({tensor}, {val})"),
+    "zeros": ("tensor", "jnp.zeros_like({tensor})"),
+    "ones": ("tensor", "jnp.ones_like({tensor})"),
+    "eye": ("tensor", "vendored.init_eye({tensor})"),
+}
+"""Name (without underscore) → signature and template of the new value."""
+
+
+class ReplaceInitialisers(Rule):
+    """`nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`; nested in an expression, the value itself.
+
+    Declines (a hole) where it is not known whether the target is a variable.
+    """
+
+    ORDER = 5
+    KEEP = ("def init(x):\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=0.02)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.w[...] = init_normal(rngs.params(), self.w, std=0.02)\n",
+        ),
+    )
+
+    def _row(self, call: cst.BaseExpression) -> str:
+        dotted = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
+        name = dotted.removeprefix("torch.nn.init.").removesuffix("_")
+        return name if dotted.startswith("torch.nn.init.") and name in ROWS else ""
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        name = self._row(original)
+        if not name:
+            return None
+        try:
+            return self.context.place(self._value(name, original, updated))
+        except (Refuse, BindError) as refusal:
+            self.context.hole(original, f"torch.nn.init.{name}_: {refusal}", getattr(refusal, "code", "unbound-call"))
+            return None
+
+    def _value(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        text, template = ROWS[name]
+        bound = bind(parse_signature(text), updated.args, original.args)
+        target = bound.values["tensor"]
+        fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
+        if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
+            inner = {**bound.values, "tensor": target.args[0].value}
+            value = expand(self.context, template, type(bound)(inner, bound.variadic, bound.dropped, bound.sources), f"nn.init.{name}_")
+            return target.with_changes(args=[cst.Arg(value)])
+        return expand(self.context, template, bound, f"nn.init.{name}_")
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        call = original.value
+        if not self._row(call) or updated.value is call or not isinstance(call, cst.Call):
+            return None
+        target = next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value)
+        try:
+            return cst.Assign([cst.AssignTarget(storage(self, target))], updated.value)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None

@@ -1,0 +1,106 @@
+"""What user code asks of modules in torch: walking them, and switching gradients off."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import einops
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import lax
+
+
+def no_grad(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: no gradient flows through the results (https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return jax.tree.map(lambda leaf: lax.stop_gradient(leaf) if isinstance(leaf, jax.Array) else leaf, function(*args, **kwargs))
+
+    return wrapper
+
+
+def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:
+    """`x[mask] = value` for a scalar value: `mask` (a, b) selects rows of `x` (a, b, …)."""
+    mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
+    return jnp.where(mask, jnp.asarray(value, x.dtype), x)
+
+
+def named_modules(module: nnx.Module, prefix: str = "") -> Iterator[tuple[str, nnx.Module]]:
+    """The module and all inside it with torch's dotted names, each once, outermost first; the levels that NNX containers add are left out.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_modules
+    """
+    seen: set[int] = set()
+
+    def walk(node: nnx.Module, name: str) -> Iterator[tuple[str, nnx.Module]]:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        yield name, node
+        for key, child in named_children(node):
+            yield from walk(child, f"{name}.{key}" if name else key)
+
+    yield from walk(module, prefix)
+
+
+def named_children(module: nnx.Module) -> Iterator[tuple[str, nnx.Module]]:
+    """The modules directly inside, with torch's names (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html)."""
+    inner = module.layers if isinstance(module, nnx.Sequential) else module
+    items = enumerate(inner) if isinstance(inner, nnx.List) else inner.items() if isinstance(inner, nnx.Dict) else vars(inner).items()
+    for key, child in items:
+        if isinstance(child, nnx.Module):
+            yield str(key), child
+
+
+def modules(module: nnx.Module) -> Iterator[nnx.Module]:
+    """The module and all inside it, each once (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.modules)."""
+    for _, node in named_modules(module):
+        yield node
+
+
+def children(module: nnx.Module) -> Iterator[nnx.Module]:
+    """The modules directly inside (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.children)."""
+    for _, node in named_children(module):
+        yield node
+
+
+def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param]]:
+    """All parameters with torch's dotted names, shared ones once.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
+    """
+    seen: set[int] = set()
+    for name, node in named_modules(module):
+        for key, value in vars(node).items():
+            if isinstance(value, nnx.Param) and id(value) not in seen:
+                seen.add(id(value))
+                leaf = "weight" if key in ("kernel", "embedding", "scale", "tied") else key
+                yield (f"{name}.{leaf}" if name else leaf), value
+
+
+def parameters(module: nnx.Module) -> Iterator[nnx.Param]:
+    """All parameters, shared ones once (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters)."""
+    for _, value in named_parameters(module):
+        yield value
+
+
+class Rearrange(nnx.Module):
+    """`einops.rearrange` as a module (https://einops.rocks/api/rearrange/)."""
+
+    def __init__(self, pattern: str, **axes_lengths: int) -> None:
+        self.pattern, self.axes_lengths = pattern, axes_lengths
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return einops.rearrange(x, self.pattern, **self.axes_lengths)
+
+
+class Reduce(nnx.Module):
+    """`einops.reduce` as a module (https://einops.rocks/api/reduce/)."""
+
+    def __init__(self, pattern: str, reduction: str, **axes_lengths: int) -> None:
+        self.pattern, self.reduction, self.axes_lengths = pattern, reduction, axes_lengths
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return einops.reduce(x, self.pattern, self.reduction, **self.axes_lengths)
