@@ -51,8 +51,13 @@ class Context:
         return read(self.folder / "inventory.json", Inventory)
 
     @cached_property
+    def scope(self) -> Plan:
+        """What the plan node decided: which units are tried, in the order of their code."""
+        return read(self.folder / "scope.json", Plan)
+
+    @cached_property
     def plan(self) -> Plan:
-        """What the plan node decided."""
+        """The final order, which the record node decided by what the examples name."""
         return read(self.folder / "plan.json", Plan)
 
     @cached_property

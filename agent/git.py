@@ -32,6 +32,15 @@ _FIXED = (
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE")
 
 
+class GitFailed(MissingError):
+    """git refused a command that should work: a full disk, a lock left by another process, missing rights."""
+
+    def __init__(self, command: str, stderr: str) -> None:
+        self.stderr = stderr
+        lines = stderr.replace("stderr: ", "").strip(" \n'").splitlines()
+        super().__init__(f"git {command} failed: {lines[-1] if lines else 'no message'}")
+
+
 class Base(NamedTuple):
     """The commit that is migrated: its id and its date in seconds since the epoch."""
 
@@ -54,17 +63,18 @@ class Repository:
     common: Path
 
     def run(self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Run one git command and give its output. Raises `git.GitCommandError`."""
-        output = git.Git(str(cwd or self.root)).execute(
-            ["git", *_FIXED, *arguments], env={"GIT_LFS_SKIP_SMUDGE": "1", **(env or {})}, strip_newline_in_stdout=True
-        )
-        return str(output)
+        """Run one git command and give its output. Raises `GitFailed`."""
+        command = ["git", *_FIXED, *arguments]
+        try:
+            return str(git.Git(str(cwd or self.root)).execute(command, env={"GIT_LFS_SKIP_SMUDGE": "1", **(env or {})}))
+        except git.GitCommandError as error:
+            raise GitFailed(arguments[0], str(error.stderr)) from error
 
     def answer(self, *arguments: str) -> str:
         """Like `run`, but "" where git says no."""
         try:
             return self.run(*arguments)
-        except git.GitCommandError:
+        except GitFailed:
             return ""
 
     def base(self) -> Base:
@@ -208,8 +218,8 @@ def open_repository(path: Path) -> Repository:
     here = Repository(root, root)
     try:
         bare, common = here.run("rev-parse", "--is-bare-repository", "--git-common-dir").splitlines()
-    except git.GitCommandError as error:
-        raise UsageError(_why_not(root, str(error.stderr))) from None
+    except GitFailed as error:
+        raise UsageError(_why_not(root, error.stderr)) from None
     if bare == "true":
         raise UsageError(f"{root} is a bare repository: give a clone that has its files checked out")
     top = here.answer("rev-parse", "--show-toplevel")

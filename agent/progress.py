@@ -17,8 +17,14 @@ COLOURS = {"verified": "green", "failed": "red", "unverified": "yellow", "skippe
 
 def stderr() -> Console:
     """The console for progress and errors; long lines are not broken where nobody looks at a terminal."""
-    console = Console(stderr=True, highlight=False)
-    return console if console.is_terminal else Console(stderr=True, highlight=False, soft_wrap=True, no_color=True)
+    console = Console(stderr=True, highlight=False, emoji=False)
+    return console if console.is_terminal else Console(stderr=True, highlight=False, emoji=False, soft_wrap=True, no_color=True)
+
+
+def stdout() -> Console:
+    """The console for results. Into a file or pipe, tables get the width that they need."""
+    console = Console(highlight=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, no_color=True, width=240)
 
 
 def coloured(status: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -23,24 +24,13 @@ from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.report import exit_status, rows, write_partial
 from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import RunState, Settings
+from migrate_agent.agent.stops import Interrupted, Quit
 from migrate_agent.agent.store import read, write, write_text
 from migrate_agent.tools.types import UnitReport
 
 CHECKPOINTS = "checkpoints.sqlite"
 STEPS = 1_000_000
 """LangGraph's limit on steps is no budget of ours: every cycle has its own."""
-
-
-class Quit(Exception):
-    """The user left the session; `resume` takes it up again."""
-
-
-class Interrupted(BaseException):
-    """A signal asked us to stop. `exit_status` is 128 + its number."""
-
-    def __init__(self, exit_status: int) -> None:
-        super().__init__(f"signal {exit_status - 128}")
-        self.exit_status = exit_status
 
 
 class Result(NamedTuple):
@@ -103,6 +93,20 @@ def resume(path: Path, services: Services, progress: Progress, ask: Ask, debug: 
         return _work(repository, last[0], services, progress, ask, debug)
 
 
+def _writable(report: Path | None) -> str:
+    """The report's absolute path. Raises `UsageError` now rather than at the end of a long run."""
+    if report is None:
+        return ""
+    folder = report.resolve().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--report {report}: {error.strerror}") from None
+    if report.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"--report {report}: cannot be written")
+    return str(report.resolve())
+
+
 def _settings(repository: Repository, config: Config, options: Options) -> Settings:
     base = repository.base()
     name, email = repository.identity()
@@ -119,7 +123,7 @@ def _settings(repository: Repository, config: Config, options: Options) -> Setti
         interactive=options.interactive,
         sandbox=options.sandbox or config.run.sandbox,
         jobs=options.jobs or config.run.jobs,
-        report=str(options.report.resolve()) if options.report else "",
+        report=_writable(options.report),
         llm=options.llm,
     )
 
@@ -157,7 +161,7 @@ def _drive(context: Context, graph: Graph, ask: Ask) -> Result:
         context.progress.note(f"taking up the run of {context.settings.id[:15]} on branch {context.settings.branch}")
     try:
         _steps(context, graph, thread, ask, fresh=not known.values)
-    except (Quit, KeyboardInterrupt, Interrupted) as error:
+    except (Quit, Interrupted) as error:
         state = graph.get_state(thread).values
         write_partial(context, cast(RunState, state))
         if not isinstance(error, Quit):
@@ -191,5 +195,5 @@ def _finish(context: Context, state: RunState) -> Result:
 
 def _forget_without_plan(folder: RunFolder) -> None:
     """A run that did not get as far as a plan leaves nothing behind; a later fault can be mended and resumed."""
-    if not (folder / "plan.json").exists():
+    if not (folder / "scope.json").exists():
         shutil.rmtree(folder.path, ignore_errors=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from migrate_agent.agent.config import Config
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Recording, Unit
+from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
 
 class Verify(Protocol):
@@ -53,10 +53,9 @@ class Services:
 
     scan: Callable[[Path], Inventory]
     examples: Callable[[Inventory, Config], tuple[Example, ...]]
-    record: Callable[[Inventory, Sequence[Example], Sandbox, Path], Recording]
-    infer: Callable[[Inventory, Unit, Sandbox, Path], Example | None]
+    record: Callable[[Inventory, Sequence[Example], Sandbox, Path, Limits], Recording]
+    infer: Callable[[Inventory, Unit, Sandbox, Path, Limits], Example | None]
     compose: Compose
     translate: Callable[[Inventory, Observations, Example], Example]
     verify: Verify
     open_sandbox: Callable[[str], Sandbox]
-    command: Callable[..., Any]

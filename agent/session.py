@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from rich.columns import Columns
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.prompt import Prompt
 from rich.syntax import Syntax
-from rich.table import Table
 
 from migrate_agent.agent.context import Context
-from migrate_agent.agent.message import number
-from migrate_agent.agent.progress import coloured
 from migrate_agent.agent.snippet import class_text
 from migrate_agent.agent.state import RunState
-from migrate_agent.tools.types import Verdict
+from migrate_agent.agent.tables import verdict_table
 
 CHOICES = {"a": "accept", "s": "skip", "q": "quit"}
 SIDE_BY_SIDE = 140
@@ -55,15 +51,3 @@ def show(console: Console, context: Context, state: RunState) -> None:
 
 def _pane(title: str, text: str, width: int) -> RenderableType:
     return Panel(Syntax(text, "python", word_wrap=True, background_color="default"), title=title, width=width)
-
-
-def verdict_table(verdicts: tuple[Verdict, ...]) -> Table:
-    """One row a verdict."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("stage", "check", "status", "measured", "limit", "detail"):
-        table.add_column(column, justify="right" if column in ("measured", "limit") else "left", overflow="fold")
-    for verdict in verdicts:
-        table.add_row(
-            verdict.stage, verdict.check, coloured(verdict.status), number(verdict.measured), number(verdict.limit), escape(verdict.detail)
-        )
-    return table

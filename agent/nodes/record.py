@@ -9,16 +9,18 @@ from pathlib import Path
 
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.recordings import examples_of, kept
-from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import Plan, RunState
 from migrate_agent.agent.store import write
-from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.store import merge_recordings, save_recording
+from migrate_agent.tools.scan.plan import leaf_first
 from migrate_agent.tools.types import Inventory, Recording, Unit
 
 
 def record(context: Context, state: RunState) -> RunState:
-    """Write `recorded/`: by the configuration, the convention and the stored recording first, by inference where nothing reached a unit."""
+    """Write `recorded/` and `plan.json`.
+
+    The configuration, the convention and the stored recording come first, inference where nothing reached a unit.
+    """
     context.progress.stage("", "running the original on its examples")
     folder = context.folder / "recording"
     shutil.rmtree(folder, ignore_errors=True)
@@ -27,32 +29,21 @@ def record(context: Context, state: RunState) -> RunState:
     if changed:
         context.progress.warn(f"the recording is older than {', '.join(changed[:3])}: record again; what it says of them is left out")
     examples = context.services.examples(context.inventory, context.config)
-    ran = context.services.record(context.inventory, examples, context.sandbox, folder / "examples")
+    ran = context.services.record(context.inventory, examples, context.sandbox, folder / "examples", context.config.limits.limits())
     recording = merge_recordings((ran, stored))
-    units = [context.inventory.unit(identifier) for identifier in context.plan.order]
+    units = [context.inventory.unit(identifier) for identifier in context.scope.order]
     recording = infer_missing(context, units, recording, folder)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
-    write(context.folder / "plan.json", reordered(context.plan, context.inventory, recording))
+    write(context.folder / "plan.json", reordered(context.scope, context.inventory, recording))
     return {"outcome": "recorded"}
 
 
 def reordered(plan: Plan, inventory: Inventory, recording: Recording) -> Plan:
     """The plan with each unit after those that its examples name, such as a block class that is passed to a network's constructor."""
-    needs = {identifier: (*inventory.unit(identifier).needs, *_named(inventory, recording, identifier)) for identifier in plan.order}
-    order: dict[str, None] = {}
-    visiting: set[str] = set()
-
-    def visit(identifier: str) -> None:
-        if identifier in needs and identifier not in visiting:
-            visiting.add(identifier)
-            for need in needs[identifier]:
-                visit(need)
-            order[identifier] = None
-
-    for identifier in plan.order:
-        visit(identifier)
-    return replace(plan, order=tuple(order))
+    units = [inventory.unit(identifier) for identifier in plan.order]
+    known = [replace(unit, needs=(*unit.needs, *_named(inventory, recording, unit.id))) for unit in units]
+    return replace(plan, order=tuple(unit.id for unit in leaf_first(known)))
 
 
 def _named(inventory: Inventory, recording: Recording, identifier: str) -> list[str]:
@@ -67,13 +58,14 @@ def infer_missing(context: Context, units: list[Unit], recording: Recording, fol
         reached = {example.unit for example in recording.examples} | set(recording.errors)
         if unit.id not in reached:
             context.progress.stage(unit.id, "guessing an example")
-            recording = infer_one(context.services, context.inventory, unit, context.sandbox, folder / f"inferred-{number:04d}", recording)
+            recording = infer_one(context, unit, folder / f"inferred-{number:04d}", recording)
     return recording
 
 
-def infer_one(services: Services, inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, recording: Recording) -> Recording:
+def infer_one(context: Context, unit: Unit, folder: Path, recording: Recording) -> Recording:
     """The recording, grown by a guessed example of this unit where one runs."""
-    guess = services.infer(inventory, unit, sandbox, folder / "guess")
+    services, limits = context.services, context.config.limits.limits()
+    guess = services.infer(context.inventory, unit, context.sandbox, folder / "guess", limits)
     if guess is None:
         return recording
-    return merge_recordings((recording, services.record(inventory, (guess,), sandbox, folder / "run")))
+    return merge_recordings((recording, services.record(context.inventory, (guess,), context.sandbox, folder / "run", limits)))

@@ -1,0 +1,237 @@
+"""The command line: options, exit statuses, and errors as one line.
+
+What a command needs is imported when it runs, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.stops import Interrupted
+
+if TYPE_CHECKING:
+    from migrate_agent.agent.progress import Progress
+    from migrate_agent.agent.services import Services
+
+CRASH = 70
+"""Exit status of a fault of ours (EX_SOFTWARE), apart from the four of the contract."""
+
+
+class SandboxKind(StrEnum):
+    """Where untrusted code runs."""
+
+    auto = "auto"
+    docker = "docker"
+    bubblewrap = "bubblewrap"
+    process = "process"
+
+
+app = typer.Typer(
+    name="migrate-agent",
+    help="Rewrite PyTorch modules to JAX (Flax NNX), and commit only what a fixed verifier finds equivalent.",
+    epilog="Exit status: 0 all units in scope verified, 1 some are not, 2 wrong usage or configuration, 3 something needed is missing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Repo = Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Sandbox = Annotated[
+    SandboxKind | None, typer.Option("--sandbox", help="Where untrusted code runs.", show_default="from migrate.toml, else auto")
+]
+
+
+@app.command()
+def run(
+    repo: Repo = Path(),
+    module: Annotated[
+        list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Only this, and what it needs. Repeatable.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept what is verified.")] = False,
+    no_llm: Annotated[bool, typer.Option("--no-llm", help="Rules alone; no model is asked.")] = False,
+    sandbox: Sandbox = None,
+    branch: Annotated[str, typer.Option(help="Name of the branch to make.", show_default="migrate-agent/<base>")] = "",
+    report: Annotated[Path | None, typer.Option(help="Write the report here as JSON.", dir_okay=False)] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Units verified side by side.", show_default="from migrate.toml, else 1")] = None,
+    debug: Debug = False,
+) -> None:
+    """Migrate the repository: one commit for each verified unit, on a branch of its own."""
+    from migrate_agent.agent.run import Options, start
+    from migrate_agent.agent.session import ask
+
+    options = Options(
+        modules=tuple(_relative(text, repo) for text in module or ()),
+        interactive=not yes and _terminal(),
+        llm=not no_llm,
+        sandbox=sandbox.value if sandbox else "",
+        branch=branch,
+        report=report,
+        jobs=jobs or 0,
+    )
+    progress, services = _tools()
+    _tell(progress, repo, start(repo, options, services, progress, ask, debug))
+
+
+@app.command()
+def resume(repo: Repo = Path(), debug: Debug = False) -> None:
+    """Go on with a run that was killed, crashed or paused: nothing is lost or done twice."""
+    from migrate_agent.agent.run import resume as take_up
+    from migrate_agent.agent.session import ask
+
+    progress, services = _tools()
+    _tell(progress, repo, take_up(repo, services, progress, ask, debug))
+
+
+@app.command()
+def scan(
+    repo: Repo = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what is there, what must be rewritten and by which strategy, in what order. Runs no code, needs no git."""
+    from migrate_agent.agent.scan_command import scan as show
+
+    show(repo, as_json)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def record(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- CMD...", help="A command that runs the model, such as `python train.py --steps 1`.")
+    ],
+    repo: Repo = Path(),
+    debug: Debug = False,
+) -> None:
+    """Run a command and note every call of every module class of the repository; `run` and `verify` use what it saw."""
+    from migrate_agent.agent.record_command import record as capture
+
+    raise typer.Exit(capture(repo, command))
+
+
+@app.command()
+def verify(
+    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original.")],
+    repo: Repo = Path(),
+    against: Annotated[
+        str, typer.Option(metavar="PATH[:NAME]", help="The rewrite.", show_default="the mirror file and the same name")
+    ] = "",
+    sandbox: Sandbox = None,
+    debug: Debug = False,
+) -> None:
+    """Judge a rewrite that lies in the working tree, whoever wrote it, against its original."""
+    from migrate_agent.agent.verify_command import verify as judge
+
+    progress, services = _tools()
+    raise typer.Exit(judge(repo, _relative(module, repo), against, sandbox.value if sandbox else "", services, progress))
+
+
+def _tools() -> tuple[Progress, Services]:
+    from migrate_agent.agent.progress import Progress
+    from migrate_agent.agent.real import services
+
+    progress = Progress()
+    return progress, services(progress.warn)
+
+
+def _tell(progress: Progress, repo: Path, result: Any) -> NoReturn:
+    """Show the table of a run and leave with its exit status."""
+    from migrate_agent.agent.progress import stdout
+    from migrate_agent.agent.tables import unit_table
+
+    stdout().print(unit_table(result.units))
+    if result.paused:
+        progress.note(f"paused: {_how_to_resume(repo)}")
+    else:
+        progress.note(f"branch {result.branch}: `git diff HEAD...{result.branch}`; the whole report is .migrate/report.md there")
+    raise typer.Exit(result.exit_status)
+
+
+def _how_to_resume(repo: Path) -> str:
+    where = "" if repo == Path() else f" --repo {repo}"
+    return f"nothing is lost; go on with `migrate-agent resume{where}`"
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _relative(module: str, repo: Path) -> str:
+    """`--module` as it is written in the inventory: an absolute path, or `./`, is meant relative to the repository."""
+    path, colon, name = module.partition(":")
+    inside = os.path.relpath(path, repo.resolve()) if os.path.isabs(path) else os.path.normpath(path)
+    return f"{inside.replace(os.sep, '/')}{colon}{name}"
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run a command line and give its exit status; whatever goes wrong is told in one line on stderr."""
+    _listen_to_signals()
+    debug = "--debug" in arguments
+    try:
+        return int(app(arguments, standalone_mode=False) or 0)
+    except UserError as error:
+        return _fail(error.message, error.exit_status, debug)
+    except (typer.Abort, KeyboardInterrupt):
+        return _stopped(arguments, 130)
+    except Interrupted as error:
+        return _stopped(arguments, error.exit_status)
+    except OSError as error:
+        return _fail(f"{error.strerror or error}: {error.filename or ''}", 3, debug)
+    except Exception as error:
+        if isinstance(error, _CLICK):
+            return _fail(error.format_message(), 2, debug)
+        hint = "" if debug else " (run it again with --debug for the traceback)"
+        return _fail(f"internal error: {type(error).__name__}: {str(error).strip()}{hint}", CRASH, debug)
+
+
+_CLICK: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+"""Base of the errors in usage; typer brings click in different places, by version."""
+
+
+def _fail(message: str, status: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    line = " ".join(message.split())
+    print(f"migrate-agent: {line}", file=sys.stderr)
+    return status
+
+
+def _stopped(arguments: list[str], status: int) -> int:
+    line = "interrupted"
+    if arguments[:1] in (["run"], ["resume"]):
+        line = f"interrupted: {_how_to_resume(_repo_of(arguments))}"
+    print(f"\nmigrate-agent: {line}", file=sys.stderr)
+    return status
+
+
+def _repo_of(arguments: list[str]) -> Path:
+    given = dict(itertools.pairwise(arguments)).get("--repo", "")
+    joined = next((text.removeprefix("--repo=") for text in arguments if text.startswith("--repo=")), "")
+    return Path(given or joined)
+
+
+def _listen_to_signals() -> None:
+    """Any polite request to stop lets the run write what it knows; what the caller told us to ignore (`nohup`) stays ignored."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Interrupted(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)

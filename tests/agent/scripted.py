@@ -1,0 +1,124 @@
+"""Scripted services, for the plumbing of the graph alone: real scan, no code run, drafts and verdicts by what a class's docstring asks for.
+
+A class whose docstring says `script: fail`, `script: hole`, `script: unjudged`, `script: no example`, `script: crash` meets that fate; all others pass.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from migrate_agent.agent.config import Config
+from migrate_agent.agent.services import Services
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import (
+    Draft,
+    Evidence,
+    Example,
+    Hole,
+    Inventory,
+    Job,
+    Limits,
+    Observations,
+    Outcome,
+    Recording,
+    Run,
+    Span,
+    Unit,
+    Verdict,
+)
+
+FATES: dict[str, Outcome] = {"fail": "fail", "unjudged": "unverified"}
+
+
+class NoSandbox:
+    """Runs nothing."""
+
+    name = "scripted"
+
+    def run(self, job: Job) -> Run:
+        """No scripted service asks for it."""
+        raise AssertionError("the scripted services run no jobs")
+
+    def release(self, run: Run) -> None:
+        """Nothing to remove."""
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+def fate(inventory: Inventory, unit: Unit) -> str:
+    """What the unit's docstring asks for, "" where it asks for nothing."""
+    tree = ast.parse((inventory.root / unit.source).read_text())
+    node = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == unit.name)
+    return (ast.get_docstring(node) or "").partition("script: ")[2]
+
+
+def record(inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
+    """An example for every unit but those that ask for none."""
+    units = [unit for unit in inventory.units if fate(inventory, unit) != "no example"]
+    recorded = tuple(Example(unit.id, "", "", origin="recording") for unit in units)
+    return Recording((*examples, *recorded), {}, {})
+
+
+def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits) -> Example | None:
+    """Never knows."""
+    return None
+
+
+def compose(
+    inventory: Inventory, observations: Observations, units: Sequence[str], overrides: Mapping[str, str], examples: Sequence[Example]
+) -> Draft:
+    """One class of one line for each unit, and a hole where one asks for it."""
+    wanted = [unit for unit in inventory.units if unit.id in units]
+    if any(fate(inventory, unit) == "crash" for unit in wanted):
+        raise RuntimeError("scripted crash")
+    files: dict[str, str] = {}
+    for unit in wanted:
+        files[unit.target] = files.get(unit.target, "") + overrides.get(unit.id, f"class {unit.name}:\n    pass\n")
+    holes = [unit for unit in wanted if fate(inventory, unit) == "hole" and unit.id not in overrides]
+    return Draft(files, tuple(Hole(unit.source, Span(unit.line, 0, unit.line, 5), "scripted", "asked for", "text", unit.id) for unit in holes))
+
+
+def translate(inventory: Inventory, observations: Observations, example: Example) -> Example:
+    """The same example."""
+    return example
+
+
+def verify(
+    unit: Unit,
+    examples: Sequence[Example],
+    translated: Sequence[Example],
+    original: Path,
+    candidate: Path,
+    inventory: Inventory,
+    sandbox: Sandbox,
+    folder: Path,
+    config: Config,
+    progress: Callable[[str], None],
+) -> Evidence:
+    """Two verdicts, the second as the unit asks, unless the candidate's class says `repaired`."""
+    progress("scripted")
+    repaired = "repaired" in (candidate / unit.target).read_text()
+    outcome: Outcome = "pass" if repaired else FATES.get(fate(inventory, unit), "pass")
+    rows = (Verdict("static", "parses", "pass"), Verdict("numeric", "forward_fp64", outcome, 1e-14, 1e-11, f"scripted {outcome}"))
+    return Evidence(unit.id, rows, 0.5)
+
+
+def services(**changes: object) -> Services:
+    """The scripted services, with some of them changed."""
+    from dataclasses import replace
+
+    plain = Services(
+        scan=scan,
+        examples=lambda inventory, config: config.examples(),
+        record=record,
+        infer=infer,
+        compose=compose,
+        translate=translate,
+        verify=verify,
+        open_sandbox=lambda kind: NoSandbox(),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,102 @@
+"""kill -9, SIGTERM and Ctrl-C at chosen moments of the real command line over scripted services; then `resume`. Plumbing, no model or module is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_agent.tests.agent.repositories import git, module, repository
+
+DRIVER = Path(__file__).with_name("driver.py")
+FILES = {
+    "a.py": module("A"),
+    "b.py": f"from a import A\n{module('B', needs='A')}",
+    "c.py": module("C", "script: fail"),
+    "d.py": module("D", "script: hole"),
+    "e.py": module("E"),
+}
+
+
+def drive(root: Path, moment: int, number: int, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One process of the command line; it dies at this moment."""
+    command = [sys.executable, str(DRIVER), str(moment), str(number), *arguments, "--repo", str(root)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=120)
+
+
+def result(root: Path) -> tuple[Any, str]:
+    """The report without what may differ between runs (times, the folder), and the branch's commits."""
+    report = json.loads((root.parent / "report.json").read_text())
+    report.pop("repo")
+    for unit in report["units"]:
+        unit.pop("seconds")
+    return report, git(root, "log", "--format=%H %s", report["branch"])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
+    """What a run comes to that nobody kills, and how many moments it has."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    root = repository(folder / "repo", FILES)
+    done = drive(root, 0, 0, "run", "--yes", "--report", str(folder / "report.json"), MOMENTS_FILE=str(folder / "moments"))
+    assert done.returncode == 1, done.stderr
+    return result(root), int((folder / "moments").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [0.2, 0.35, 0.5, 0.65, 0.8, 0.92, 0.99])
+def test_killed_and_resumed_run_is_the_undisturbed_one(undisturbed: tuple[Any, int], tmp_path: Path, part: float) -> None:
+    expected, moments = undisturbed
+    root = repository(tmp_path / "repo", FILES)
+    killed = drive(root, round(moments * part), signal.SIGKILL, "run", "--yes", "--report", str(tmp_path / "report.json"))
+    assert killed.returncode == -signal.SIGKILL
+    resumed = drive(root, 0, 0, "resume")
+    assert resumed.returncode == 1, resumed.stderr
+    assert result(root) == expected
+    assert git(root, "worktree", "list").count("\n") == 0
+    assert git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_killed_before_it_began(undisturbed: tuple[Any, int], tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", FILES)
+    assert drive(root, 2, signal.SIGKILL, "run", "--yes").returncode == -signal.SIGKILL
+    assert drive(root, 0, 0, "resume").returncode == 2
+    assert drive(root, 0, 0, "run", "--yes", "--report", str(tmp_path / "report.json")).returncode == 1
+    assert result(root) == undisturbed[0]
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(undisturbed: tuple[Any, int], tmp_path: Path) -> None:
+    expected, moments = undisturbed
+    root = repository(tmp_path / "repo", FILES)
+    killed = drive(root, moments // 4, signal.SIGKILL, "run", "--yes", "--report", str(tmp_path / "report.json"))
+    deaths = 1
+    while killed.returncode == -signal.SIGKILL:
+        deaths += 1
+        assert deaths < 12
+        killed = drive(root, moments // 4, signal.SIGKILL, "resume")
+    assert killed.returncode == 1, killed.stderr
+    assert deaths > 3
+    assert result(root) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_run_says_how_to_go_on(undisturbed: tuple[Any, int], tmp_path: Path, number: int, status: int) -> None:
+    expected, moments = undisturbed
+    root = repository(tmp_path / "repo", FILES)
+    stopped = drive(root, moments // 2, number, "run", "--yes", "--report", str(tmp_path / "report.json"))
+    assert stopped.returncode == status, stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert f"migrate-agent resume --repo {root}" in stopped.stderr.splitlines()[-1]
+    partial = json.loads((tmp_path / "report.json").read_text())
+    assert "not reached: the run was interrupted" in [unit["reason"] for unit in partial["units"]]
+    assert drive(root, 0, 0, "resume").returncode == 1
+    assert result(root) == expected
