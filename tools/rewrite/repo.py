@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
@@ -79,6 +80,8 @@ class Repo:
         for source in inventory.files:
             if not source.error:
                 self._load(source)
+        self.resolver = Resolver(inventory.files, {path: model.text for path, model in self.files.items()})
+        self._resolved: dict[str, tuple[FileModel, str] | None] = {}
         for model in self.files.values():
             for star in model.stars:
                 if other := self.modules.get(star):
@@ -97,24 +100,13 @@ class Repo:
         self.files[source.path] = model
         self.modules[source.module] = model
 
-    def resolve(self, dotted: str, seen: frozenset[str] = frozenset()) -> tuple[FileModel, str] | None:
+    def resolve(self, dotted: str) -> tuple[FileModel, str] | None:
         """The file and qualified name that define a dotted name, re-exports followed; the name is "" for the module itself."""
-        if dotted in seen:
-            return None
-        parts = dotted.split(".")
-        for cut in range(len(parts), 0, -1):
-            model = self.modules.get(".".join(parts[:cut]))
-            if model is None:
-                continue
-            rest = parts[cut:]
-            if not rest:
-                return model, ""
-            if rest[0] in model.top_names:
-                return model, ".".join(rest)
-            if rest[0] in model.bindings:
-                return self.resolve(".".join([model.bindings[rest[0]], *rest[1:]]), seen | {dotted})
-            return None
-        return None
+        if dotted not in self._resolved:
+            found = self.resolver.resolve(dotted)
+            model = self.files.get(found.file.path) if found else None
+            self._resolved[dotted] = (model, found.name) if found and model else None
+        return self._resolved[dotted]
 
     def class_of(self, dotted: str) -> ClassModel | None:
         """The class of the repository that a dotted name stands for."""
@@ -180,12 +172,13 @@ def _self_calls(node: ast.AST, method: str) -> Iterator[ast.Call]:
 
 
 def _index(model: FileModel) -> None:
+    imports = Imports(model.tree, model.file)
+    model.bindings = dict(imports.names)
+    model.stars = list(imports.stars)
     for statement in _top_level(model.tree.body):
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            _bind(model, statement)
-        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             model.top_names.add(statement.name)
-        else:
+        elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
             model.top_names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     _definitions(model, model.tree.body, "")
     for name in model.top_names & set(model.bindings):
@@ -216,31 +209,3 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _top_level(handler.body)
         else:
             yield statement
-
-
-def _bind(model: FileModel, statement: ast.Import | ast.ImportFrom) -> None:
-    if isinstance(statement, ast.Import):
-        for alias in statement.names:
-            if alias.asname:
-                model.bindings[alias.asname] = alias.name
-            else:
-                root = alias.name.partition(".")[0]
-                model.bindings[root] = root
-        return
-    base = absolute(statement, model.file)
-    for alias in statement.names:
-        if alias.name == "*":
-            model.stars.append(base)
-        else:
-            model.bindings[alias.asname or alias.name] = f"{base}.{alias.name}"
-
-
-def absolute(statement: ast.ImportFrom, file: SourceFile) -> str:
-    """The absolute module that a `from … import` names."""
-    if not statement.level:
-        return statement.module or ""
-    package = file.module.split(".")
-    if not file.path.endswith("__init__.py"):
-        package = package[:-1]
-    package = package[: len(package) - (statement.level - 1)] if statement.level > 1 else package
-    return ".".join([*package, *([statement.module] if statement.module else [])])

@@ -10,9 +10,10 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import rewrite_file
 from migrate_agent.tools.rewrite.facts import infer
-from migrate_agent.tools.rewrite.repo import FileModel, _bind
+from migrate_agent.tools.rewrite.repo import FileModel
 from migrate_agent.tools.rewrite.symbols import global_names
 from migrate_agent.tools.rewrite.workspace import Workspace, workspace
+from migrate_agent.tools.scan.names import Imports
 from migrate_agent.tools.types import Example, Hole, Inventory, Observations
 
 _UNIT = "_unit"
@@ -53,9 +54,7 @@ def translation(space: Workspace, example: Example) -> Translation:
     model = FileModel(home.file, text, tree)
     model.top_names = set(home.top_names)
     model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
-    for statement in tree.body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            _bind(model, statement)
+    model.bindings |= Imports(tree, home.file).names
     randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | {(home.file.path, "_build")})
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]

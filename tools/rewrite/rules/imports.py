@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.repo import absolute
 
 
 class RenameRepositoryImports(Rule):
@@ -18,14 +15,10 @@ class RenameRepositoryImports(Rule):
 
     def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | None:
         if updated.relative or updated.module is None:
-            return self._relative(updated) if updated.relative else None
+            return None
         name = cst.Module([]).code_for_node(updated.module)
         mirror = self._mirror(name)
         return updated.with_changes(module=_dotted(mirror)) if mirror else None
-
-    def _relative(self, updated: cst.ImportFrom) -> cst.ImportFrom | None:
-        """A relative import of a top-level file's sibling cannot happen; inside a package names below the top stay."""
-        return None
 
     def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.Import | None:
         names = []
@@ -59,5 +52,3 @@ def _dotted(name: str) -> cst.Attribute | cst.Name:
     assert isinstance(node, (cst.Attribute, cst.Name))
     return node
 
-
-__all__ = ["RenameRepositoryImports", "absolute", "ast"]

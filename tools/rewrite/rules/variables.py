@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.calls import keyword, tidy
+from migrate_agent.tools.rewrite.calls import tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.repo import ClassModel
 from migrate_agent.tools.rewrite.tables import Refuse, layers
@@ -224,5 +224,3 @@ def _literal(node: cst.BaseExpression) -> str | None:
         return value if isinstance(value, str) else None
     return None
 
-
-__all__ = ["MakeParameters", "ReadVariables", "keyword", "subscript", "variable"]
