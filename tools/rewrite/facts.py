@@ -240,6 +240,8 @@ class _Walker:
             self.expr(target, env)
             if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
                 known = self.classes[-1].attributes
+                if fact and _may_be_none(value):
+                    fact = Observed(tuple(dict.fromkeys((*fact.kinds, "none"))), fact.shapes, fact.dtypes)
                 known[target.attr] = fact if target.attr not in known else join((known[target.attr], fact))
 
     def unpack(self, target: ast.Tuple | ast.List, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
@@ -501,6 +503,11 @@ ANNOTATIONS: Mapping[str, Observed] = {
     **{name: TENSOR for name in ("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor")},
     "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
 }  # fmt: skip
+
+
+def _may_be_none(value: ast.expr | None) -> bool:
+    """Whether one arm of a conditional expression is `None`, whatever the examples took."""
+    return isinstance(value, ast.IfExp) and any(isinstance(arm, ast.Constant) and arm.value is None for arm in (value.body, value.orelse))
 
 
 def _returns_tuple(layer: str) -> bool:

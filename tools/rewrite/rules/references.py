@@ -13,12 +13,13 @@ from migrate_agent.tools.rewrite.facts import DTYPES
 from migrate_agent.tools.rewrite.tables import Refuse, layers, ops
 from migrate_agent.tools.rewrite.vendoring import symbols
 
-CANONICAL_DTYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "short": "int16", "int": "int32", "long": "int64",
-    "bool": "bool_", "cfloat": "complex64", "cdouble": "complex128",
+DTYPE_NAMES = {
+    "float": "jnp.float32", "double": "float", "float64": "float", "half": "jnp.float16", "short": "jnp.int16", "int": "jnp.int32", "long": "int",
+    "int64": "int", "bool": "bool", "cfloat": "jnp.complex64", "cdouble": "complex", "complex128": "complex",
 }  # fmt: skip
+"""Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
 CONSTANTS: Mapping[str, str] = {
-    **{f"torch.{name}": f"jnp.{CANONICAL_DTYPES.get(name, name)}" for name in DTYPES},
+    **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
     **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
     "torch.Tensor": "jax.Array",
     "torch.nn.Module": "nnx.Module",
