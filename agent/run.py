@@ -139,8 +139,9 @@ def _keep_config(root: Path, folder: RunFolder) -> None:
 def _work(repository: Repository, folder: RunFolder, services: Services, progress: Progress, ask: Ask, debug: bool) -> Result:
     settings = read(folder / "settings.json", Settings)
     config = load_config(folder / "config")
+    model = services.model if settings.llm else None
     with contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
-        context = Context(services, settings, folder, repository, config, sandbox, progress, debug=debug)
+        context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)
 

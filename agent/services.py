@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from migrate_agent.agent.config import Config
+from migrate_agent.agent.llm import Model
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
@@ -59,3 +60,5 @@ class Services:
     translate: Callable[[Inventory, Observations, Example], Example]
     verify: Verify
     open_sandbox: Callable[[str], Sandbox]
+    model: Model | None = None
+    """What fills holes and repairs; without one, the rules do the work alone."""
