@@ -63,10 +63,11 @@ def cumulative_trapezoid(y: jax.Array, x: jax.Array | None = None, dx: float = 1
 
 
 def gradient(
-    x: jax.Array, spacing: float | Sequence[ArrayLike] = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+    x: jax.Array, spacing: float | Sequence[ArrayLike] | None = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[jax.Array, ...]:
     """Numerical derivative along each axis by central differences (https://pytorch.org/docs/stable/generated/torch.gradient.html)."""
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    spacing = 1 if spacing is None else spacing
     steps = [spacing] * len(axes) if isinstance(spacing, (int, float)) else list(spacing)
     return tuple(derivative(x, step, axis, edge_order) for step, axis in zip(steps, axes, strict=True))
 

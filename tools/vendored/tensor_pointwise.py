@@ -38,6 +38,16 @@ def divide(x: ArrayLike, y: ArrayLike, rounding_mode: str | None = None) -> jax.
     return jnp.trunc(jnp.true_divide(x, y))
 
 
+def heaviside(x: jax.Array, values: jax.Array) -> jax.Array:
+    """0 below zero, 1 above, `values` at zero, in the dtype of the inputs (https://pytorch.org/docs/stable/generated/torch.heaviside.html)."""
+    return jnp.where(x == 0, values, (x > 0).astype(jnp.result_type(x, values)))
+
+
+def nextafter(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The next number after `x` towards `y`; has no gradient (https://pytorch.org/docs/stable/generated/torch.nextafter.html)."""
+    return jnp.nextafter(lax.stop_gradient(x), lax.stop_gradient(y))
+
+
 def logit(x: jax.Array, eps: float | None = None) -> jax.Array:
     """`log(x / (1 - x))`, with `x` first kept between `eps` and `1 - eps` (https://pytorch.org/docs/stable/special.html#torch.special.logit)."""
     return jax.scipy.special.logit(x if eps is None else clamp(x, eps, 1 - eps))

@@ -38,6 +38,12 @@ def ndim(call: Call, name: str) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
+def is_bool(call: Call, name: str) -> bool:
+    """Whether the argument is known to be a tensor of bools."""
+    seen = call.observed(name)
+    return seen is not None and set(seen.dtypes) == {"bool"}
+
+
 def is_integral(call: Call, name: str) -> bool:
     """Whether the argument is known to be of integer or bool dtype."""
     seen = call.observed(name)

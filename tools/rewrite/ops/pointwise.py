@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import is_integral, spelled
+from migrate_agent.tools.rewrite.ops.calls import is_bool, is_integral, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 UNARY = {
@@ -38,14 +38,11 @@ UNARY = {
     "log2": "jnp.log2",
     "rad2deg": "jnp.rad2deg",
     "real": "jnp.real",
-    "sgn": "jnp.sign",
-    "sign": "jnp.sign",
     "signbit": "jnp.signbit",
     "sin": "jnp.sin",
     "sinc": "jnp.sinc",
     "sinh": "jnp.sinh",
     "sqrt": "jnp.sqrt",
-    "square": "jnp.square",
     "tan": "jnp.tan",
     "tanh": "jnp.tanh",
     "trunc": "jnp.trunc",
@@ -70,15 +67,14 @@ BINARY = {
     "float_power": "jnp.float_power",
     "fmod": "jnp.fmod",
     "gcd": "jnp.gcd",
-    "heaviside": "jnp.heaviside",
+    "heaviside": "vendored.heaviside",
     "hypot": "jnp.hypot",
     "igamma": "jax.scipy.special.gammainc",
     "igammac": "jax.scipy.special.gammaincc",
     "lcm": "jnp.lcm",
-    "ldexp": "jnp.ldexp",
     "logaddexp": "jnp.logaddexp",
     "logaddexp2": "jnp.logaddexp2",
-    "nextafter": "jnp.nextafter",
+    "nextafter": "vendored.nextafter",
     "remainder": "jnp.remainder",
     "xlogy": "jax.scipy.special.xlogy",
 }
@@ -128,6 +124,15 @@ def _floating(template: str, integral: str) -> Template:
     return to
 
 
+def _unless_bool(template: str, boolean: str) -> Template:
+    """For functions that NumPy does not have for bools."""
+
+    def to(call: Call) -> str:
+        return boolean if is_bool(call, "input") else template
+
+    return to
+
+
 UNARY_ROWS = [
     row
     for name, function in UNARY.items()
@@ -164,6 +169,10 @@ ARITHMETIC = [
         "nn.functional.sigmoid",
         inplace=True,
     ),
+    *spelled("ldexp", "input, other", "{input} * 2.0 ** {other}", inplace=True),
+    *spelled("sign", "input", _unless_bool("jnp.sign({input})", "{input}"), inplace=True),
+    *spelled("sgn", "input", _unless_bool("jnp.sign({input})", "{input}"), inplace=True),
+    *spelled("square", "input", _unless_bool("jnp.square({input})", "{input}.astype(int)"), inplace=True),
     *spelled("pow", "input, exponent", "{input} ** {exponent}", inplace=True),
     *spelled("frac", "input", "jnp.fmod({input}, 1)", inplace=True),
     *spelled("round", "input, *, decimals=0", "jnp.round({input}, {decimals})", "special.round", inplace=True),

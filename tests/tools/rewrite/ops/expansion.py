@@ -18,6 +18,7 @@ from migrate_agent.tools.types import Observed
 
 PLACEHOLDER = re.compile(r"\{(\*?)(\w+)(?:=([^{}]*))?\}")
 DROPPED_BY_ENGINE = {"out", "device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace"}
+RANDOMNESS = {"rng": "jax.random.key(0)", "rngs": "nnx.Rngs(0)"}
 MISSING = ast.Name(id="_missing", ctx=ast.Load())
 
 
@@ -176,8 +177,8 @@ def expand(source: str, env: Mapping[str, Any]) -> str:
     def replace(match: re.Match[str]) -> str:
         star, name, default = match.groups()
         key = f"_part{len(parts)}"
-        if name == "rng":
-            parts[key] = ast.parse("jax.random.key(0)", mode="eval").body
+        if name in RANDOMNESS:
+            parts[key] = ast.parse(RANDOMNESS[name], mode="eval").body
         elif star:
             parts[key] = bound.values.get(name, [])
         elif bound.given(name):

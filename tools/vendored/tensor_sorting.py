@@ -1,0 +1,56 @@
+"""Sorting (https://pytorch.org/docs/stable/generated/torch.sort.html)."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from migrate_agent.tools.vendored.tensor_reduction import ValuesAndIndices, reduce_by_index
+
+
+def sort(x: jax.Array, dim: int = -1, descending: bool = False) -> ValuesAndIndices:
+    """Sorted values (equal ones in their order) and where they stood (https://pytorch.org/docs/stable/generated/torch.sort.html)."""
+    return reduce_by_index(lambda a, d: jnp.argsort(a, d, descending=descending), x, dim, keepdim=True)
+
+
+def topk(x: jax.Array, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
+    """The `k` largest (or smallest) values and where they stood (https://pytorch.org/docs/stable/generated/torch.topk.html)."""
+    return reduce_by_index(lambda a, d: lax.slice_in_dim(jnp.argsort(a, d, descending=largest), 0, k, axis=d), x, dim, keepdim=True)
+
+
+def searchsorted(
+    sorted_sequence: jax.Array,
+    values: jax.Array,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: jax.Array | None = None,
+) -> jax.Array:
+    """Where `values` would stand in the last axis of `sorted_sequence`, row by row (https://pytorch.org/docs/stable/generated/torch.searchsorted.html)."""
+    if sorter is not None:
+        sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, axis=-1)
+    side = side or ("right" if right else "left")
+    values = jnp.asarray(values)
+    if sorted_sequence.ndim == 1:
+        found = jnp.searchsorted(sorted_sequence, values, side=side)
+    else:
+        count = math.prod(values.shape[:-1])
+        rows, wanted = sorted_sequence.reshape(count, sorted_sequence.shape[-1]), values.reshape(count, values.shape[-1])
+        found = jax.vmap(lambda row, value: jnp.searchsorted(row, value, side=side))(rows, wanted).reshape(values.shape)
+    return found.astype(jnp.int32 if out_int32 else int)
+
+
+def histc(x: jax.Array, bins: int = 100, min: float = 0, max: float = 0) -> jax.Array:
+    """Counts of the values in equal bins between `min` and `max`, or the range of `x` where both are equal.
+
+    https://pytorch.org/docs/stable/generated/torch.histc.html
+    """
+    low, high = (x.min(), x.max()) if min == max else (jnp.asarray(min), jnp.asarray(max))
+    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
+    inside = (x >= low) & (x <= high)
+    place = jnp.clip(((x - low) / (high - low) * bins).astype(int), 0, bins - 1)
+    return jnp.zeros(bins, x.dtype).at[place.reshape(-1)].add(inside.reshape(-1).astype(x.dtype))
