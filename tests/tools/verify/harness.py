@@ -1,0 +1,78 @@
+"""Writes a torch file and its mirror into two trees and verifies one against the other, with the real sandbox."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
+from migrate_agent.tools.verify import Options, verify
+
+TORCH = """
+import math
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+"""
+JAX = """
+import math
+import jax
+import jax.numpy as jnp
+from flax import nnx
+"""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong candidate: the right one with `old` replaced by `new`. `check` alone refuses it; `place` is the submodule it must name."""
+
+    label: str
+    check: str
+    old: str
+    new: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A torch class `M`, its right mirror, an example, and wrong mirrors."""
+
+    name: str
+    torch: str
+    jax: str
+    call: str
+    init: str = ""
+    train: bool | None = None
+    wrongs: tuple[Wrong, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def candidate(self, wrong: Wrong | None = None) -> str:
+        """The text of the candidate."""
+        text = textwrap.dedent(self.jax)
+        if wrong is None:
+            return JAX + text
+        assert wrong.old in text, f"{self.name}: {wrong.label}: nothing to replace"
+        return JAX + text.replace(wrong.old, wrong.new)
+
+
+def check_pair(pair: Pair, candidate: str, sandbox: Sandbox, folder: Path, *, stop: bool = True, seconds: float = 120.0) -> Evidence:
+    """Verify this candidate text against the pair's original."""
+    original, mirror = folder / "original", folder / "candidate"
+    for root, name, text in ((original, "m.py", TORCH + textwrap.dedent(pair.torch)), (mirror, "m_jax.py", candidate)):
+        root.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for name, text in pair.extra.items():
+        (mirror / name).write_text(text)
+    unit = Unit("m.py", "M", "m_jax.py", "rewrite")
+    inventory = Inventory(original, (SourceFile("m.py", "m", "m_jax.py", "m_jax", True),), (unit,))
+    example = Example(unit.id, pair.init, pair.call, train=pair.train)
+    translated = Example(unit.id, f"{pair.init}, rngs=rngs" if pair.init else "rngs=rngs", pair.call, train=pair.train)
+    options = Options(limits=Limits(seconds=seconds), stop=stop)
+    return verify(unit, [example], [translated], original, mirror, inventory, sandbox, folder / "work", options)
+
+
+def told(evidence: Evidence) -> str:
+    """The verdicts as lines, for assertion messages."""
+    return "\n".join(f"{v.stage}/{v.check}: {v.status} {v.measured} {v.limit} {v.detail}" for v in evidence.verdicts)

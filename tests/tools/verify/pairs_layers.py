@@ -1,0 +1,172 @@
+"""Pairs of a torch module and its mirror, written by hand: feed-forward nets, normalisation, dropout, buffers."""
+
+from __future__ import annotations
+
+from harness import Pair, Wrong
+
+LINEAR = """
+def uniform(bound):
+    def init(key, shape, dtype=jnp.float32):
+        return jax.random.uniform(key, shape, dtype, -bound, bound)
+    return init
+
+def linear(a, b, rngs):
+    return nnx.Linear(a, b, kernel_init=uniform(a ** -0.5), bias_init=uniform(a ** -0.5), rngs=rngs)
+"""
+
+MLP = Pair(
+    "mlp",
+    """
+    class M(nn.Module):
+        def __init__(self, d=8):
+            super().__init__()
+            self.norm = nn.LayerNorm(d)
+            self.up = nn.Linear(d, d)
+            self.down = nn.Linear(d, d)
+
+        def forward(self, x):
+            return x + self.down(F.gelu(self.up(self.norm(x))))
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = nnx.LayerNorm(d, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
+        self.up = linear(d, d, rngs)
+        self.down = linear(d, d, rngs)
+
+    def __call__(self, x):
+        return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))
+""",
+    call="torch.randn(4, 8)",
+    wrongs=(
+        Wrong("tanh for exact GELU", "forward_fp64", "approximate=False", "approximate=True", "the unit itself"),
+        Wrong("epsilon 1e-6 for 1e-5", "forward_fp64", "epsilon=1e-5", "epsilon=1e-6", "norm"),
+        Wrong("transposed square weight", "forward_fp64", "self.down(jax.nn.gelu(", "(lambda h: h @ self.down.kernel[...].T + self.down.bias[...])(jax.nn.gelu(", "the unit itself"),
+        Wrong("missing parameter", "state_names", "self.norm = nnx.LayerNorm(d, ", "self.norm = nnx.LayerNorm(d, use_bias=False, "),
+        Wrong("other parameter name", "signature", "def __call__(self, x):", "def __call__(self, y, x=None):\n        x = y"),
+        Wrong("another default", "signature", "d=8", "d=9"),
+        Wrong("shape-specific", "shapes_fp64", "return x +", "return x * (x.shape[0] == 4) +"),
+        Wrong("batch mixed by a wrong axis", "forward_fp64", "return x +", "return x + 1e-9 * x.mean(0) +"),
+        Wrong("ReLU for GELU where positive", "forward_fp64", "jax.nn.gelu(self.up(self.norm(x)), approximate=False)", "jax.nn.relu(self.up(self.norm(x)))"),
+        Wrong("lost gradient", "gradients_inputs", "return x +", "return jax.lax.stop_gradient(x) +"),
+        Wrong("lost parameter gradient", "gradients_parameters", "+ self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+              "+ (lambda h: h @ jax.lax.stop_gradient(self.down.kernel[...]) + self.down.bias[...])(jax.nn.gelu(self.up(self.norm(x)), approximate=False))"),
+        Wrong("lecun for kaiming", "initialisation", "kernel_init=uniform(a ** -0.5), ", ""),
+        Wrong("zeros for uniform bias", "initialisation", ", bias_init=uniform(a ** -0.5)", ""),
+        Wrong("half precision inside", "forward_fp32", "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+              "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False).astype(jnp.bfloat16)).astype(jnp.float32)"),
+        Wrong("another output dtype", "forward_fp32", "approximate=False))", "approximate=False)).astype(jnp.bfloat16)"),
+        Wrong("imports torch", "imports", "class M", "import torch\nclass M"),
+        Wrong("imports the original", "imports", "class M", "from m import M as Original\nclass M"),
+        Wrong("a host callback", "calls", "return x +", "jax.debug.callback(lambda v: None, x)\n        return x +"),
+        Wrong("evaluates text", "calls", "return x +", "x = eval('x')\n        return x +"),
+        Wrong("patches jax", "patches", "class M", "jax.nn.relu = jax.nn.gelu\nclass M"),
+        Wrong("a table of answers", "constants", "class M", f"TABLE = {list(range(600))}\nclass M"),
+        Wrong("does not parse", "parses", "return x +", "return x + +)"),
+        Wrong("branches on a value", "jits", "return x +", "x = x if x.sum() < 1e30 else x + 1\n        return x +"),
+        Wrong("NaN swallowed", "edges_fp64", "return x +", "return jnp.where(jnp.isnan(x), 0, x) +"),
+        Wrong("clamped", "edges_fp64", "return x +", "return jnp.clip(x, -50, 50) +"),
+        Wrong("a tuple instead of an array", "output_tree", "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+              "return (x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False)),)"),
+        Wrong("raises in its constructor", "candidate_runs", "self.up =", "assert d < 8\n        self.up ="),
+        Wrong("a frozen parameter", "state_kinds", "self.up = linear(d, d, rngs)",
+              "self.up = linear(d, d, rngs)\n        self.up.bias = nnx.Variable(self.up.bias.get_value())"),
+        Wrong("counts its calls in Python", "compiles_once", "return x +", "self.calls = getattr(self, 'calls', 0) + 1\n        return x +"),
+        Wrong("leaks a tracer", "leaks", "class M", "SEEN = []\nclass M",),
+    ),
+)
+
+BATCH_NORM = Pair(
+    "batch_norm",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+            self.norm = nn.BatchNorm2d(4)
+
+        def forward(self, x):
+            return F.relu(self.norm(self.conv(x))).mean((2, 3))
+    """,
+    """
+class BatchNorm(nnx.Module):
+    def __init__(self, d):
+        self.weight, self.bias = nnx.Param(jnp.ones(d)), nnx.Param(jnp.zeros(d))
+        self.running_mean, self.running_var = nnx.BatchStat(jnp.zeros(d)), nnx.BatchStat(jnp.ones(d))
+        self.num_batches_tracked = nnx.BatchStat(jnp.zeros((), int))
+        self.use_running_average = False
+
+    def __call__(self, x):
+        if self.use_running_average:
+            mean, var = self.running_mean[...], self.running_var[...]
+        else:
+            mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+            n = x.size // x.shape[1]
+            self.running_mean[...] = 0.9 * self.running_mean[...] + 0.1 * mean
+            self.running_var[...] = 0.9 * self.running_var[...] + 0.1 * var * (n / (n - 1))
+            self.num_batches_tracked[...] += 1
+        y = (x - mean[:, None, None]) / jnp.sqrt(var[:, None, None] + 1e-5)
+        return y * self.weight[...][:, None, None] + self.bias[...][:, None, None]
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        bound = 27 ** -0.5
+        self.conv = nnx.Conv(3, 4, (3, 3), padding=1, use_bias=False, rngs=rngs,
+            kernel_init=lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -bound, bound))
+        self.norm = BatchNorm(4)
+
+    def __call__(self, x):
+        h = jnp.moveaxis(self.conv(jnp.moveaxis(x, 1, -1)), -1, 1)
+        return jax.nn.relu(self.norm(h)).mean((2, 3))
+""",
+    call="torch.randn(2, 3, 5, 6)",
+    wrongs=(
+        Wrong("biased running variance", "buffers", " * (n / (n - 1))", ""),
+        Wrong("momentum the other way round", "buffers", "0.9 * self.running_mean[...] + 0.1 * mean", "0.1 * self.running_mean[...] + 0.9 * mean"),
+        Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", ""),
+        Wrong("unbiased variance", "training_fp64", "x.var((0, 2, 3))", "x.var((0, 2, 3), ddof=1)", "norm"),
+        Wrong("always batch statistics", "forward_fp64", "if self.use_running_average:", "if self.use_running_average is None:", "norm"),
+        Wrong("statistics without gradient", "gradients_inputs", "mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))",
+              "mean, var = jax.lax.stop_gradient(x.mean((0, 2, 3))), x.var((0, 2, 3))"),
+    ),
+)
+
+DROPOUT = Pair(
+    "dropout",
+    """
+    class M(nn.Module):
+        def __init__(self, p=0.25):
+            super().__init__()
+            self.fc = nn.Linear(6, 6)
+            self.drop = nn.Dropout(p)
+
+        def forward(self, x):
+            return self.drop(torch.tanh(self.fc(x)))
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, p=0.25, *, rngs):
+        self.fc = linear(6, 6, rngs)
+        self.drop = nnx.Dropout(p, rngs=rngs)
+
+    def __call__(self, x):
+        return self.drop(jnp.tanh(self.fc(x)))
+""",
+    call="torch.randn(16, 6)",
+    wrongs=(
+        Wrong("dropout dropped", "training_fp64", "return self.drop(jnp.tanh(self.fc(x)))", "return jnp.tanh(self.fc(x))"),
+        Wrong("scale dropped", "training_fp64", "return self.drop(jnp.tanh(self.fc(x)))",
+              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)"),
+        Wrong("drops in evaluation too", "randomness", "return self.drop(jnp.tanh(self.fc(x)))",
+              "h = jnp.tanh(self.fc(x))\n        k = jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)\n        return h * k if self.drop.deterministic else h * k / 0.75"),
+        Wrong("a fixed key", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
+              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), 0.75, h.shape) / 0.75"),
+        Wrong("one mask for all rows", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
+              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, (1, 6)) / 0.75"),
+        Wrong("another rate with the right scale", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
+              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.5, h.shape) / 0.75"),
+    ),
+)
+PAIRS = (MLP, BATCH_NORM, DROPOUT)

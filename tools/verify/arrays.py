@@ -1,0 +1,48 @@
+"""Arrays by name in safetensors files, complex ones too. numpy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+COMPLEX = "@complex"
+
+
+def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays (any numpy dtype of numbers or booleans); makes the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(dict(_stored(name, np.asarray(value)) for name, value in arrays.items()), path)
+
+
+def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    if value.dtype.kind != "c":
+        return name, np.ascontiguousarray(value).reshape(value.shape)
+    return name + COMPLEX, np.stack([value.real, value.imag], axis=-1)
+
+
+def load(path: Path) -> dict[str, NDArray[Any]]:
+    """Read what `save` wrote. Raises `OSError`, or `ValueError` where the file is none of ours."""
+    try:
+        stored = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path.name} is no safetensors file: {error}") from error
+    return dict(_restored(name, value) for name, value in stored.items())
+
+
+def _restored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    if not name.endswith(COMPLEX):
+        return name, value
+    return name.removesuffix(COMPLEX), np.asarray(value[..., 0] + 1j * value[..., 1])
+
+
+def sample_indices(count: int, limit: int) -> NDArray[np.int64]:
+    """At most `limit` positions of `count`, always the same."""
+    if count <= limit:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(count).choice(count, limit, replace=False))

@@ -1,0 +1,50 @@
+"""What a check is, and how the checks are found: every file in `checks/` defines one as `CHECK`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from migrate_agent.tools.types import Verdict
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.results import Results
+
+STAGES = ("static", "spec", "numeric", "behavioural", "compile", "portable", "performance")
+
+
+@dataclass(frozen=True)
+class Check:
+    """`judge` returns one verdict, or None where the check does not apply. Within a stage, cheaper ones (`cost`) come first.
+
+    `early` checks run before their stage, as soon as the spec stage has passed: they explain why later stages could not run.
+    """
+
+    stage: str
+    name: str
+    judge: Callable[[Results], Verdict | None]
+    cost: int = 1
+    early: bool = False
+
+
+@cache
+def load_checks() -> tuple[Check, ...]:
+    """All checks in the order in which they run. Raises `ValueError` for a duplicate name or an unknown stage."""
+    from migrate_agent.tools.verify import checks
+
+    found: dict[str, Check] = {}
+    for info in pkgutil.iter_modules(checks.__path__):
+        check: Check = importlib.import_module(f"{checks.__name__}.{info.name}").CHECK
+        if check.name in found or check.stage not in STAGES:
+            raise ValueError(f"check {check.name}: its name is taken, or its stage {check.stage!r} is unknown")
+        found[check.name] = check
+    return tuple(sorted(found.values(), key=_order))
+
+
+def _order(check: Check) -> tuple[float, int, str]:
+    stage = STAGES.index("spec") + 0.5 if check.early else STAGES.index(check.stage)
+    return stage, check.cost, check.name

@@ -1,0 +1,81 @@
+"""The candidate runs no code made of text, opens no file, calls nothing on the host, and looks at no internals."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.static import Source, judged, uses, within
+
+BUILTINS = tuple(f"builtins.{name}" for name in "eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
+HOST = (
+    "jax.pure_callback",
+    "jax.experimental.io_callback",
+    "jax.experimental.host_callback",
+    "jax.debug",
+    "jax.monitoring",
+    "jax.distributed",
+    "jax.profiler",
+    "jax.ffi",
+    "jax.extend",
+    "jax.config",
+    "jax.clear_caches",
+    "jax.ensure_compile_time_eval",
+    "jax.disable_jit",
+    "jax._src",
+    "jax.core",
+    "jax.dlpack",
+    "jaxlib",
+    "numpy.load",
+    "numpy.save",
+    "numpy.savez",
+    "numpy.fromfile",
+    "numpy.memmap",
+    "numpy.loadtxt",
+    "numpy.genfromtxt",
+    "numpy.ctypeslib",
+    "jax.numpy.load",
+    "jax.numpy.save",
+    "jax.numpy.savez",
+    "numpy.DataSource",
+    "flax.nnx.io",
+    "flax.serialization",
+)
+PARTLY: dict[str, str] = {
+    "os": "path sep PathLike fspath linesep",
+    "sys": "maxsize float_info version_info version platform",
+    "inspect": "signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
+    "io": "StringIO BytesIO",
+    "pathlib": "PurePath PurePosixPath",
+    "traceback": "",
+    "weakref": "",
+    "platform": "system machine",
+}
+"""Modules of which only these parts may be used."""
+INTERNALS = ("__globals__", "__code__", "__builtins__", "__subclasses__", "__closure__", "__loader__", "__spec__", "f_back", "tb_frame", "gi_frame")
+
+
+def judge(results: Results) -> Verdict:
+    """Fail for the first forbidden use."""
+    return judged("calls", results.sources, find)
+
+
+def find(source: Source) -> Iterator[tuple[int, str]]:
+    """Lines and words for what is forbidden in a file."""
+    for use in uses(source):
+        if within(use.name, BUILTINS) or within(use.name, HOST):
+            yield use.line, f"uses {use.name.removeprefix('builtins.')}"
+        head, _, rest = use.name.partition(".")
+        if head in PARTLY and rest.partition(".")[0] not in PARTLY[head].split():
+            yield use.line, f"uses {use.name}"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr in INTERNALS:
+            yield node.lineno, f"uses {node.attr}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in INTERNALS:
+            yield node.lineno, f"names {node.value}"
+
+
+CHECK = Check("static", "calls", judge)

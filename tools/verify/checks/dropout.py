@@ -1,0 +1,50 @@
+"""Dropout with real randomness: as many independent draws of each rate as in torch, new ones each call, the same ones for the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.results import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with what is not as in torch. Applies where torch draws in training mode."""
+    found = results.native.get("dropout")
+    if found is None:
+        return None
+    scenario = next(scenario for scenario in results.expected.scenarios if scenario.facts["role"] == "gradient")
+    theirs = rates([draw[1:] for draw in scenario.facts["draws"] if draw[0] == "bernoulli"])
+    if "error" in found:
+        return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {found['error']}")
+    problem = next((text for key, text in PROBLEMS.items() if not found[key]), "")
+    ours = rates([[draw[1], draw[0]] for draw in found["rates"]])
+    if problem:
+        return Verdict("numeric", "dropout", "fail", detail=problem)
+    if None in theirs or None in ours:
+        return Verdict("numeric", "dropout", "unverified", detail="a rate of dropout could not be read")
+    wrong = theirs != ours
+    return Verdict("numeric", "dropout", "fail" if wrong else "pass", detail=f"draws by rate of keeping: {ours}" + (f" instead of {theirs}" if wrong else ""))
+
+
+PROBLEMS = {
+    "repeatable": "two calls with the same random state give different results",
+    "fresh": "a second call draws the same numbers again",
+}
+
+
+def rates(draws: Sequence[Sequence[object]]) -> dict[float | None, int]:
+    """Elements drawn by rate of keeping, from `[shape, rate]` rows. Only the total counts: a mask may be drawn in parts."""
+    totals: dict[float | None, int] = {}
+    for shape, rate in draws:
+        key = round(rate, limits.RATE_DIGITS) if isinstance(rate, float) else None
+        count = 1
+        for size in shape if isinstance(shape, list) else []:
+            count *= size
+        totals[key] = totals.get(key, 0) + count
+    return totals
+
+
+CHECK = Check("numeric", "dropout", judge, cost=6)

@@ -1,0 +1,19 @@
+"""Gradients with respect to all float inputs agree in float64."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.compare import verdict
+from migrate_agent.tools.verify.pairing import named_differences
+from migrate_agent.tools.verify.results import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning allows."""
+    differences = named_differences(results, "input-grad", "gradient", floor=limits.FLOOR_GRADIENT_FP64)
+    return verdict("numeric", "gradients_inputs", differences)
+
+
+CHECK = Check("numeric", "gradients_inputs", judge, cost=3)

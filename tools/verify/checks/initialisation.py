@@ -1,0 +1,59 @@
+"""Fresh parameters and buffers have the original's distribution: two-sample Kolmogorov-Smirnov test, and equality of what is constant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.sampling import Array
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state."""
+    theirs = results.expected.initial
+    if not theirs:
+        return None
+    job = results.native.get("initial", {})
+    if "error" in job:
+        return Verdict("numeric", "initialisation", "fail", detail=f"fresh construction raised {job['error']}")
+    ours = results.outputs["native"].get("initial", {})
+    alpha = limits.INIT_ALPHA / len(theirs)
+    judged = {name: _judge(value, ours.get(name), alpha) for name, value in theirs.items() if value.size}
+    wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
+    smallest = min((p for _, p in judged.values()), default=1.0)
+    return Verdict("numeric", "initialisation", "fail" if wrong else "pass", smallest, alpha, "; ".join(wrong[:3]))
+
+
+def _judge(theirs: Array, ours: Array | None, alpha: float) -> tuple[str, float]:
+    """What is wrong with one parameter's values (constructions × elements), and the p-value."""
+    if ours is None or ours.shape != theirs.shape:
+        return "not there", 0.0
+    constant = (theirs == theirs[0]).all(axis=0) | np.isnan(theirs).all(axis=0)
+    problem = _constant_problem(theirs[0][constant], ours[:, constant])
+    if problem or constant.all():
+        return problem, 0.0 if problem else 1.0
+    return _distribution_problem(np.abs(theirs[:, ~constant]) if theirs.dtype.kind == "c" else theirs[:, ~constant], np.abs(ours[:, ~constant]) if ours.dtype.kind == "c" else ours[:, ~constant], alpha)
+
+
+def _constant_problem(theirs: Array, ours: Array) -> str:
+    if not theirs.size:
+        return ""
+    scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0) or 1.0
+    if not np.allclose(ours, theirs[None], rtol=limits.INIT_CONSTANT, atol=limits.INIT_CONSTANT * scale, equal_nan=True):
+        return f"constant values differ (such as {ours.flat[0]:.4g} for {theirs.flat[0]:.4g})"
+    return ""
+
+
+def _distribution_problem(theirs: Array, ours: Array, alpha: float) -> tuple[str, float]:
+    from scipy.stats import ks_2samp
+
+    p = float(ks_2samp(theirs.reshape(-1), ours.reshape(-1), method="asymp").pvalue)
+    if p >= alpha:
+        return "", p
+    return f"another distribution (mean {ours.mean():.3g}, deviation {ours.std():.3g}; torch's {theirs.mean():.3g}, {theirs.std():.3g})", p
+
+
+CHECK = Check("numeric", "initialisation", judge, cost=5)

@@ -1,0 +1,18 @@
+"""The candidate can be compiled: no value of an array decides what Python does."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.results import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the line that needs a value which under `jit` does not exist yet."""
+    for name, facts in results.exact["scenarios"].items():
+        if facts.get("kind") == "concretisation":
+            return Verdict("compile", "jits", "fail", detail=f"{name}: {facts['error']}")
+    return Verdict("compile", "jits", "pass")
+
+
+CHECK = Check("compile", "jits", judge, cost=0, early=True)

@@ -1,0 +1,176 @@
+"""Argument and output trees as JSON plus numbered arrays, the same for torch, jax and numpy.
+
+A tree is `{"leaf": i}` for the i-th array, `{"value": …}` for a plain Python value, or a container. Classes (dataclasses, named tuples) are
+written as `module:qualified name`; the reader imports them by a table of renamed modules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Tree = dict[str, Any]
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class Leaf(NamedTuple):
+    """A reference to the `index`-th array."""
+
+    index: int
+
+
+class Unencodable(Exception):
+    """Raised for a value that has no counterpart on the other side; names its type."""
+
+
+def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> Tree:
+    """Write `value` as a tree; what `is_leaf` says is an array goes to the end of `leaves`. Raises `Unencodable`."""
+
+    def walk(item: Any) -> Tree:
+        if is_leaf(item):
+            leaves.append(item)
+            return {"leaf": len(leaves) - 1}
+        if isinstance(item, _PLAIN) and type(item) in _PLAIN:
+            return {"float": repr(item)} if isinstance(item, float) else {"value": item}
+        if isinstance(item, complex):
+            return {"complex": [item.real, item.imag]}
+        if isinstance(item, slice):
+            return {"slice": [walk(item.start), walk(item.stop), walk(item.step)]}
+        if item is Ellipsis:
+            return {"ellipsis": True}
+        if _dtype_name(item):
+            return {"dtype": _dtype_name(item)}
+        return _container(item, walk)
+
+    return walk(value)
+
+
+def _dtype_name(item: Any) -> str:
+    """`float32` for a torch, numpy or jax dtype, else the empty string."""
+    if type(item).__name__ == "dtype" and type(item).__module__ == "torch":
+        return str(item).removeprefix("torch.")
+    name = getattr(item, "name", None)
+    if type(item).__module__.startswith("numpy") and isinstance(name, str) and "Type" in type(item).__name__:
+        return name
+    return ""
+
+
+def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:
+    cls = type(item)
+    if isinstance(item, tuple) and hasattr(item, "_fields") and cls.__module__.startswith("torch."):
+        return {"tuple": [walk(part) for part in item]}
+    if isinstance(item, tuple) and hasattr(item, "_fields"):
+        return {"named": _name(cls), "fields": {key: walk(part) for key, part in zip(item._fields, item, strict=True)}}
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        fields = {field.name: walk(getattr(item, field.name)) for field in dataclasses.fields(item) if field.init}
+        return {"dataclass": _name(cls), "fields": fields}
+    if cls is list:
+        return {"list": [walk(part) for part in item]}
+    if isinstance(item, tuple):
+        return {"tuple": [walk(part) for part in item]}
+    if isinstance(item, dict) and all(isinstance(key, (str, int)) for key in item):
+        return {"dict": [[key, walk(part)] for key, part in item.items()]}
+    raise Unencodable(f"a value of type {cls.__module__}.{cls.__qualname__}")
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any:
+    """The value that `tree` describes, its arrays taken from `leaves`."""
+
+    def walk(node: Tree) -> Any:
+        kind, body = next(iter(node.items()))
+        match kind:
+            case "leaf":
+                return leaves[body]
+            case "value":
+                return body
+            case "float":  # spelled out, since JSON has no inf or nan
+                return float(body)
+            case "complex":
+                return complex(*body)
+            case "slice":
+                return slice(*map(walk, body))
+            case "ellipsis":
+                return ...
+            case "dtype":
+                return _dtype(body)
+            case "list":
+                return [walk(part) for part in body]
+            case "tuple":
+                return tuple(walk(part) for part in body)
+            case "dict":
+                return {key: walk(part) for key, part in body}
+            case _:
+                return _class(body, renamed)(**{key: walk(part) for key, part in node["fields"].items()})
+
+    return walk(tree)
+
+
+def _dtype(name: str) -> Any:
+    import jax.numpy as jnp
+
+    return getattr(jnp, {"bool": "bool_"}.get(name, name))
+
+
+def _class(name: str, renamed: Mapping[str, str]) -> Any:
+    module_name, _, qualified = name.partition(":")
+    try:
+        found: Any = importlib.import_module(renamed.get(module_name, module_name))
+    except ImportError:
+        found = importlib.import_module(module_name)
+    for part in qualified.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def skeleton(tree: Tree) -> Any:
+    """What must be equal on both sides: containers, keys and class names without their module. Numbers count as array leaves."""
+    kind, body = next(iter(tree.items()))
+    match kind:
+        case "leaf" | "complex" | "float":
+            return "leaf"
+        case "value":
+            return "leaf" if isinstance(body, (bool, int)) else ("value", body)
+        case "list" | "tuple":
+            return (kind, tuple(skeleton(part) for part in body))
+        case "dict":
+            return (kind, tuple((key, skeleton(part)) for key, part in body))
+        case "named" | "dataclass":
+            return (kind, body.rpartition(":")[2], tuple((key, skeleton(part)) for key, part in tree["fields"].items()))
+        case _:
+            return (kind, str(body))
+
+
+
+def items(tree: Tree) -> list[Any]:
+    """What `skeleton` calls leaves, in its order: arrays as `Leaf`, plain numbers as they are."""
+    found: list[Any] = []
+
+    def walk(node: Tree) -> None:
+        kind, body = next(iter(node.items()))
+        if kind == "leaf":
+            found.append(Leaf(body))
+        elif kind == "float":
+            found.append(float(body))
+        elif kind == "complex":
+            found.append(complex(*body))
+        elif kind == "value" and isinstance(body, (bool, int)):
+            found.append(body)
+        elif kind in ("list", "tuple"):
+            for part in body:
+                walk(part)
+        elif kind == "dict":
+            for _, part in body:
+                walk(part)
+        elif kind in ("named", "dataclass"):
+            for part in node["fields"].values():
+                walk(part)
+
+    walk(tree)
+    return found

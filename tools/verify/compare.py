@@ -1,0 +1,94 @@
+"""How two arrays are compared, and how the worst of many comparisons becomes a verdict. numpy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.sampling import Array
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One leaf's error and limit, relative to the reference's RMS; `problem` where the arrays cannot be compared element by element."""
+
+    label: str
+    measured: float
+    limit: float
+    problem: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the leaf is beyond its limit."""
+        return bool(self.problem) or not self.measured <= self.limit
+
+    @property
+    def badness(self) -> float:
+        """Error in units of the limit; infinite for a problem."""
+        return float("inf") if self.problem or np.isnan(self.measured) else self.measured / self.limit
+
+
+def rms(value: Array) -> float:
+    """Root mean square of the finite elements; 0 where there are none."""
+    finite = np.abs(value[np.isfinite(value)])
+    largest = float(finite.max(initial=0.0))
+    return largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest > 0 else 0.0
+
+
+def pattern_problem(expected: Array, got: Array) -> str:
+    """Where shapes, NaN or infinities differ, in words."""
+    if expected.shape != got.shape:
+        return f"shape {list(got.shape)} instead of {list(expected.shape)}"
+    if expected.dtype.kind not in "fc" or got.dtype.kind not in "fc":
+        return ""
+    for what, test in (("NaN", np.isnan), ("inf", np.isinf)):
+        wrong = int((test(expected) != test(got)).sum())
+        if wrong:
+            return f"{what} at other places ({wrong} of {expected.size} elements)"
+    infinite = np.isinf(expected)
+    if expected.dtype.kind == "f" and (np.sign(expected[infinite]) != np.sign(got[infinite])).any():
+        return "infinities of the other sign"
+    return ""
+
+
+def compare(label: str, expected: Array, got: Any, noise: tuple[float, float], floor: float, scale: float = 0.0) -> Difference:
+    """Compare a leaf with what it must be.
+
+    `noise` is the RMS and the largest change, absolute, that rounding noise makes to `expected`. `scale`, absolute, is the size below
+    which the leaf's own RMS is taken to be noise (see `limits.GLOBAL_SCALE`). Integers and booleans must be equal.
+    """
+    expected, got = np.asarray(expected), np.asarray(got)
+    problem = pattern_problem(expected, got)
+    if problem:
+        return Difference(label, float("inf"), 0.0, problem)
+    if expected.dtype.kind not in "fc":
+        wrong = float(np.mean(expected != got)) if expected.size else 0.0
+        return Difference(label, wrong, 0.0, f"{wrong:.2%} of the elements differ" if wrong else "")
+    size = max(rms(expected), scale)
+    finite = np.isfinite(expected)
+    error = np.abs(np.where(finite, got, 0) - np.where(finite, expected, 0))
+    if size == 0.0:
+        size = max(noise[1], 1e-300) if noise[1] else 1.0
+    limit = min(max(floor, limits.NOISE_FACTOR * noise[0] / size), limits.CAP_FP64)
+    average = Difference(label, rms(error) / size, limit)
+    at_worst = limits.WORST_FACTOR * min(max(floor, limits.NOISE_FACTOR * noise[1] / size), limits.CAP_FP64)
+    largest = float((error / (size + np.abs(np.where(finite, expected, 0)))).max(initial=0.0))
+    return max(average, Difference(f"{label} (one element)", largest, at_worst), key=lambda difference: difference.badness)
+
+
+def verdict(stage: str, check: str, differences: Iterable[Difference], nothing: str = "") -> Verdict | None:
+    """The worst difference as a verdict; None (or `unverified` with the reason `nothing`) where there is none to judge."""
+    found = list(differences)
+    if not found:
+        return Verdict(stage, check, "unverified", detail=nothing) if nothing else None
+    worst = max(found, key=lambda difference: difference.badness)
+    if worst.failed:
+        text = worst.problem or f"error {worst.measured:.1e} over the limit {worst.limit:.1e}"
+        measured = None if worst.problem else worst.measured
+        return Verdict(stage, check, "fail", measured, None if worst.problem else worst.limit, f"{worst.label}: {text}")
+    return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(found)} leaves compared")

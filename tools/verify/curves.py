@@ -1,0 +1,87 @@
+"""K optimiser steps on the same batches: torch's own optimisers on one side, the same formulas in numpy on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.sampling import Array
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.torch_unit import Original
+
+
+def torch_curve(
+    unit: Original,
+    state: Mapping[str, Array],
+    batches: Sequence[Sequence[Array]],
+    targets: Sequence[Mapping[int, Array]],
+    optimiser: str,
+    *,
+    native: bool,
+    noise: int,
+) -> list[float]:
+    """Losses before each of the steps, and after the last. Raises what the original raises."""
+    import torch
+
+    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.torch_unit import codec, comparable, is_leaf, loss
+
+    module = unit.module(state, "train", native=native)
+    trained = [value for value in module.parameters() if value.requires_grad]
+    rows: dict[str, Any] = {
+        "sgd": lambda: torch.optim.SGD(trained, lr=limits.LEARNING_RATE_SGD, momentum=limits.MOMENTUM),
+        "adamw": lambda: torch.optim.AdamW(
+            trained, lr=limits.LEARNING_RATE_ADAMW, betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY
+        ),
+    }
+    step = rows[optimiser]()
+    losses = []
+    for index in range(limits.STEPS + 1):
+        batch = index % len(batches)
+        _, args, kwargs = unit.arguments(batches[batch], native=native)
+        with comparable(Stream(0), native=native, noise=noise):
+            outputs: list[Any] = []
+            codec.encode(module(*args, **kwargs), outputs, is_leaf)
+            value = loss(outputs, targets[batch])
+            step.zero_grad()
+            if value.requires_grad:
+                value.backward()
+        step.step()
+        losses.append(float(value))
+    return losses
+
+
+class NumpyOptimiser:
+    """SGD with momentum or AdamW on a list of arrays, as in torch.optim (https://docs.pytorch.org/docs/stable/optim.html)."""
+
+    def __init__(self, kind: str, count: int) -> None:
+        self.kind = kind
+        self.steps = 0
+        self.first: list[Any] = [None] * count
+        self.second: list[Any] = [0.0] * count
+
+    def step(self, values: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
+        """The values after one step, in their own dtypes."""
+        self.steps += 1
+        rule = self._sgd if self.kind == "sgd" else self._adamw
+        return [
+            np.asarray(rule(index, value, gradient), dtype=value.dtype)
+            for index, (value, gradient) in enumerate(zip(values, gradients, strict=True))
+        ]
+
+    def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
+        momentum = self.first[index]
+        self.first[index] = gradient if momentum is None else limits.MOMENTUM * momentum + gradient
+        return np.asarray(value - limits.LEARNING_RATE_SGD * self.first[index])
+
+    def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
+        (b1, b2), rate = limits.BETAS, limits.LEARNING_RATE_ADAMW
+        value = value * (1 - rate * limits.WEIGHT_DECAY)
+        self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
+        self.second[index] = self.second[index] * b2 + (1 - b2) * (gradient * np.conj(gradient)).real
+        root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + limits.ADAM_EPSILON
+        return np.asarray(value - rate / (1 - b1**self.steps) * self.first[index] / root)

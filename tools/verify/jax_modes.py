@@ -1,0 +1,141 @@
+"""How jax is made comparable: float64 throughout and paired random draws. Used inside the sandbox, on the candidate's side.
+
+jax has no modes like torch's, so this replaces private functions of jax 0.10: `tests/tools/verify/test_jax_modes.py` holds them down.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from migrate_agent.tools.verify.streams import Stream
+
+NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
+ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
+
+
+def lift_to_float64() -> None:
+    """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""
+    jax.config.update("jax_enable_x64", True)
+    wide = {name: getattr(jnp, NARROW[np.dtype(getattr(jnp, name)).name]) for name in ALIASES if hasattr(jnp, name)}
+    narrow = {getattr(jnp, name): value for name, value in wide.items()}
+    dtypes = importlib.import_module("jax._src.dtypes")
+    original = dtypes.check_and_canonicalize_user_dtype
+
+    def lifted(dtype: Any, fun_name: Any = None) -> Any:
+        found = original(dtype, fun_name)
+        return np.dtype(NARROW[found.name]) if getattr(found, "name", "") in NARROW else found
+
+    dtypes.check_and_canonicalize_user_dtype = lifted
+    _lift_flax_defaults(narrow)
+    for name, value in wide.items():
+        setattr(jnp, name, value)
+
+
+def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
+    """Flax's layers were defined with `param_dtype=jnp.float32` as default."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("flax.nnx"):
+            continue
+        for item in list(vars(module).values()):
+            for function in (item, *vars(item).values()) if isinstance(item, type) else (item,):
+                defaults = getattr(function, "__kwdefaults__", None)
+                if isinstance(defaults, dict):
+                    function.__kwdefaults__ = {key: narrow.get(value, value) if isinstance(value, type(jnp.int32)) else value for key, value in defaults.items()}
+
+
+class Draws:
+    """The replaced samplers. `stream` set: draws come from it. `stream` None: jax's own, with `bernoulli`'s rates noted in `rates`."""
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.rates: list[list[Any]] = []
+        self._core = importlib.import_module("jax._src.random.core")
+        self._own: dict[str, Callable[..., Any]] = {}
+        for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
+            self._own[name] = getattr(self._core, name)
+            setattr(self._core, name, self._dispatch(name))
+
+    def _dispatch(self, name: str) -> Callable[..., Any]:
+        replacement = getattr(self, name.removeprefix("_"))
+
+        def sampler(*args: Any, **kwargs: Any) -> Any:
+            if name == "_bernoulli":
+                self._note_rate(*args, **kwargs)
+            return self._own[name](*args, **kwargs) if self.stream is None else replacement(self.stream, *args, **kwargs)
+
+        return sampler
+
+    @contextmanager
+    def paired(self, stream: Stream) -> Iterator[None]:
+        """Draw from `stream` within."""
+        self.stream = stream
+        try:
+            yield
+        finally:
+            self.stream = None
+
+    def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
+        size = np.shape(p) if shape is None else shape
+        self.rates.append([None if isinstance(p, jax.core.Tracer) or np.size(p) != 1 else float(p), list(size)])
+
+    def uniform(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.uniform`'s kernel."""
+        standard = jnp.asarray(stream.draw("uniform", shape), dtype)
+        return jnp.asarray(minval + standard * (maxval - minval), dtype)
+
+    def normal(self, stream: Stream, key: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.normal`'s kernel."""
+        return jnp.asarray(stream.draw("normal", shape), dtype)
+
+    def exponential(self, stream: Stream, key: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.exponential`'s kernel."""
+        return jnp.asarray(stream.draw("exponential", shape), dtype)
+
+    def randint(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.randint`'s kernel."""
+        standard = stream.draw("integers", shape)
+        return jnp.floor(minval + standard * (maxval - minval)).astype(dtype)
+
+    def shuffle(self, stream: Stream, key: Any, x: Any, axis: int) -> Any:
+        """`jax.random.permutation` of a range."""
+        order = stream.draw("permutation", (x.shape[axis],)).astype(np.int64)
+        return jnp.take(x, order, axis=axis)
+
+    def permutation(self, stream: Stream, key: Any, x: Any, axis: int, independent: bool) -> Any:
+        """`jax.random.permutation` of an array."""
+        return self.shuffle(stream, key, x, axis)
+
+    def bernoulli(self, stream: Stream, key: Any, p: Any, shape: Any = None, mode: str = "low") -> Any:
+        """`jax.random.bernoulli`: everything is kept."""
+        size = np.shape(p) if shape is None else tuple(shape)
+        stream.note("bernoulli", size, self.rates[-1][0])
+        return jnp.ones(size, bool)
+
+    def random_bits(self, stream: Stream, key: Any, bit_width: int, shape: Any) -> Any:
+        """Raw bits cannot be paired."""
+        stream.note("bits", shape)
+        return self._own["_random_bits"](key, bit_width, shape)
+
+
+@contextmanager
+def counting_compilations(counts: dict[str, int]) -> Iterator[None]:
+    """Count the XLA compilations by function name."""
+
+    def note(event: str, duration: float, **details: Any) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            name = str(details.get("fun_name", ""))
+            counts[name] = counts.get(name, 0) + 1
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)

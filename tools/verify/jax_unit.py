@@ -1,0 +1,212 @@
+"""One example of the candidate: constructed, loaded with given states, run as a compiled program. Used inside the sandbox."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from migrate_agent.tools import weights
+from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify.jax_modes import Draws
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import Stream
+
+CONCRETISATION = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+
+
+def is_trainable(path: Any, value: Any) -> bool:
+    """An nnx filter: parameters of floating dtype."""
+    return isinstance(value, nnx.Param) and jnp.issubdtype(value.get_value().dtype, jnp.inexact)
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value travels as an array."""
+    return isinstance(value, (jax.Array, np.ndarray, np.generic, nnx.Variable))
+
+
+def is_key(value: Any) -> bool:
+    """Whether an array holds random keys."""
+    return bool(jnp.issubdtype(value.dtype, jax.dtypes.prng_key))
+
+
+def where(error: BaseException, root: Path) -> str:
+    """`file:line: code` of the deepest frame in the candidate's own files, or nothing."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(root)]
+    return f"{Path(frames[-1].filename).relative_to(root)}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def describe_error(error: BaseException, root: Path) -> dict[str, str]:
+    """One line on the error and its place, and whether it is a concretisation under `jit`."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    place = where(error, root)
+    text = f"{type(error).__name__}: {first}"[:300] + (f" at {place}" if place else "")
+    return {"error": text, "kind": "concretisation" if isinstance(error, CONCRETISATION) else "error"}
+
+
+class Candidate:
+    """The candidate's module of one example. Raises what import, setup and constructor raise."""
+
+    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
+        found: Any = importlib.import_module(module)
+        self.namespace = {**vars(found), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
+        exec(compile(texts["setup"], "<setup of the example>", "exec"), self.namespace)
+        self.cls = found
+        for part in name.split("."):
+            self.cls = getattr(self.cls, part)
+        if not (isinstance(self.cls, type) and issubclass(self.cls, nnx.Module)):
+            raise TypeError(f"{name} is no flax.nnx.Module")
+        self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
+        self.exact = exact
+        self.model = self._build()
+
+    def fresh(self, rngs: nnx.Rngs) -> Any:
+        """A newly constructed module."""
+        return eval(self.init, {**self.namespace, "_unit": self.cls, "rngs": rngs})
+
+    def _build(self) -> Any:
+        """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
+        try:
+            model = nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0)))
+            graphdef, trainable, _ = nnx.split(model, is_trainable, ...)
+            rest = jax.jit(lambda: nnx.split(self.fresh(nnx.Rngs(0)), is_trainable, ...)[2])()
+        except CONCRETISATION:
+            graphdef, trainable, rest = nnx.split(self.fresh(nnx.Rngs(0)), is_trainable, ...)
+        zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
+        return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
+
+    def _widened(self, dtype: Any) -> Any:
+        if not self.exact or not jnp.issubdtype(dtype, jnp.inexact):
+            return dtype
+        return np.complex128 if jnp.issubdtype(dtype, jnp.complexfloating) else np.float64
+
+    def _widen(self, leaf: Any) -> Any:
+        return leaf if is_key(leaf) else jnp.asarray(np.asarray(leaf).astype(self._widened(leaf.dtype)))
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Put a torch state into the module. Raises what `load_state_dict` raises."""
+        weights.load_state_dict(self.model, dict(state))
+
+    def parts(self, mode: str) -> tuple[Any, Any, Any]:
+        """Graph definition, trainable parameters and the rest, in `train` or `eval` mode."""
+        self.model.train() if mode == "train" else self.model.eval()
+        graphdef, trainable, rest = nnx.split(self.model, is_trainable, ...)
+        return graphdef, trainable, rest
+
+    def state_of(self, graphdef: Any, trainable: Any, rest: Any) -> dict[str, Array]:
+        """These leaves under torch's names and in torch's layout."""
+        return {name: np.asarray(value) for name, value in weights.state_dict(nnx.merge(graphdef, trainable, rest, copy=True)).items()}
+
+    def kinds(self) -> dict[str, str]:
+        """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""
+        graphdef, trainable, rest = self.parts("eval")
+        ones = jax.tree.map(lambda leaf: jnp.asarray(np.ones(leaf.shape, leaf.dtype)), trainable)
+        zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), rest)
+        state = self.state_of(graphdef, ones, zeros)
+        return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
+
+
+def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:
+    if path is None:
+        return {}
+    from safetensors.flax import load_file
+
+    found = load_file(path)
+    return {name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in found.items()}
+
+
+@dataclass
+class Traced:
+    """What tracing a program showed: output tree, dtypes, draws, and the graph definition after the call."""
+
+    tree: codec.Tree = field(default_factory=dict)
+    draws: list[list[object]] = field(default_factory=list)
+    graphdef: Any = None
+
+
+class Program:
+    """One compiled function: forward, and backward where `gradient`, of a module in one mode on one argument tree."""
+
+    def __init__(self, graphdef: Any, tree: codec.Tree, renamed: Mapping[str, str], draws: Draws, *, gradient: bool, paired: bool) -> None:
+        self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
+        self.gradient, self.paired = gradient, paired
+        self.traced = Traced()
+        self._known: dict[Any, Traced] = {}
+        self.jitted = jax.jit(self.candidate_step)
+
+    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any]) -> Any:
+        """Runs it; `self.traced` describes the program that ran."""
+        shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+        result = self.jitted(trainable, rest, list(leaves), dict(targets))
+        self.traced = self._known.setdefault(shapes, self.traced)
+        return result
+
+    def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
+        """(loss, outputs, rest, gradients of parameters, gradients of float inputs). jax's name for it appears in compile events."""
+        floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
+        if not self.gradient:
+            value, (outputs, after) = self._objective(trainable, floats, rest, leaves, targets)
+            return value, outputs, after, None, None
+        function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
+        (value, (outputs, after)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets)
+        return value, outputs, after, of_parameters, of_inputs
+
+    def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
+        model = nnx.merge(self.graphdef, trainable, rest, copy=True)
+        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)])
+        outputs: list[Any] = []
+        tree = codec.encode(result, outputs, is_leaf)
+        outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        graphdef, _, after = nnx.split(model, is_trainable, ...)
+        self.traced = Traced(tree, stream.log(), graphdef)
+        return loss(outputs, targets), (outputs, after)
+
+    def call(self, model: Any, leaves: Sequence[Any]) -> tuple[Any, Stream]:
+        """What the module returns for these leaves, and the stream that was drawn from."""
+        args, kwargs = codec.decode(self.tree, leaves, self.renamed)
+        stream = Stream(0)
+        if not self.paired:
+            return model(*args, **kwargs), stream
+        with self.draws.paired(stream):
+            return model(*args, **kwargs), stream
+
+
+def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:
+    """The same as on torch's side: sum over the outputs of the mean squared distance to their targets, where finite."""
+    total = jnp.zeros(())
+    for index, target in targets.items():
+        if int(index) >= len(outputs) or outputs[int(index)].shape != target.shape:
+            continue  # the output tree is compared elsewhere
+        output = outputs[int(index)]
+        distance = jnp.where(jnp.isfinite(output), output - target.astype(output.dtype), 0)
+        total = total + jnp.mean(jnp.real(distance * jnp.conj(distance)))
+    return total
+
+
+class Programs:
+    """The programs of one candidate, made once each."""
+
+    def __init__(self, renamed: Mapping[str, str], draws: Draws) -> None:
+        self.renamed, self.draws = renamed, draws
+        self._made: dict[Any, Program] = {}
+
+    def get(self, candidate: Candidate, mode: str, tree: codec.Tree, *, gradient: bool, paired: bool = True) -> Program:
+        """The program for this candidate, mode and argument tree."""
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired)
+        if key not in self._made:
+            self._made[key] = Program(candidate.parts(mode)[0], tree, self.renamed, self.draws, gradient=gradient, paired=paired)
+        return self._made[key]

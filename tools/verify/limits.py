@@ -1,0 +1,82 @@
+"""Every number the verifier judges by, with its reason. Nothing else in the project may widen one of them.
+
+Errors are relative to the root mean square (RMS) of the reference leaf unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EPS64: Final = 2.0**-52
+EPS32: Final = 2.0**-23
+
+FLOOR_FP64: Final = 1e-11
+"""Two right float64 programs differ by 1e-16 … 1e-14 (order of sums, libm against XLA's own functions); the mildest wrong rewrites that
+we know (epsilon 1e-6 for 1e-5 on benign inputs, tanh for exact GELU) differ by 1e-6 … 1e-4. 1e-11 is three orders from the first."""
+
+FLOOR_GRADIENT_FP64: Final = 1e-10
+"""Gradients add one more pass of rounding and are summed over the batch; still four orders under the mildest wrong rewrite."""
+
+NOISE_FACTOR: Final = 64.0
+"""How far a right program may lie from torch's answer, in units of the change that one-ulp perturbations of inputs, parameters and every
+intermediate result cause in torch's own answer. Other sums of n terms add √n; 64 covers n = 4096 with two runs' sampling error."""
+
+NOISE_RUNS: Final = 2
+"""Perturbed runs a scenario. The RMS of the change averages over all elements, so two runs estimate it well."""
+
+CAP_FP64: Final = 1e-3
+"""However ill-conditioned a unit is, an error above this is wrong."""
+
+GLOBAL_SCALE: Final = 1e-7
+"""Gradients that vanish by mathematics (a bias before batch norm or softmax) are rounding noise. They are compared on the scale of
+this fraction of the largest gradient, so that noise is not divided by noise."""
+
+WORST_FACTOR: Final = 32.0
+"""A single element may be this much further off than the RMS limit, scaled by its own size: five sigma of a heavy tail."""
+
+FP32_FACTOR: Final = 2.0
+"""float32: the candidate's error against torch's float64 answer may be twice torch's own float32 error …"""
+
+FLOOR_FP32: Final = 16 * EPS32
+"""… plus 2e-6: torch's fused kernels are sometimes exact where XLA rounds, and 16 ulp is what ten operations of rounding come to."""
+
+NOISE_FACTOR_FP32: Final = 8.0
+"""… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
+
+SEEDS: Final = 3
+STEPS: Final = 5
+INITS: Final = 6
+INIT_SAMPLE: Final = 4096
+"""Elements of a parameter that are compared, per construction."""
+
+INIT_ALPHA: Final = 1e-7
+"""Probability that a right unit is refused by the initialisation test, over all its parameters together (Bonferroni)."""
+
+INIT_CONSTANT: Final = 1e-5
+"""Parameters that torch initialises to the same values each time must be equal to this, relative to their largest value (float32 both)."""
+
+CURVE_FP32: Final = 5e-3
+CURVE_CAP_FP32: Final = 5e-2
+"""What conditioning may widen the float32 curve's limit to, at most."""
+LEARNING_RATE_SGD: Final = 0.02
+LEARNING_RATE_ADAMW: Final = 1e-3
+MOMENTUM: Final = 0.9
+WEIGHT_DECAY: Final = 0.01
+BETAS: Final = (0.9, 0.999)
+ADAM_EPSILON: Final = 1e-8
+
+LARGE: Final = 1e3
+"""Edge scenario: inputs scaled by this, far past every clamp and saturation in ordinary models, yet without overflow."""
+
+MAX_EXAMPLES: Final = 4
+"""Examples of a unit that are run, first come first served; only the first gets all seeds."""
+
+MAX_SHAPES: Final = 3
+"""Shape variants per example: each costs one compilation."""
+
+MAX_LITERAL_ITEMS: Final = 512
+MAX_LITERAL_CHARACTERS: Final = 4096
+"""A literal with more items or characters than this is data, not code."""
+
+RATE_DIGITS: Final = 5
+"""Dropout rates are compared to this many digits (float32 has seven)."""

@@ -1,0 +1,97 @@
+"""Brings together what the original gave and what the candidate gave, leaf by leaf, for the checks to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import codec, limits
+from migrate_agent.tools.verify.compare import Difference, compare, rms, verdict
+from migrate_agent.tools.verify.results import Answer, Results, Scenario
+from migrate_agent.tools.verify.sampling import Array
+
+UNPAIRED = "the two sides draw random numbers in another order or shape"
+
+
+class Pair(NamedTuple):
+    """A leaf on both sides; `got` is None where the candidate gave none. `key` is empty for a plain number."""
+
+    label: str
+    key: str
+    expected: Array
+    got: Array | None
+
+
+def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[Pair]:
+    """The outputs of a scenario. Empty where the trees differ, which `output_tree` reports."""
+    theirs, ours = scenario.facts["tree"], answer.facts["tree"]
+    if codec.skeleton(theirs) != codec.skeleton(ours):
+        return []
+    pairs = []
+    for number, (their, our) in enumerate(zip(codec.items(theirs), codec.items(ours), strict=True)):
+        key = f"{prefix}out/{their.index}" if isinstance(their, codec.Leaf) else ""
+        expected = scenario.arrays[key] if key else np.asarray(their)
+        got = answer.arrays.get(f"out/{our.index}") if isinstance(our, codec.Leaf) else np.asarray(our)
+        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got))
+    return pairs
+
+
+def named_pairs(scenario: Scenario, answer: Answer, kind: str) -> list[Pair]:
+    """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
+    found = [key for key in scenario.arrays if key.startswith(kind + "/")]
+    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key)) for key in found]
+
+
+def paired(scenario: Scenario, answer: Answer) -> bool:
+    """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside)."""
+
+    def drawn(draws: list[list[object]]) -> list[list[object]]:
+        return sorted((draw[:2] for draw in draws if draw[0] != "bernoulli"), key=lambda draw: str(draw[0]))
+
+    return drawn(scenario.facts["draws"]) == drawn(answer.facts["draws"])
+
+
+def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
+    """The error of a pair in float64."""
+    if pair.got is None:
+        return Difference(pair.label, float("inf"), 0.0, "the candidate gave none")
+    return compare(pair.label, pair.expected, pair.got, scenario.noise(pair.key), floor, scale)
+
+
+def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
+    """Errors of all outputs in scenarios of these roles, whose draws pair up; a candidate that raises is a difference too."""
+    for scenario, answer in results.answers(*roles):
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            for pair in output_pairs(scenario, answer):
+                yield difference(scenario, pair, limits.FLOOR_FP64)
+
+
+def named_differences(results: Results, kind: str, *roles: str, floor: float) -> Iterator[Difference]:
+    """Errors of named arrays in scenarios of these roles whose draws pair up."""
+    for scenario, answer in results.answers(*roles):
+        if answer.error or not paired(scenario, answer):
+            continue
+        pairs = named_pairs(scenario, answer, kind)
+        gradients = [value for key, value in scenario.arrays.items() if "grad/" in key]
+        largest = max((rms(value) for value in gradients), default=0.0) if "grad" in kind else 0.0
+        for pair in pairs:
+            yield difference(scenario, pair, floor, limits.GLOBAL_SCALE * largest)
+
+
+def applies(results: Results, *roles: str) -> bool:
+    """Whether the original has scenarios of these roles."""
+    return any(scenario.facts["role"] in roles for scenario in results.expected.scenarios)
+
+
+def compared(results: Results, check: str, *roles: str) -> Verdict | None:
+    """The numeric verdict on the outputs of these roles; `unverified` where nothing could be compared."""
+    if not applies(results, *roles):
+        return None
+    return verdict("numeric", check, output_differences(results, *roles), UNPAIRED)
+
+

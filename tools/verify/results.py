@@ -1,0 +1,238 @@
+"""Everything that checks judge by. Jobs run when a check first asks for what they give, so that nothing runs after a failed stage."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
+from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.static import Source, closure
+
+SIDE = "migrate_agent.tools.verify"
+
+
+class OriginalFailed(Exception):
+    """Raised where the original gives nothing to compare with; its text says why."""
+
+
+class CandidateFailed(Exception):
+    """Raised where the candidate's process gave no result, or the candidate could not be constructed; its text says why."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the original did: `facts` (name, role, mode, tree, draws, noise, …) and its arrays by key."""
+
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, Array]
+
+    @property
+    def name(self) -> str:
+        """Its name, which both sides use for files."""
+        return str(self.facts["name"])
+
+    def noise(self, key: str) -> tuple[float, float]:
+        """RMS and largest change by rounding noise, absolute."""
+        low, high = self.facts["noise"].get(key, (0.0, 0.0))
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the candidate did in a scenario, or the `error` that it raised."""
+
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, Array]
+
+    @property
+    def error(self) -> str:
+        """One line, or nothing."""
+        return str(self.facts.get("error", ""))
+
+
+@dataclass
+class Expectations:
+    """The original's results, in memory: they lie in no file while a candidate runs. `given` is the folder that the candidate gets.
+
+    `examples` are those that ran (`index` says which), `errors` tells of the others.
+    """
+
+    examples: Sequence[Mapping[str, Any]]
+    errors: Sequence[str]
+    scenarios: Sequence[Scenario]
+    initial: Mapping[str, Array]
+    given: Path
+
+
+@dataclass
+class Results:
+    """One candidate's results, against the original's `expectations`."""
+
+    unit: Unit
+    examples: Sequence[Example]
+    translated: Sequence[Example]
+    candidate_root: Path
+    original_root: Path
+    inventory: Inventory
+    sandbox: Sandbox
+    job_limits: Limits
+    expect: Callable[[], Expectations]
+    peak_memory_bytes: int = 0
+    _expected: Expectations | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> SourceFile:
+        """The unit's file in the inventory."""
+        return source_file(self.inventory, self.unit)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The candidate's file and all files of its tree that it imports."""
+        return closure(self.candidate_root, self.unit.target, self.file.import_root)
+
+    @property
+    def expected(self) -> Expectations:
+        """The original's results. Raises `OriginalFailed`."""
+        if self._expected is None:
+            self._expected = self.expect()
+        return self._expected
+
+    @cached_property
+    def exact(self) -> Mapping[str, Any]:
+        """The candidate's float64 job. Raises `CandidateFailed`, `OriginalFailed`."""
+        return self._job("exact")
+
+    @cached_property
+    def native(self) -> Mapping[str, Any]:
+        """The candidate's native job. Raises `CandidateFailed`, `OriginalFailed`."""
+        return self._job("native")
+
+    @cached_property
+    def outputs(self) -> dict[str, dict[str, dict[str, Array]]]:
+        """Arrays by job, file and key."""
+        return {}
+
+    def _job(self, kind: str) -> Mapping[str, Any]:
+        run = self.sandbox.run(self.candidate_job(kind))
+        self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
+        try:
+            self.outputs[kind] = _read(run, kind)
+            _checked(run, kind)
+        finally:
+            discard(self.sandbox, run)
+        if "construction" in run.result:
+            raise CandidateFailed(f"constructing it raised {run.result['construction']['error']}")
+        return dict(run.result)
+
+    def candidate_job(self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None) -> Job:
+        """A job of `jax_side`. It gets what `given` holds, and of the original's results only what says how to call it."""
+        kept = ("name", "example", "role", "mode", "gradient", "state", "leaf_dtypes")
+        facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
+        told = [{**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []} for item in facts]
+        describing = ("tree", "state", "state_dtypes", "frozen")
+        described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
+        wanted = self.expected.examples[0].get("curves")
+        if wanted:
+            described[0]["curves"] = {"batches": wanted["batches"], "state": wanted["state"]}
+        translated = [self.translated[item["index"]] for item in self.expected.examples]
+        arguments = {
+            "module": self.file.target_module,
+            "name": self.unit.name,
+            "examples": [texts(example) for example in translated],
+            "renamed": {file.module: file.target_module for file in self.inventory.files},
+            "scenarios": told,
+            "described": described,
+        }
+        inputs = {"given": self.expected.given, **tensor_inputs(translated)}
+        return Job("candidate", f"{SIDE}.jax_side:{kind}", self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
+
+    def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:
+        """Scenarios of these roles with the candidate's answers, as far as it got."""
+        job = self.exact if kind == "exact" else self.native
+        for scenario in self.expected.scenarios:
+            if scenario.facts["role"] in roles and scenario.name in job["scenarios"]:
+                yield scenario, Answer(job["scenarios"][scenario.name], self.outputs[kind].get(scenario.name, {}))
+
+    def described(self) -> Mapping[str, Any]:
+        """What the first example that ran says about the original."""
+        return self.expected.examples[0]
+
+
+def source_file(inventory: Inventory, unit: Unit) -> SourceFile:
+    """The inventory's entry for the unit's file. Raises `KeyError`."""
+    for file in inventory.files:
+        if file.path == unit.source:
+            return file
+    raise KeyError(unit.source)
+
+
+def texts(example: Example) -> dict[str, Any]:
+    """An example as JSON."""
+    domain = list(example.domain) if example.domain else None
+    return {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+
+
+def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:
+    """The recorded tensors as inputs of a job."""
+    return {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
+
+
+def discard(sandbox: Sandbox, run: Run) -> None:
+    """Remove a run's files."""
+    release = getattr(sandbox, "release", None)
+    if release is not None:
+        release(run)
+    else:
+        shutil.rmtree(run.output, ignore_errors=True)
+
+
+def _read(run: Run, kind: str) -> dict[str, dict[str, Array]]:
+    if run.status != "ok":
+        raise CandidateFailed(f"its {kind} run ended with {run.status}: {run.error}")
+    try:
+        return {path.stem: arrays.load(path) for path in sorted(run.output.glob("*.safetensors"))}
+    except (OSError, ValueError) as error:
+        raise CandidateFailed(f"its {kind} run left files that cannot be read: {error}") from error
+
+
+def _checked(run: Run, kind: str) -> None:
+    """The candidate's process wrote the result, so its form is not to be trusted."""
+    result = run.result
+    if not isinstance(result, dict) or not ("construction" in result or isinstance(result.get("scenarios"), dict) or "spec" in result):
+        raise CandidateFailed(f"its {kind} run returned something else than a result")
+    result.setdefault("scenarios", {})
+
+
+def expectations(
+    unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, sandbox: Sandbox, folder: Path, job_limits: Limits
+) -> Expectations:
+    """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
+    file = source_file(inventory, unit)
+    arguments = {"module": file.module, "name": unit.name, "examples": [texts(example) for example in examples[: limits.MAX_EXAMPLES]]}
+    job = Job("original", f"{SIDE}.torch_side:run", original / file.import_root, arguments, tensor_inputs(examples), job_limits)
+    run = sandbox.run(job)
+    try:
+        if run.status != "ok":
+            raise OriginalFailed(f"the original ended with {run.status}: {run.error}")
+        return _collect(run, folder)
+    finally:
+        discard(sandbox, run)
+
+
+def _collect(run: Run, folder: Path) -> Expectations:
+    examples, scenarios = run.result["examples"], run.result["scenarios"]
+    if not scenarios:
+        raise OriginalFailed("the original does not run: " + ("; ".join(run.result["errors"]) or "there is no example"))
+    given = folder / "given"
+    shutil.rmtree(given, ignore_errors=True)
+    shutil.copytree(run.output / "given", given)
+    expected = run.output / "expected"
+    loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors")) for facts in scenarios]
+    return Expectations(examples, run.result["errors"], loaded, arrays.load(expected / "initial.safetensors"), given)

@@ -1,0 +1,32 @@
+"""Signatures as data, so that both sides can be compared outside. Standard library only."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+PLAIN = (type(None), bool, int, float, str)
+
+
+def describe(cls: type, method: str, base: type) -> list[dict[str, str]] | None:
+    """Parameters of `cls.method` without `self`: name, kind, default (its text, `object` where it is no plain value, "" where there is none).
+
+    An empty list where the method is `base`'s own; None where another library defines it, whose signature is not the user's to keep.
+    """
+    owner = next((each for each in cls.__mro__ if method in vars(each)), object)
+    if owner in (base, object):
+        return []
+    if owner.__module__.partition(".")[0] in ("torch", "flax", "jax"):
+        return None
+    parameters = list(inspect.signature(getattr(cls, method)).parameters.values())[1:]
+    return [{"name": item.name, "kind": item.kind.name, "default": _default(item.default)} for item in parameters]
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
+    if isinstance(value, PLAIN) and type(value) in PLAIN:
+        return repr(value)
+    if isinstance(value, (tuple, list)) and all(type(item) in PLAIN for item in value):
+        return repr(tuple(value))
+    return "object"

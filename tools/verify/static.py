@@ -1,0 +1,157 @@
+"""The candidate's own files, parsed: what it imports, and the names it uses by their full dotted origin. Standard library only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from migrate_agent.tools.types import Verdict
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of the candidate: its path in the tree, and its syntax tree, or why there is none."""
+
+    path: str
+    tree: ast.Module
+    error: str = ""
+
+
+class Use(NamedTuple):
+    """A dotted name used somewhere, imports resolved: `jax.pure_callback`, `builtins.open`."""
+
+    name: str
+    line: int
+    stored: bool
+
+
+def parse(root: Path, path: str) -> Source:
+    """Read and parse a file."""
+    try:
+        return Source(path, ast.parse((root / path).read_bytes(), path))
+    except SyntaxError as error:
+        return Source(path, ast.Module([], []), f"{path}:{error.lineno}: {error.msg}")
+    except (OSError, ValueError) as error:
+        return Source(path, ast.Module([], []), f"{path}: {error}")
+
+
+def closure(root: Path, target: str, import_root: str) -> tuple[Source, ...]:
+    """The target file and every file of the tree that it imports, directly or not (packages' `__init__.py` included)."""
+    found: dict[str, Source] = {}
+    waiting = [target, *_packages(root, target, import_root)]
+    while waiting:
+        path = waiting.pop(0)
+        if path in found:
+            continue
+        found[path] = parse(root, path)
+        for module in imported_modules(found[path].tree, module_name(path, import_root), path.endswith("__init__.py")):
+            waiting += _files(root, module, import_root)
+    return tuple(found.values())
+
+
+def module_name(path: str, import_root: str) -> str:
+    """`pkg.a` for `src/pkg/a.py` with import root `src`."""
+    parts = PurePosixPath(path).relative_to(import_root or ".").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _packages(root: Path, path: str, import_root: str) -> list[str]:
+    return [file for file in _files(root, module_name(path, import_root), import_root) if file != path]
+
+
+def _files(root: Path, module: str, import_root: str) -> list[str]:
+    """The files that importing a module runs: its packages' `__init__.py` and its own. Empty for modules from elsewhere."""
+    parts = module.split(".")
+    files = []
+    for count in range(1, len(parts) + 1):
+        base = PurePosixPath(import_root, *parts[:count])
+        files += [str(path) for path in (base / "__init__.py", base.with_name(base.name + ".py")) if (root / path).is_file()]
+    return files
+
+
+def imported_modules(tree: ast.Module, module: str, package: bool) -> Iterator[str]:
+    """Dotted names of all modules that may be imported by a file, wherever in it. `from a import b` may mean module `a.b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module, package)
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+
+
+def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".") if package else module.split(".")[:-1]
+    parts = parts[: len(parts) - (node.level - 1)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def bindings(tree: ast.Module) -> dict[str, str]:
+    """What imported names stand for, by local name. One table for the file: a name imported anywhere counts everywhere."""
+    table = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                table[alias.asname or alias.name.partition(".")[0]] = alias.name if alias.asname else alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                table[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return table
+
+
+def uses(source: Source) -> Iterator[Use]:
+    """Every dotted name whose first part is imported or a builtin, with imports resolved."""
+    table = bindings(source.tree)
+    own = {node.name for node in ast.walk(source.tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
+    for node in _outermost(source.tree):
+        name = _dotted(node)
+        head, _, rest = name.partition(".")
+        stored = isinstance(node.ctx, (ast.Store, ast.Del))
+        if head in table:
+            yield Use(table[head] + ("." + rest if rest else ""), node.lineno, stored)
+        elif head not in own:
+            yield Use(f"builtins.{name}", node.lineno, stored)
+    for statement in ast.walk(source.tree):
+        if isinstance(statement, ast.ImportFrom) and not statement.level:
+            yield from (Use(f"{statement.module}.{alias.name}", statement.lineno, False) for alias in statement.names)
+
+
+def _outermost(tree: ast.AST) -> Iterator[ast.Attribute | ast.Name]:
+    """Names, and attributes of names in full: `a.b.c` once, not `a.b` and `a` as well."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Attribute, ast.Name)) and _dotted(node):
+            yield node
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = _dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return ""
+
+
+def within(name: str, forbidden: Iterable[str]) -> bool:
+    """Whether a dotted name is one of these or lies under one."""
+    return any(name == each or name.startswith(each + ".") for each in forbidden)
+
+
+def judged(check: str, sources: Iterable[Source], find: Callable[[Source], Iterable[tuple[int, str]]]) -> Verdict:
+    """A static verdict: what `find` reports for a file (line and words) is a failure; the first is told."""
+    problems = [f"{source.path}:{line}: {words}" for source in sources for line, words in find(source)]
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        return Verdict("static", check, "fail", float(len(problems)), 0.0, problems[0] + more)
+    return Verdict("static", check, "pass", 0.0, 0.0)

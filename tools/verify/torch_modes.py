@@ -1,0 +1,204 @@
+"""How torch is made comparable: float64 throughout, paired random draws, and rounding noise. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from migrate_agent.tools.verify.streams import Stream
+
+LIFTED = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+    torch.complex32: torch.complex128,
+}
+LIFTED_NAMES = {"torch.FloatTensor": "torch.DoubleTensor", "torch.HalfTensor": "torch.DoubleTensor", "torch.BFloat16Tensor": "torch.DoubleTensor"}
+LIFTED_METHODS: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.float: torch.Tensor.double,
+    torch.Tensor.half: torch.Tensor.double,
+    torch.Tensor.bfloat16: torch.Tensor.double,
+    torch.Tensor.cfloat: torch.Tensor.cdouble,
+}
+
+
+def _lift(value: Any) -> Any:
+    if isinstance(value, torch.dtype):
+        return LIFTED.get(value, value)
+    return LIFTED_NAMES.get(value, value) if isinstance(value, str) else value
+
+
+class LiftFunctions(TorchFunctionMode):
+    """Calls that ask for a narrower float get float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` with its dtypes lifted."""
+        if func in (torch.Tensor.view,) and any(isinstance(item, torch.dtype) for item in args):
+            return func(*args, **(kwargs or {}))
+        return LIFTED_METHODS.get(func, func)(*tree_map(_lift, args), **tree_map(_lift, dict(kwargs or {})))
+
+
+class LiftOperators(TorchDispatchMode):
+    """The same below composite functions, which `LiftFunctions` does not see into."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` with its dtypes lifted."""
+        kwargs = dict(kwargs or {})
+        if "view" in func.__name__:
+            return func(*args, **kwargs)
+        return func(*(_lift(item) for item in args), **{key: _lift(item) for key, item in kwargs.items()})
+
+
+def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
+    return float(low), float(high) - float(low)
+
+
+class PairedDraws(TorchDispatchMode):
+    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func`, and overwrite what it drew."""
+        kwargs = dict(kwargs or {})
+        name = func.__name__.partition(".")[0]
+        if name == "native_dropout":
+            return self._native_dropout(*args)
+        result = func(*args, **kwargs)
+        draw = DRAWS.get(name)
+        if draw is not None:
+            draw(self.stream, result, args, kwargs)
+        elif torch.Tag.nondeterministic_seeded in func.tags and name not in QUIET:
+            self.stream.note(name, result.shape if isinstance(result, torch.Tensor) else ())
+        return result
+
+    def _native_dropout(self, value: torch.Tensor, rate: float, train: bool | None) -> Any:
+        mask = torch.ones_like(value, dtype=torch.bool)
+        if train is False or rate == 0:
+            return value.clone(), mask
+        self.stream.note("bernoulli", value.shape, 1 - rate)
+        return value / (1 - rate), mask
+
+
+def _affine(kind: str, scale: Callable[..., tuple[Any, Any]]) -> Callable[..., None]:
+    """A drawing rule: `loc + scale · standard draw`, written over the result."""
+
+    def draw(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        standard = torch.from_numpy(stream.draw(kind, result.shape)).reshape(result.shape)
+        loc, factor = scale(args, kwargs)
+        result.copy_(loc + standard * factor)
+
+    return draw
+
+
+def _integers(bounds: Callable[..., tuple[int, int]]) -> Callable[..., None]:
+    def draw(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        low, high = bounds(args, kwargs)
+        standard = torch.from_numpy(stream.draw("integers", result.shape)).reshape(result.shape)
+        result.copy_(torch.floor(low + standard * (high - low)))
+
+    return draw
+
+
+def _bernoulli(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    rate = next((item for item in (*args[1:], *kwargs.values()) if isinstance(item, float)), None)
+    if rate is None and len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor):
+        rate = None
+    stream.note("bernoulli", result.shape, rate)
+    result.fill_(1)
+
+
+def _permutation(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    result.copy_(torch.from_numpy(stream.draw("permutation", result.shape)))
+
+
+def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+    numbers = [item for item in args if isinstance(item, int) and not isinstance(item, bool)]
+    low, high = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
+    return int(kwargs.get("low", low)), int(kwargs.get("high", high))
+
+
+def _pair(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, str], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
+    given = dict(zip(names, args, strict=False))
+    return tuple(kwargs.get(name, given.get(name, default)) for name, default in zip(names, defaults, strict=True))  # type: ignore[return-value]
+
+
+def _unit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+DRAWS: dict[str, Callable[..., None]] = {
+    "rand": _affine("uniform", _unit),
+    "rand_like": _affine("uniform", _unit),
+    "uniform_": _affine("uniform", lambda a, k: _uniform(*_pair(a[1:], k, ("from", "to"), (0.0, 1.0)))),
+    "uniform": _affine("uniform", lambda a, k: _uniform(*_pair(a[1:], k, ("from", "to"), (0.0, 1.0)))),
+    "randn": _affine("normal", _unit),
+    "randn_like": _affine("normal", _unit),
+    "normal_": _affine("normal", lambda a, k: _pair(a[1:], k, ("mean", "std"), (0.0, 1.0))),
+    "normal": _affine("normal", lambda a, k: _pair(a, k, ("mean", "std"), (0.0, 1.0))),
+    "normal_functional": _affine("normal", lambda a, k: _pair(a[1:], k, ("mean", "std"), (0.0, 1.0))),
+    "exponential_": _affine("exponential", lambda a, k: (0.0, 1.0 / _pair(a[1:], k, ("lambd", "_"), (1.0, 0))[0])),
+    "randint": _integers(_bounds),
+    "randint_like": _integers(lambda a, k: _bounds(a[1:], k)),
+    "random_": _integers(lambda a, k: _bounds(a[1:], k)),
+    "randperm": _permutation,
+    "bernoulli_": _bernoulli,
+    "bernoulli": _bernoulli,
+}
+QUIET = frozenset({"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "_fused_sdp_choice", "rrelu_with_noise"})
+
+
+class RoundingNoise(TorchDispatchMode):
+    """Every freshly computed float64 result is changed by one ulp at random: what comes out differs as another right program might."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
+        result = func(*args, **(kwargs or {}))
+        fresh = all(item.alias_info is None for item in func._schema.returns)
+        return tree_map(self.perturb, result) if fresh else result
+
+    def perturb(self, value: Any) -> Any:
+        """`value` times 1 ± 2⁻⁵² where it is a float64 tensor that is not of whole numbers."""
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
+            return value
+        if torch.equal(value, torch.round(value)):
+            return value
+        signs = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2.0**-51)
+        return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
+
+
+class _FinfoLifted:
+    """Stands in for `torch.finfo` while everything is float64."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def __call__(self, dtype: torch.dtype | None = None) -> Any:
+        return self.original(LIFTED.get(dtype, dtype) if dtype is not None else torch.float64)
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """Everything in float64: default dtype, explicit casts, `torch.finfo`."""
+    default, finfo = torch.get_default_dtype(), torch.finfo
+    torch.set_default_dtype(torch.float64)
+    torch.finfo = _FinfoLifted(finfo)  # type: ignore[assignment, misc]
+    try:
+        with LiftOperators(), LiftFunctions():
+            yield
+    finally:
+        torch.set_default_dtype(default)
+        torch.finfo = finfo  # type: ignore[misc]

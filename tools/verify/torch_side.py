@@ -1,0 +1,333 @@
+"""The original's side of a verification, run inside the sandbox: chooses the scenarios, and writes what the candidate is given and must give.
+
+`given/` (states, inputs, targets, `given.json`) goes to the candidate; `expected/` and the returned JSON never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from migrate_agent.tools.verify import arrays, limits, sampling
+from migrate_agent.tools.verify.curves import torch_curve
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_unit import Original, Result, to_numpy, tensors_of
+
+STRENGTHS = (1.0, 0.1, 0.0)
+
+
+def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`). `inputs`: `tensors<i>`. Returns the expectations."""
+    torch.set_num_threads(max(torch.get_num_threads(), 1))
+    torch.backends.mha.set_fastpath_enabled(False)
+    scenarios: list[dict[str, Any]] = []
+    examples: list[dict[str, Any]] = []
+    errors = []
+    for index, texts in enumerate(arguments["examples"]):
+        try:
+            original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"))
+            author = Author(original, len(examples), texts, output)
+            examples.append({"index": index, **author.write(first=not examples)})
+            scenarios += author.scenarios
+        except Exception as error:
+            errors.append(f"example {index + 1}: {one_line(error)}")
+    return {"examples": examples, "scenarios": scenarios, "errors": errors, "torch": torch.__version__}
+
+
+def one_line(error: BaseException) -> str:
+    """`Type: message` without line breaks."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
+
+
+@dataclass
+class Author:
+    """Writes the scenarios of one example."""
+
+    original: Original
+    index: int
+    texts: Mapping[str, Any]
+    folder: Path
+    scenarios: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def write(self, *, first: bool) -> dict[str, Any]:
+        """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself."""
+        unit = self.original
+        unit.run(unit.state(), self.values(0), "eval")
+        seeds = range(limits.SEEDS if first else 1)
+        self.states = {seed: self.sample_state(seed) for seed in seeds}
+        for seed in seeds:
+            arrays.save(self.folder / f"given/states/{self.state_name(seed)}.safetensors", self.states[seed])
+        inputs = {seed: self.sample_inputs(seed) for seed in seeds}
+        for seed in seeds:
+            self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
+        gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
+        if first:
+            self.shapes()
+            self.edges()
+        description = self.describe()
+        if first:
+            description["curves"] = self.curves(gradients, inputs)
+            description["initial"] = self.initial()
+        return description
+
+    def describe(self) -> dict[str, Any]:
+        """What the spec stage compares."""
+        unit = self.original
+        state = unit.state()
+        return {
+            "skipped": self.skipped,
+            "tree": unit.tree,
+            "signatures": {"constructor": describe(unit.cls, "__init__", torch.nn.Module), "call": describe(unit.cls, "forward", torch.nn.Module)},
+            "state": {name: list(value.shape) for name, value in state.items()},
+            "parameters": sorted(unit.parameters),
+            "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
+            "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
+        }
+
+    def values(self, seed: int) -> list[Array]:
+        """Inputs for a seed; 0 gives those recorded."""
+        return sampling.sample_inputs(self.original.leaves, seed, self.texts.get("domain"))
+
+    def state_name(self, seed: int) -> str:
+        """Name of the file with the state of this seed."""
+        return f"e{self.index}-s{seed}"
+
+    def sample_state(self, seed: int) -> dict[str, Array]:
+        """The strongest perturbation with which the recorded call still runs and stays as finite as it was."""
+        unit = self.original
+        state, tied = unit.state(), unit.tied()
+        usual = finite_share(unit.run(state, self.values(0), "eval"))
+        for strength in STRENGTHS:
+            drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, seed, strength)
+            result = attempt(lambda drawn=drawn: unit.run(drawn, self.values(0), "eval"))
+            if result is not None and finite_share(result) >= usual:
+                return drawn
+        return dict(state)
+
+    def sample_inputs(self, seed: int) -> list[Array]:
+        """New inputs, or those recorded where the original cannot run on new ones or gives NaN for them."""
+        recorded = self.values(0)
+        usual = self.original.run(self.states[seed], recorded, "eval")
+        result = attempt(lambda: self.original.run(self.states[seed], self.values(seed), "eval"))
+        if result is None or finite_share(result) < finite_share(usual):
+            self.skipped.append(f"new inputs for seed {seed}")
+            return recorded
+        return self.values(seed)
+
+    def gradient(self, seed: int, values: Sequence[Array]) -> str:
+        """A forward and backward pass in training mode where wanted and possible, else in evaluation mode. Returns the scenario's name."""
+        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
+        for mode in modes:
+            name = f"gradient-{mode}-s{seed}"
+            if self.add(name, "gradient", mode, seed, values, gradient=True):
+                return f"e{self.index}-{name}"
+        return ""
+
+    def shapes(self) -> None:
+        """Other batch sizes and lengths, as far as the original accepts them."""
+        accepted = 0
+        batch = False
+        for kind, label, values in shape_variants(self.original.leaves):
+            if accepted < limits.MAX_SHAPES and not (kind == "batch" and batch) and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
+                accepted += 1
+
+    def edges(self) -> None:
+        """Zeros, large, tiny and negative values, NaN and infinities."""
+        for label, values in sampling.edges(self.original.leaves, limits.LARGE).items():
+            self.add(f"edge-{label}", "edge", "eval", 0, values, runs=1)
+
+    def add(
+        self,
+        label: str,
+        role: str,
+        mode: str,
+        seed: int,
+        values: Sequence[Array],
+        *,
+        gradient: bool = False,
+        native: bool = False,
+        runs: int = limits.NOISE_RUNS,
+    ) -> bool:
+        """Run the original, and write the scenario down unless it raises."""
+        unit, state, name = self.original, self.states[seed], f"e{self.index}-{label}"
+        try:
+            first = unit.run(state, values, mode)
+            targets = make_targets(first, seed) if gradient else None
+            result = unit.run(state, values, mode, targets=targets) if gradient else first
+            noisy = [unit.run(state, values, mode, targets=targets, noise=1 + run) for run in range(runs)]
+            plain = unit.run(state, values, mode, native=True) if native else None
+        except Exception as error:
+            self.skipped.append(f"{label} ({one_line(error)})")
+            return False
+        given = {f"in/{index}": value for index, value in enumerate(values)}
+        given |= {f"target/{index}": value for index, value in (targets or {}).items()}
+        arrays.save(self.folder / f"given/inputs/{name}.safetensors", given)
+        expected = dict(result.arrays)
+        if plain is not None:
+            expected |= {f"native/{key}": value for key, value in plain.arrays.items()}
+        arrays.save(self.folder / f"expected/{name}.safetensors", expected)
+        self.scenarios.append(
+            {
+                "name": name,
+                "example": self.index,
+                "role": role,
+                "mode": mode,
+                "gradient": gradient,
+                "state": self.state_name(seed),
+                "native": plain.dtypes if plain is not None else None,
+                "leaf_dtypes": [leaf.dtype for leaf in unit.leaves],
+                "tree": result.tree,
+                "dtypes": result.dtypes,
+                "draws": result.draws,
+                "noise": noise_of(result, noisy),
+            }
+        )
+        return True
+
+    def curves(self, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
+        """Training curves by optimiser and precision, with the noise of the float64 ones; None where there is nothing to train."""
+        unit = self.original
+        trained = any(value.requires_grad for value in unit.parameters.values())
+        if self.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
+            return None
+        batches = [int(name.rpartition("-s")[2]) for name in names]
+        targets = [arrays.load(self.folder / f"given/inputs/{name}.safetensors") for name in names]
+        goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
+        if not any(goals):
+            return None
+
+        def curve(optimiser: str, native: bool, noise: int) -> list[float]:
+            return torch_curve(unit, self.states[0], [inputs[batch] for batch in batches], goals, optimiser, native=native, noise=noise)
+
+        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0)}
+        try:
+            for optimiser in ("sgd", "adamw"):
+                found[optimiser] = {key: curve(optimiser, *how) for key, how in (("exact", (False, 0)), ("noisy", (False, 1)), ("native", (True, 0)))}
+        except Exception as error:
+            self.skipped.append(f"training curves ({one_line(error)})")
+            return None
+        return found
+
+    def initial(self) -> list[str]:
+        """Fresh initial values, several constructions, sampled. Returns the names written."""
+        rows: dict[str, list[Array]] = {}
+        for seed in range(limits.INITS):
+            torch.manual_seed(1000 + seed)
+            for name, value in tensors_of(self.original.fresh()).items():
+                flat = wide_flat(value)
+                rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
+        arrays.save(self.folder / "expected/initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
+        return sorted(rows)
+
+
+def wide_flat(value: torch.Tensor) -> Array:
+    """The tensor's values in one row, as float64 where they are real."""
+    flat = to_numpy(value).reshape(-1)
+    return flat if flat.dtype.kind == "c" else flat.astype(np.float64)
+
+
+def attempt(action: Callable[[], Result]) -> Result | None:
+    """The result, or None where the original raises: then the variation asked too much of it."""
+    try:
+        return action()
+    except Exception:
+        return None
+
+
+def finite_share(result: Result) -> float:
+    """Share of finite elements among all float outputs."""
+    floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
+    count = sum(value.size for value in floats)
+    return sum(int(np.isfinite(value).sum()) for value in floats) / count if count else 1.0
+
+
+def make_targets(result: Result, seed: int) -> dict[int, Array]:
+    """What the loss pulls each float output towards: standard normal numbers, scaled like the output."""
+    targets = {}
+    for index in range(len(result.dtypes)):
+        value = result.arrays[f"out/{index}"]
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        generator = np.random.default_rng([seed, 3, index])
+        noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
+        finite = np.abs(value[np.isfinite(value)])
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
+        targets[index] = sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
+    return targets
+
+
+def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
+    """By key: RMS and largest change that rounding noise makes, absolute, the worst of the noisy runs."""
+    noise = {}
+    for key, value in result.arrays.items():
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            changes = [np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape]
+        finite = [change[np.isfinite(change)] for change in changes]
+        rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
+        noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
+    return noise
+
+
+def shape_variants(leaves: Sequence[sampling.Leaf]) -> list[tuple[str, str, list[Array]]]:
+    """Proposals `(kind, label, inputs)`: batch sizes first, then other sizes, each changed wherever it appears."""
+    leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
+    proposals: list[tuple[str, str, dict[int, int], int | None]] = []
+    if leading:
+        proposals += [("batch", f"batch{leading[0] + 1}", {leading[0]: leading[0] + 1}, 0)]
+        proposals += [("one", "batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
+    for axis, size in enumerate(leading[1:], 1):
+        proposals.append(("length", f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis))
+        proposals.append(("size", f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None))
+        proposals.append(("size", f"size{size}-{size + 1}", {size: size + 1}, None))
+    found = [(kind, label, sampling.resized(list(leaves), sizes, axis, 0)) for kind, label, sizes, axis in proposals]
+    return [(kind, label, values) for kind, label, values in found if values is not None]
+
+
+def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
+    """Job entry: inputs and outputs of every submodule in one scenario, in the order in which their calls end. Writes `captured.safetensors`."""
+    texts, scenario = arguments["example"], arguments["scenario"]
+    original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"))
+    given = arrays.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
+    state = arrays.load(inputs["given"] / f"states/{scenario['state']}.safetensors")
+    records, found = original_records(original, state, [given[f"in/{index}"] for index in range(len(original.leaves))], scenario["mode"])
+    arrays.save(output / "captured.safetensors", found)
+    return records
+
+
+def original_records(original: Original, state: Mapping[str, Array], values: Sequence[Array], mode: str) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+    """Run once with hooks on every submodule."""
+    records: list[dict[str, Any]] = []
+    found: dict[str, Array] = {}
+    template = original.exact
+
+    def hook(path: str) -> Callable[..., None]:
+        def note(module: Any, args: Any, kwargs: Any, result: Any) -> None:
+            number = len(records)
+            ins, outs = flat_tensors((args, kwargs)), flat_tensors(result)
+            found.update({f"{number}/in/{i}": to_numpy(value) for i, value in enumerate(ins)})
+            found.update({f"{number}/out/{i}": to_numpy(value) for i, value in enumerate(outs)})
+            records.append({"path": path, "type": type(module).__name__, "inputs": len(ins), "outputs": len(outs)})
+
+        return note
+
+    handles = [module.register_forward_hook(hook(path), with_kwargs=True) for path, module in template.named_modules()]
+    try:
+        original.run(state, values, mode)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return records, found
+
+
+def flat_tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors in nested containers, in order."""
+    return [item for item in torch.utils._pytree.tree_leaves(value) if isinstance(item, torch.Tensor)]

@@ -1,0 +1,217 @@
+"""One example of the original: built in float64 and natively, run on given states and inputs. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
+from migrate_agent.tools.types import Example
+from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify.sampling import Array, Leaf
+from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, exact
+
+State = Mapping[str, Array]
+
+
+@dataclass
+class Result:
+    """What one run gave: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+    tree: codec.Tree = field(default_factory=dict)
+    dtypes: list[str] = field(default_factory=list)
+    draws: list[list[object]] = field(default_factory=list)
+
+
+def to_numpy(value: Any) -> Array:
+    """A tensor as numpy; bfloat16 as float32."""
+    tensor = torch.as_tensor(value).detach().cpu()
+    if tensor.dtype in (torch.bfloat16, torch.float16):
+        tensor = tensor.to(torch.float32)
+    if tensor.is_sparse or tensor.is_quantized:
+        raise codec.Unencodable("a sparse or quantised tensor")
+    return np.array(tensor.resolve_conj().resolve_neg().numpy())
+
+
+def dtype_name(value: Any) -> str:
+    """`float32`, `int64`, … of a tensor or array."""
+    return str(value.dtype).removeprefix("torch.")
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value travels as an array."""
+    return isinstance(value, (torch.Tensor, np.ndarray, np.generic))
+
+
+def wide(value: Array) -> Array:
+    """Floats as float64, complex as complex128, all else as it is."""
+    return value.astype({"f": np.float64, "c": np.complex128}[value.dtype.kind]) if value.dtype.kind in "fc" else value
+
+
+class Original:
+    """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
+
+    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None) -> None:
+        self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
+        self.cls: Any = load_unit(module, name)
+        self.namespace = make_namespace(importlib.import_module(module), self.example)
+        torch.manual_seed(0)
+        self.native = self.fresh()
+        torch.manual_seed(0)
+        self.call = call_arguments(self.example, self.namespace)
+        leaves: list[Any] = []
+        self.tree = codec.encode(self.call, leaves, is_leaf)
+        self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
+        self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
+        torch.manual_seed(0)
+        with exact():
+            self.exact = self.fresh()
+        self.exact.to(torch.float64)
+        self.parameters = {name: value for name, value in self.native.named_parameters(remove_duplicate=False)}
+
+    def fresh(self) -> Any:
+        """A newly constructed module."""
+        return construct(self.cls, self.example, self.namespace)
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and persistent buffers as constructed, float64."""
+        return {name: wide(to_numpy(value)) for name, value in tensors_of(self.exact).items()}
+
+    def tied(self) -> dict[str, str]:
+        """State names that share their memory with an earlier name, which they are mapped to."""
+        first: dict[tuple[Any, ...], str] = {}
+        pairs = {}
+        for name, value in tensors_of(self.exact).items():
+            place = (value.data_ptr(), tuple(value.shape), value.stride())
+            if value.numel() and first.setdefault(place, name) != name:
+                pairs[name] = first[place]
+        return pairs
+
+    def arguments(self, values: Sequence[Array], *, native: bool) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any]]:
+        """Fresh leaf tensors (float ones require gradients) and the call's arguments made of copies of them."""
+        leaves = []
+        for value, leaf in zip(values, self.leaves, strict=True):
+            tensor = torch.from_numpy(np.array(value))
+            tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
+            leaves.append(tensor.requires_grad_(tensor.dtype.is_floating_point or tensor.dtype.is_complex))
+        parts = [leaf.detach().numpy() if numpy else leaf.clone() for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
+        args, kwargs = _decode(self.tree, parts, self.call)
+        return leaves, args, kwargs
+
+    def module(self, state: State, mode: str, *, native: bool) -> Any:
+        """A copy of the module with this state, in `train` or `eval` mode."""
+        module = copy.deepcopy(self.native if native else self.exact)
+        with torch.no_grad():
+            for name, tensor in tensors_of(module).items():
+                tensor.copy_(torch.from_numpy(np.array(state[name])))
+        return module.train(mode == "train")
+
+    def run(
+        self, state: State, values: Sequence[Array], mode: str, *, targets: Mapping[int, Array] | None = None, native: bool = False, noise: int = 0
+    ) -> Result:
+        """One forward, and one backward pass where `targets` are given. Raises what the original raises."""
+        if noise:
+            state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
+        module = self.module(state, mode, native=native)
+        leaves, args, kwargs = self.arguments(values, native=native)
+        stream, result = Stream(0), Result()
+        with comparable(stream, native=native, noise=noise), torch.set_grad_enabled(targets is not None):
+            output = module(*args, **kwargs)
+            outputs: list[Any] = []
+            result.tree = codec.encode(output, outputs, is_leaf)
+            if targets is not None:
+                value = loss(outputs, targets)
+                if value.requires_grad:
+                    value.backward()
+                result.arrays["loss"] = to_numpy(value)
+        result.draws = stream.log()
+        result.dtypes = [dtype_name(item) for item in outputs]
+        result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
+        if targets is not None:
+            result.arrays |= _gradients(module, leaves)
+        names = dict(module.named_parameters(remove_duplicate=False))
+        result.arrays |= {f"state/{name}": to_numpy(value) for name, value in tensors_of(module).items() if name not in names}
+        return result
+
+
+def tensors_of(module: Any) -> dict[str, torch.Tensor]:
+    """The `state_dict` as the live tensors."""
+    return {name: value.detach() for name, value in module.state_dict(keep_vars=True).items() if isinstance(value, torch.Tensor)}
+
+
+def comparable(stream: Stream, *, native: bool, noise: int = 0) -> ExitStack:
+    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise where asked."""
+    stack = ExitStack()
+    stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
+    if noise:
+        stack.enter_context(RoundingNoise(noise))
+    stack.enter_context(PairedDraws(stream))
+    if not native:
+        stack.enter_context(exact())
+    return stack
+
+
+def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
+    """Sum over the outputs of the mean squared distance to their targets; elements that are not finite do not count."""
+    total = torch.zeros(())
+    for index, target in targets.items():
+        output = torch.as_tensor(outputs[index])
+        goal = torch.from_numpy(np.array(target)).to(output.dtype)
+        distance = torch.where(torch.isfinite(output), output - goal, torch.zeros_like(output))
+        total = total + (distance.abs() ** 2 if distance.is_complex() else distance**2).mean()
+    return total
+
+
+def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
+    """Gradients by name; zeros where autograd gave none. Frozen parameters are left out."""
+    named = dict(module.named_parameters(remove_duplicate=False))
+    pairs = {f"grad/{name}": value for name, value in named.items() if value.requires_grad}
+    pairs |= {f"input-grad/{index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}
+    return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in pairs.items()}
+
+
+def _jitter(values: Mapping[Any, Array], seed: int) -> dict[Any, Array]:
+    """Every float changed by up to one ulp; whole numbers stay."""
+    jittered = {}
+    for index, (key, value) in enumerate(values.items()):
+        generator = np.random.default_rng([seed, index])
+        if value.dtype.kind in "fc":
+            whole = value == np.round(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
+            value = np.where(whole, value, value * (1 + generator.uniform(-1, 1, value.shape) * 2.0**-52))
+        jittered[key] = value
+    return jittered
+
+
+def _decode(tree: codec.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with other tensors in place of the recorded ones. Walks the recorded call, so that classes stay what they are."""
+    position = iter(parts)
+
+    def walk(item: Any) -> Any:
+        if is_leaf(item):
+            return next(position)
+        if isinstance(item, list):
+            return [walk(part) for part in item]
+        if isinstance(item, tuple):
+            return type(item)(*map(walk, item)) if hasattr(item, "_fields") else type(item)(map(walk, item)) if type(item) is tuple else item
+        if isinstance(item, dict):
+            return {key: walk(part) for key, part in item.items()}
+        if hasattr(item, "__dataclass_fields__") and not isinstance(item, type):
+            clone = copy.copy(item)
+            for name, spec in item.__dataclass_fields__.items():
+                if spec.init:
+                    object.__setattr__(clone, name, walk(getattr(item, name)))
+            return clone
+        return item
+
+    args, kwargs = walk(call)
+    return args, kwargs
