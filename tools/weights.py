@@ -1,0 +1,183 @@
+"""Moves torch state dictionaries (name → numpy array) into NNX modules and back.
+
+Names are attribute paths. NNX's standard layers spell some leaves otherwise and hold them in another axis order; `RULES` says which.
+Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
+intermediates do not. Importing this module imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+Array = np.ndarray[Any, Any]
+
+
+class StateDictError(ValueError):
+    """A state dictionary that does not fit its module, or a module that has none. Names all offending keys."""
+
+
+class Rule(NamedTuple):
+    """Torch's name of a leaf, and the axis order that turns NNX's array of `ndim` axes into torch's (None: as it is)."""
+
+    name: str
+    axes: Callable[[int], tuple[int, ...]] | None = None
+
+
+def _reversed(ndim: int) -> tuple[int, ...]:
+    return tuple(reversed(range(ndim)))
+
+
+def _channels_first(ndim: int) -> tuple[int, ...]:
+    return (ndim - 1, ndim - 2, *range(ndim - 2))
+
+
+_NORM = {"scale": Rule("weight")}
+
+RULES: Mapping[type[nnx.Module], Mapping[str, Rule]] = {
+    nnx.Linear: {"kernel": Rule("weight", _reversed), "tied": Rule("weight")},
+    nnx.Conv: {"kernel": Rule("weight", _channels_first)},
+    nnx.ConvTranspose: {"kernel": Rule("weight", _channels_first)},
+    nnx.Embed: {"embedding": Rule("weight"), "tied": Rule("weight", _reversed)},
+    nnx.LayerNorm: _NORM,
+    nnx.RMSNorm: _NORM,
+    nnx.GroupNorm: _NORM,
+    nnx.InstanceNorm: _NORM,
+    nnx.BatchNorm: {**_NORM, "mean": Rule("running_mean"), "var": Rule("running_var")},
+}
+"""NNX layer (subclasses included) → attribute → rule. `tied` holds a shared variable whose layout is that of the layer it comes from."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One entry of a state dictionary: its torch name, the variable behind it, and the axis order from NNX's array to torch's."""
+
+    name: str
+    variable: nnx.Variable[Any]
+    axes: tuple[int, ...] | None = None
+
+    def to_torch(self, array: Any) -> Array:
+        """An array of the variable's shape (its value, its gradient) in torch's axis order: a new, contiguous numpy array."""
+        return np.array(np.asarray(array) if self.axes is None else np.asarray(array).transpose(self.axes), order="C")
+
+    def from_torch(self, array: Any) -> Array:
+        """An array in torch's axis order as the variable holds it."""
+        return np.asarray(array) if self.axes is None else np.asarray(array).transpose(np.argsort(self.axes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in torch's axis order."""
+        shape = tuple(self.variable.get_value().shape)
+        return shape if self.axes is None else tuple(shape[axis] for axis in self.axes)
+
+
+def leaves(module: nnx.Module) -> dict[str, Leaf]:
+    """Torch name → leaf, in the order of the attributes. Raises `StateDictError` where two variables would have one name."""
+    found: dict[str, Leaf] = {}
+    for leaf in _walk(module, "", ()):
+        if leaf.name in found and found[leaf.name].variable is not leaf.variable:
+            raise StateDictError(f"two variables are called {leaf.name!r}")
+        found[leaf.name] = leaf
+    return found
+
+
+def parameters(module: nnx.Module) -> dict[str, nnx.Variable[Any]]:
+    """Torch name → the `nnx.Param` behind it; a tied parameter stands under each of its names."""
+    return {name: leaf.variable for name, leaf in leaves(module).items() if isinstance(leaf.variable, nnx.Param)}
+
+
+def state_dict(module: nnx.Module) -> dict[str, Array]:
+    """Torch name → numpy array in torch's axis order. Raises `StateDictError` where two variables would have one name."""
+    return {name: leaf.to_torch(leaf.variable.get_value()) for name, leaf in leaves(module).items()}
+
+
+def load_state_dict(module: nnx.Module, state: Mapping[str, Array]) -> None:
+    """Put a torch state dictionary into `module`, in place; dtypes are those of `state` (float64 needs JAX's x64 mode).
+
+    Raises `StateDictError`, with the module unchanged, where keys are missing or unexpected, shapes differ, or names of one tied
+    variable carry different arrays.
+    """
+    wanted = leaves(module)
+    problems = [*_key_problems(wanted, state), *_shape_problems(wanted, state), *_tie_problems(wanted, state)]
+    if problems:
+        raise StateDictError("; ".join(problems))
+    for name, leaf in wanted.items():
+        leaf.variable.set_value(jnp.array(leaf.from_torch(state[name])))
+
+
+def _key_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+    missing, unexpected = [name for name in wanted if name not in state], [name for name in state if name not in wanted]
+    if missing:
+        yield f"missing keys: {', '.join(missing)}"
+    if unexpected:
+        yield f"unexpected keys: {', '.join(unexpected)}"
+
+
+def _shape_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+    for name, leaf in wanted.items():
+        if name in state and tuple(np.shape(state[name])) != leaf.shape:
+            yield f"{name} has shape {tuple(np.shape(state[name]))}, the module's is {leaf.shape}"
+
+
+def _tie_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+    first: dict[int, Leaf] = {}
+    for name, leaf in wanted.items():
+        other = first.setdefault(id(leaf.variable), leaf)
+        if other is leaf or name not in state or other.name not in state:
+            continue
+        if not _same(leaf.from_torch(state[name]), other.from_torch(state[other.name])):
+            yield f"{other.name} and {name} are one tied variable but differ"
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
+    """The leaves below `node`; `above` holds the ids of the nodes that contain it, so that a cycle ends."""
+    if id(node) in above:
+        return
+    for attribute, name, value in _children(node):
+        path = f"{prefix}{name}" if name else prefix.removesuffix(".")
+        if isinstance(value, nnx.Variable):
+            if _belongs(value):
+                yield _leaf(node, attribute, prefix, name, value)
+        elif isinstance(value, (nnx.Module, list, tuple, dict)):
+            yield from _walk(value, f"{path}." if path else "", (*above, id(node)))
+
+
+def _children(node: Any) -> Iterator[tuple[str, str, Any]]:
+    """(attribute, name in the dictionary, value); the `layers` of an `nnx.Sequential` stand in its place."""
+    if isinstance(node, nnx.Sequential):
+        names = vars(node).get("names") or [str(index) for index in range(len(node.layers))]
+        yield from zip(names, names, node.layers, strict=True)
+        yield from ((name, name, value) for name, value in _attributes(node) if name != "layers")
+    elif isinstance(node, dict):
+        yield from ((str(key), str(key), value) for key, value in node.items())
+    elif isinstance(node, (list, tuple)):
+        yield from ((str(index), str(index), value) for index, value in enumerate(node))
+    else:
+        yield from ((name, name, value) for name, value in _attributes(node))
+
+
+def _attributes(node: nnx.Module) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in vars(node).items() if not name.startswith("_pytree__"))
+
+
+def _belongs(variable: nnx.Variable[Any]) -> bool:
+    kept = isinstance(variable, (nnx.Param, nnx.BatchStat)) or type(variable) is nnx.Variable
+    return kept and hasattr(variable.get_value(), "dtype")
+
+
+def _leaf(node: Any, attribute: str, prefix: str, name: str, variable: nnx.Variable[Any]) -> Leaf:
+    for kind in type(node).__mro__:
+        rule = RULES.get(kind, {}).get(attribute)
+        if rule is not None:
+            axes = None if rule.axes is None else rule.axes(variable.get_value().ndim)
+            return Leaf(f"{prefix}{rule.name}", variable, axes)
+    return Leaf(f"{prefix}{name}", variable)
