@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 VIEW_METHODS = frozenset(
     "view reshape view_as reshape_as transpose permute t swapaxes swapdims movedim squeeze unsqueeze expand expand_as narrow select diagonal "
     "flatten unflatten unfold contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
 )
 """Methods and attributes whose result may share memory with what they are called on."""
+SURE_VIEWS = frozenset("view view_as transpose t swapaxes squeeze unsqueeze T mT data detach".split())
+"""Views that are never copies, and that can be undone."""
 VIEW_FUNCTIONS = frozenset("transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal rearrange".split())
 
 
 @dataclass(frozen=True)
-class _Alias:
+class Alias:
+    """`one` was assigned something that may share the memory of `other`, on `line`; `exact` where it is that very view, alone on its line."""
+
     one: str
     other: str
     line: int
+    exact: bool = False
 
 
 def root(node: ast.expr) -> str:
@@ -43,8 +48,28 @@ def _is_module(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("torch", "F", "einops")
 
 
-def stale_alias(function: ast.AST, name: str, line: int) -> str:
-    """A name that shares memory with `name` when it is written at `line` and is read afterwards; "" where there is none."""
+def is_sure(node: ast.expr) -> bool:
+    """Whether an expression is certainly a view of a name, along steps that can be undone."""
+    match node:
+        case ast.Name():
+            return True
+        case ast.Subscript(value=value, slice=index):
+            return is_sure(value) and _basic(index)
+        case ast.Attribute(attr=attr, value=value):
+            return attr in SURE_VIEWS and is_sure(value)
+        case ast.Call(func=ast.Attribute(attr=attr, value=value)):
+            return attr in SURE_VIEWS and not _is_module(value) and is_sure(value)
+    return False
+
+
+def _basic(index: ast.expr) -> bool:
+    """Whether an index is made of slices and whole numbers written in the source, which select a view."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or isinstance(p, ast.Constant) and not isinstance(p.value, bool) for p in parts)
+
+
+def stale_alias(function: ast.AST, name: str, line: int) -> Alias | None:
+    """How `name`, written at `line`, shares memory with a name that is read afterwards; `None` where it does not."""
     aliases = list(_aliases(function))
     rebound = list(_rebindings(function))
     loops = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
@@ -55,8 +80,8 @@ def stale_alias(function: ast.AST, name: str, line: int) -> str:
         if any(n in (name, other) and alias.line < at < line for n, at in rebound):
             continue
         if any(_read_after(function, other, line, loop) for loop in [None, *(s for s in loops if s[0] <= line <= s[1])]):
-            return other
-    return ""
+            return alias
+    return None
 
 
 def _read_after(function: ast.AST, name: str, line: int, loop: tuple[int, int] | None) -> bool:
@@ -71,18 +96,20 @@ def _rebound_between(function: ast.AST, name: str, start: int, end: int) -> bool
     return any(n == name and start < at < end for n, at in _rebindings(function))
 
 
-def _aliases(function: ast.AST) -> Iterator[_Alias]:
+def _aliases(function: ast.AST) -> Iterator[Alias]:
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                yield from _pairs(target, node.value, node.lineno)
+                alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_sure(node.value)
+                for alias in _pairs(target, node.value, node.lineno):
+                    yield replace(alias, exact=alone)
         elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
             for name in ast.walk(node.target):
                 if isinstance(name, ast.Name):
-                    yield _Alias(name.id, base, node.lineno)
+                    yield Alias(name.id, base, node.lineno)
 
 
-def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[_Alias]:
+def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[Alias]:
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
             yield from _pairs(one, other, line)
@@ -92,7 +119,7 @@ def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[_Alias]:
         if base := root(candidate):
             for name in ast.walk(target):
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    yield _Alias(name.id, base, line)
+                    yield Alias(name.id, base, line)
 
 
 def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:

@@ -64,8 +64,9 @@ def apply_op(
 ) -> cst.BaseExpression:
     """The JAX expression for a torch call. Raises `Refuse`."""
     signature = parse_signature(op.signature)
+    arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
     try:
-        bound = bind(signature, arguments, originals, cst.Arg(receiver[0]) if receiver else None)
+        bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)
     except BindError as error:
         raise Refuse(f"{op.name}: {error}", "unbound-call") from error
     if receiver:
@@ -74,6 +75,14 @@ def apply_op(
     call = SourceCall(context, signature, bound)
     template = op.to if isinstance(op.to, str) else op.to(call)
     return expand(context, template, bound, op.name)
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without the parentheses around it, which filling a template adds again where they are needed."""
+    plain = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.BooleanOperation, cst.Call, cst.Name, cst.Attribute, cst.Subscript)
+    if node.lpar and isinstance(node, plain) and "\n" not in _MODULE.code_for_node(node):
+        return node.with_changes(lpar=[], rpar=[])
+    return node
 
 
 def expand(context: Context, template: str, bound: Bound, name: str) -> cst.BaseExpression:

@@ -46,7 +46,7 @@ def rule_classes() -> tuple[type[Rule], ...]:
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Rule) and value is not Rule and value.__module__ == module.__name__:
+            if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__ and not value.__name__.startswith("_"):
                 if value.__name__ in found:
                     raise ValueError(f"two rules named {value.__name__}")
                 found[value.__name__] = value
@@ -72,6 +72,8 @@ class Context:
     classes: list[ClassModel | None] = field(default_factory=list)
     functions: list[cst.FunctionDef] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
+    assigned: dict[int, tuple[cst.Assign, cst.Assign]] = field(default_factory=dict)
+    """Line → an assignment before and after rewriting, for rules that must say it again."""
     deterministic: set[str] = field(default_factory=set)
     """Ids of classes that read `self.training`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import stale_alias
+from migrate_agent.tools.rewrite.aliases import Alias, stale_alias
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
 from migrate_agent.tools.rewrite.rules.variables import storage, subscript, variable
@@ -30,7 +30,9 @@ def is_inplace(name: str) -> bool:
 
 
 class ReplaceInplaceUpdates(Rule):
-    """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and reshaping views.
+    """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and views that can be undone.
+
+    A name that shares the memory and is read later gets its new value too.
 
     Declines (a hole of class `alias-write`) where the write goes through something else, or where another name that shares the memory is read later.
     """
@@ -50,11 +52,20 @@ class ReplaceInplaceUpdates(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    x[1:] += 2\n    return x\n",
             "def f(x: jax.Array):\n    x = x.at[1:].add(2)\n    return x\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    return x\n",
+            "def f(x: jax.Array):\n    y = x.reshape(-1)\n    y = y.at[0].set(1)\n    x = y.reshape(x.shape)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    y = x[:, 1:]\n    x[0] = 1\n    return y\n",
+            "def f(x: jax.Array):\n    y = x[:, 1:]\n    x = x.at[0].set(1)\n    y = x[:, 1:]\n    return y\n",
+        ),
     )
 
     # -- statements -------------------------------------------------------------------------------------------------
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         target = original.targets[0].target
+        self.context.assigned[self.context.span(original).line] = (original, updated)
         if not isinstance(target, cst.Subscript) or not self._tensor(target.value):
             return None
         if len(original.targets) > 1:
@@ -68,7 +79,7 @@ class ReplaceInplaceUpdates(Rule):
         target, new = original.target, updated.target
         if isinstance(target, cst.Name):
             if is_tensor(self.context.observed(target)):
-                self._check_alias(target)
+                return self._synchronised(target, updated)
             return None
         if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
             return None
@@ -90,7 +101,7 @@ class ReplaceInplaceUpdates(Rule):
             fact = self.context.observed(receiver)
             if not (is_tensor(fact) or fact is None and tensor_only(call.func.attr.value)):
                 return None
-            return self._try(original, lambda: self._assign(receiver, self._again(receiver), updated.value))
+            return self._try(original, lambda: self._assign(receiver, self._next(receiver), updated.value))
         target = self._out(call)
         if target is not None:
             return self._try(original, lambda: self._assign(target, self._again(target), updated.value))
@@ -102,6 +113,9 @@ class ReplaceInplaceUpdates(Rule):
         inplace_argument = self._inplace_argument(original)
         method = isinstance(original.func, cst.Attribute) and is_inplace(original.func.attr.value) and not context.dotted(original.func)
         if not method and inplace_argument is None:
+            return
+        parent, grand = context.parent(), context.parent(2)
+        if method and isinstance(parent, cst.Attribute) and isinstance(grand, cst.Call) and is_inplace(parent.attr.value):
             return
         receiver = original.func.value if method and isinstance(original.func, cst.Attribute) else inplace_argument
         assert receiver is not None
@@ -154,10 +168,18 @@ class ReplaceInplaceUpdates(Rule):
         """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
         match receiver:
             case cst.Name():
-                self._check_alias(receiver)
-                return cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value)
+                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):
+                return self._assign(inner, self._next(inner), value)
+            case cst.Attribute(value=inner, attr=cst.Name(value="T" | "mT")):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), receiver.attr))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="t")), args=[]):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), cst.Name("T")))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="transpose" | "swapaxes")), args=[first, second]):
+                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._atom(value), a=first.value, b=second.value)
+                return self._assign(inner, self._next(inner), back)
             case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
-                return self._assign(inner, self._again(inner), value)
+                return self._assign(inner, self._next(inner), value)
             case cst.Attribute() if self._plain_attribute(receiver):
                 return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
             case cst.Attribute():
@@ -178,6 +200,10 @@ class ReplaceInplaceUpdates(Rule):
     def _plain_attribute(self, node: cst.Attribute) -> bool:
         """`self.x` that holds a tensor which is neither parameter nor buffer."""
         return self.context.is_self(node.value) and not variable(self, node)
+
+    def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of a receiver, as far as writing to it needs one."""
+        return node if isinstance(node, cst.Call) else self._again(node)
 
     def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The rewritten form of an original expression, for a second use."""
@@ -253,6 +279,47 @@ class ReplaceInplaceUpdates(Rule):
         return self.context.file.functions.get(".".join(self.context.path))
 
     def _check_alias(self, name: cst.Name) -> None:
+        """A hole where the write cannot be made visible through the other name."""
         function = self._function()
-        if function is not None and (other := stale_alias(function, name.value, self.context.span(name).line)):
-            self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")
+        if function is not None and (alias := stale_alias(function, name.value, self.context.span(name).line)):
+            self._stale(name, alias)
+
+    def _stale(self, name: cst.Name, alias: Alias) -> None:
+        other = alias.other if alias.one == name.value else alias.one
+        self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")
+
+    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+        """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
+        function = self._function()
+        alias = stale_alias(function, name.value, self.context.span(name).line) if function is not None else None
+        if alias is None:
+            return write
+        before = self.context.assigned.get(alias.line)
+        if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
+            self._stale(name, alias)
+            return write
+        original, rewritten = before
+        if alias.one == name.value:
+            follow = self._assign_view(original.value, cst.Name(alias.one))
+        else:
+            follow = cst.Assign([cst.AssignTarget(cst.Name(alias.one))], rewritten.value.deep_clone())
+        return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), follow])  # type: ignore[return-value]
+
+    def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The base of a view, brought up to date from the view's new value."""
+        if isinstance(view, cst.Name):
+            return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
+        match view:
+            case cst.Call(func=cst.Attribute(value=cst.Name() as base)) | cst.Attribute(value=cst.Name() as base) | cst.Subscript(value=cst.Name() as base):
+                return _Quiet(self.context)._assign(view, self._again_or(view, base), value)
+        raise Refuse("a write through a view of a view is not followed", "alias-write")
+
+    def _again_or(self, view: cst.BaseExpression, base: cst.Name) -> cst.BaseExpression:
+        return self._again(view) if isinstance(view, cst.Subscript) else base
+
+
+class _Quiet(ReplaceInplaceUpdates):
+    """The same writes, without looking for further aliases."""
+
+    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+        return write
