@@ -28,7 +28,7 @@ UnitOf = Callable[[type], str]
 """Class → id of its unit, or "" where it is none."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Sample:
     """One call as source text, with the tensors that the texts refer to."""
 

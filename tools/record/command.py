@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,27 +64,23 @@ def record_command(
     """
     if not command:
         raise ValueError("no command to record: put it after `--`, as in `migrate-agent record -- python train.py`")
-    folder = folder.resolve()
-    parts, inject = folder / "parts", folder / "inject"
-    try:
+    # A process that the command left behind may still write there: not under `folder`, and no reason to fail.
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-record-", ignore_cleanup_errors=True) as scratch:
+        parts, inject = Path(scratch) / "parts", Path(scratch) / "inject"
         environment = _prepare(inventory, parts, inject, max_bytes, save_seconds)
         status = subprocess.run(list(command), cwd=inventory.root, env=environment, check=False).returncode
         found = merge_recordings(read_json(path) for path in sorted(parts.glob("*.json")))
         return save_recording(replace(found, errors={**found.errors, **_problem(status, found)}), folder)
-    finally:
-        shutil.rmtree(parts, ignore_errors=True)
-        shutil.rmtree(inject, ignore_errors=True)
 
 
 def _prepare(inventory: Inventory, parts: Path, inject: Path, max_bytes: int, save_seconds: float) -> dict[str, str]:
     """Write the plan and the injected folder; gives the command's environment."""
     import migrate_agent
 
-    parts.mkdir(parents=True, exist_ok=True)
-    inject.mkdir(parents=True, exist_ok=True)
+    parts.mkdir()
+    inject.mkdir()
     (inject / "sitecustomize.py").write_text(SITECUSTOMIZE)
     # The command may run in an environment of its own, where we are not installed.
-    (inject / "migrate_agent").unlink(missing_ok=True)
     (inject / "migrate_agent").symlink_to(Path(next(iter(migrate_agent.__path__))).resolve(), target_is_directory=True)
     content = {"root": str(inventory.root.resolve()), "output": str(parts), "max_bytes": max_bytes, "interval": save_seconds}
     (inject / "plan.json").write_text(json.dumps({**plan(inventory), **content}))

@@ -15,7 +15,7 @@ import math
 import pathlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 from migrate_agent.tools.record.kinds import base_kind, is_class, public_name, torch_names
@@ -335,7 +335,11 @@ def candidates(cls: type, state: Mapping[str, Any], text: Callable[[Any], str | 
     names = [name for name in state if not name.startswith("_")] if open_ended else list(named)
     full = {name: state[name] for name in names}
 
+    factories = {field.name: field.default_factory for field in getattr(cls, "__dataclass_fields__", {}).values()}
+
     def default(name: str) -> Any:
+        if factories.get(name, MISSING) is not MISSING:
+            return factories[name]()
         return named[name].default if name in named else inspect.Parameter.empty
 
     yield {name: value for name, value in full.items() if default(name) is inspect.Parameter.empty or text(default(name)) != text(value)}

@@ -30,12 +30,23 @@ def _example(inventory: Inventory, row: Any, index: int) -> Example:
 
     unit = find_unit(inventory, str(get("module")), f"example {index}")
     example = Example(unit, get("init"), get("call"), get("setup"), get("train", None), _domain(get("domain", None), index), "config")
-    for part, text in (("init", f"f({example.init}\n)"), ("call", f"f({example.call}\n)"), ("setup", example.setup)):
-        try:
-            ast.parse(text)
-        except SyntaxError as error:
-            raise ExampleError(f"example {index} ({unit}): `{part}` is not valid Python: {error.msg}") from error
+    what = f"example {index} ({unit})"
+    try:
+        ast.parse(example.setup)
+    except SyntaxError as error:
+        raise ExampleError(f"{what}: `setup` is not valid Python: {error.msg}") from error
+    _check_arguments(example.init, f"{what}: `init`")
+    _check_arguments(example.call, f"{what}: `call`")
     return example
+
+
+def _check_arguments(text: str, what: str) -> None:
+    try:
+        call = ast.parse(f"f({text}\n)", mode="eval").body
+    except SyntaxError as error:
+        raise ExampleError(f"{what} is not valid Python: {error.msg}") from error
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ExampleError(f"{what} is not what stands between the parentheses of a call")
 
 
 def _domain(domain: Any, index: int) -> tuple[float, float] | None:

@@ -35,7 +35,7 @@ class Saver:
         self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._writer = Writer(self._output, f"{self._name}-")
         self._next = time.monotonic() + self._interval
-        self._fresh = True
+        self._fresh = False  # what a child inherits, its parent saves
 
     def changed(self) -> None:
         """Something new was seen: save it where the last time is long ago."""
@@ -45,8 +45,8 @@ class Saver:
 
     def save(self) -> None:
         """Write the part. A failure is told on stderr; the user's program goes on."""
-        if self.session is None or not self._fresh:
-            return
+        if self.session is None or not self._fresh or not self._output.is_dir():
+            return  # nothing new, or the command ended and this process outlived it
         capture = self.session.capture
         active, capture.active = capture.active, False
         try:
