@@ -68,3 +68,16 @@ def norm(
         axes = dim if isinstance(dim, Sequence) and dim else (0, 1)
         return matrix_norm(x, "nuc", axes, keepdim, dtype)
     return vector_norm(x, 2 if p is None or isinstance(p, str) else p, dim, keepdim, dtype)
+
+
+def linalg_norm(
+    x: jax.Array,
+    ord: float | str | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+) -> jax.Array:
+    """A vector norm, or with two axes (or a matrix) and an `ord` a matrix norm (https://pytorch.org/docs/stable/generated/torch.linalg.norm.html)."""
+    if ord is None or isinstance(dim, int) or (dim is not None and len(dim) == 1) or (dim is None and x.ndim == 1):
+        return vector_norm(x, 2 if ord is None or isinstance(ord, str) else ord, dim, keepdim, dtype)
+    return matrix_norm(x, ord, (-2, -1) if dim is None else dim if isinstance(dim, Sequence) else (dim,), keepdim, dtype)

@@ -1,0 +1,77 @@
+"""Random numbers (https://pytorch.org/docs/stable/torch.html#random-sampling). Keys come from the module's `rngs`."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.ops.calls import Refused, sequence, spelled
+from migrate_agent.tools.rewrite.tables import Call, Op, Template
+
+
+def _drawn(function: str) -> Template:
+    def to(call: Call) -> str:
+        return f"jax.random.{function}({{rng}}, {sequence(call, 'size')}, dtype={{dtype}})"
+
+    return to
+
+
+def _like(template: str) -> Template:
+    """The dtype is the input's unless another is given."""
+
+    def to(call: Call) -> str:
+        given = call.given("dtype") and call.literal("dtype") is not None
+        return template.replace("DTYPE", "{dtype}" if given else "{input}.dtype")
+
+    return to
+
+
+def _randint(call: Call) -> str:
+    if call.given("high") and not call.given("size"):
+        return "jax.random.randint({rng}, {high}, 0, {low}, dtype={dtype=int})"
+    if not call.given("low"):
+        return "jax.random.randint({rng}, {size}, 0, {high}, dtype={dtype=int})"
+    return "jax.random.randint({rng}, {size}, {low}, {high}, dtype={dtype=int})" if call.given("high") else "jax.random.randint({rng}, {size}, 0, {low}, dtype={dtype=int})"
+
+
+def _randint_like(call: Call) -> str:
+    bounds = "{low}, {high}" if call.given("high") and call.given("low") else "0, {high}" if call.given("high") else "0, {low}"
+    dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else "{input}.dtype"
+    return f"vendored.randint_like({{rng}}, {{input}}, {bounds}, dtype={dtype})"
+
+
+def _normal(call: Call) -> str:
+    size = "{size}" if call.given("size") else "None"
+    return f"vendored.normal({{rng}}, {{mean=0.0}}, {{std=1.0}}, {size}, dtype={{dtype}})"
+
+
+def _bernoulli(call: Call) -> str:
+    return "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)" if call.given("p") else "jax.random.bernoulli({rng}, {input}).astype({input}.dtype)"
+
+
+DRAW = [
+    Op("torch.rand", "*size, dtype=None", _drawn("uniform")),
+    Op("torch.randn", "*size, dtype=None", _drawn("normal")),
+    Op("torch.rand_like", "input, *, dtype=None", _like("jax.random.uniform({rng}, {input}.shape, DTYPE)")),
+    Op("torch.randn_like", "input, *, dtype=None", _like("jax.random.normal({rng}, {input}.shape, DTYPE)")),
+    Op("torch.randint", "low=0, high=None, size=None, *, dtype=None", _randint),
+    Op("torch.randint_like", "input, low=0, high=None, *, dtype=None", _randint_like),
+    Op("torch.randperm", "n, *, dtype=None", "jax.random.permutation({rng}, {n})"),
+    Op("torch.normal", "mean=0.0, std=1.0, size=None, *, dtype=None", _normal),
+    Op("torch.poisson", "input", "jax.random.poisson({rng}, {input}).astype({input}.dtype)"),
+    *spelled("bernoulli", "input, p=None", _bernoulli),
+    *spelled("multinomial", "input, num_samples, replacement=False", "vendored.multinomial({rng}, {input}, {num_samples}, {replacement})"),
+]
+
+IN_PLACE = [
+    Op("torch.Tensor.normal_", "self, mean=0, std=1", "{mean=0} + {std=1} * jax.random.normal({rng}, {self}.shape, {self}.dtype)", inplace=True),
+    Op("torch.Tensor.uniform_", "self, from_=0, to=1", "jax.random.uniform({rng}, {self}.shape, {self}.dtype, {from_=0}, {to=1})", inplace=True),
+    Op("torch.Tensor.exponential_", "self, lambd=1", "jax.random.exponential({rng}, {self}.shape, {self}.dtype) / {lambd=1}", inplace=True),
+    Op(
+        "torch.Tensor.log_normal_",
+        "self, mean=1, std=2",
+        "jnp.exp({mean=1} + {std=2} * jax.random.normal({rng}, {self}.shape, {self}.dtype))",
+        inplace=True,
+    ),
+    Op("torch.Tensor.cauchy_", "self, median=0, sigma=1", "{median=0} + {sigma=1} * jax.random.cauchy({rng}, {self}.shape, {self}.dtype)", inplace=True),
+    Op("torch.Tensor.geometric_", "self, p", "jax.random.geometric({rng}, {p}, {self}.shape).astype({self}.dtype)", inplace=True),
+    Op("torch.Tensor.bernoulli_", "self, p=0.5", "jax.random.bernoulli({rng}, {p=0.5}, {self}.shape).astype({self}.dtype)", inplace=True),
+    Op("torch.Tensor.random_", "self, from_=0, to=None", Refused("`random_` without bounds depends on the dtype: use `torch.randint`")),
+]

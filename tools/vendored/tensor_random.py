@@ -1,0 +1,31 @@
+"""Random draws that take torch's arguments, and a key (https://pytorch.org/docs/stable/torch.html#random-sampling)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+
+
+def normal(
+    key: jax.Array, mean: ArrayLike, std: ArrayLike, size: Sequence[int] | None = None, dtype: DTypeLike | None = None
+) -> jax.Array:
+    """Normal numbers; mean and deviation may be arrays (https://pytorch.org/docs/stable/generated/torch.normal.html)."""
+    shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(std)) if size is None else tuple(size)
+    return mean + std * jax.random.normal(key, shape, dtype or jnp.result_type(mean, std, float))
+
+
+def randint_like(key: jax.Array, x: jax.Array, low: int, high: int, dtype: DTypeLike) -> jax.Array:
+    """Integers from `low` to `high - 1` in the shape of `x`, in any dtype (https://pytorch.org/docs/stable/generated/torch.randint_like.html)."""
+    return jax.random.randint(key, x.shape, low, high).astype(dtype)
+
+
+def multinomial(key: jax.Array, weights: jax.Array, num_samples: int, replacement: bool = False) -> jax.Array:
+    """Indices drawn in proportion to the rows of `weights` (https://pytorch.org/docs/stable/generated/torch.multinomial.html)."""
+    logits = jnp.log(weights)
+    if replacement:
+        return jnp.moveaxis(jax.random.categorical(key, logits, shape=(num_samples, *weights.shape[:-1])), 0, -1).astype(int)
+    noisy = logits + jax.random.gumbel(key, weights.shape, logits.dtype)
+    return jnp.argsort(noisy, axis=-1, descending=True)[..., :num_samples].astype(int)
