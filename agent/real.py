@@ -1,36 +1,34 @@
-"""The real services: each seam's function, imported when a command needs them."""
+"""The real services: each seam's function, with the errors of other folders told as the user's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from migrate_agent.agent.config import Config
-from migrate_agent.agent.errors import ConfigError, MissingError, UsageError
+from migrate_agent.agent.errors import ConfigError, MissingError
 from migrate_agent.agent.services import Services
-from migrate_agent.sandbox import SandboxError, SandboxUnavailable, open_sandbox
+from migrate_agent.sandbox import SandboxError, open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import ExampleError, from_config, from_convention
 from migrate_agent.tools.record.infer import infer
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
-from migrate_agent.tools.types import Evidence, Example, Inventory, Recording, Unit
+from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
 from migrate_agent.tools.verify import Options, verify
 
 
 def services(warn: Callable[[str], None]) -> Services:
     """What a run calls. `warn` is told where the sandbox protects little."""
-    return Services(
-        scan=scan,
-        examples=_examples,
-        record=_record,
-        infer=_infer,
-        compose=compose,
-        translate=translate,
-        verify=_verify,
-        open_sandbox=lambda kind: _open(kind, warn),
-    )
+
+    def opened(kind: str) -> Sandbox:
+        try:
+            return open_sandbox(kind, warn=lambda text: warn(text.removeprefix("warning: ")))
+        except SandboxError as error:
+            raise MissingError(str(error)) from error
+
+    return Services(scan, _examples, record, infer, _compose, translate, _verify, opened)
 
 
 def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:
@@ -38,3 +36,25 @@ def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:
         return (*from_config(inventory, config.example), *from_convention(inventory))
     except ExampleError as error:
         raise ConfigError(f"configuration: {error}") from error
+
+
+def _compose(
+    inventory: Inventory, observations: Observations, units: Iterable[str], overrides: Mapping[str, str], examples: Sequence[Example]
+) -> Draft:
+    return compose(inventory, observations, units, overrides, examples)
+
+
+def _verify(
+    unit: Unit,
+    examples: Sequence[Example],
+    translated: Sequence[Example],
+    original: Path,
+    candidate: Path,
+    inventory: Inventory,
+    sandbox: Sandbox,
+    folder: Path,
+    config: Config,
+    progress: Callable[[str], None],
+) -> Evidence:
+    options = Options(limits=config.limits.limits())
+    return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

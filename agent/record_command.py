@@ -31,8 +31,8 @@ def record(root: Path, command: Sequence[str]) -> int:
         except FileNotFoundError as error:
             raise UsageError(f"cannot run {command[0]}: {error.strerror}") from None
         seal(folder, repository.root, recording)
-    for subject, error in recording.errors.items():
-        progress.warn(f"{subject}: {error}")
+    for subject, line in recording.errors.items():
+        progress.warn(f"{subject}: {line}")
     _tell(inventory, recording)
     return 0 if recording.examples else 1
 

@@ -40,7 +40,7 @@ def class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
 
 
 def class_names(text: str) -> set[str]:
-    """Qualified names of all classes that a file defines, those inside other classes included."""
+    """Qualified names of all classes that a file defines, those inside other classes included; none where it does not parse."""
 
     def walk(node: ast.AST, prefix: str) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
@@ -50,7 +50,10 @@ def class_names(text: str) -> set[str]:
             else:
                 yield from walk(child, prefix)
 
-    return set(walk(ast.parse(text), ""))
+    try:
+        return set(walk(ast.parse(text), ""))
+    except SyntaxError:
+        return set()
 
 
 def class_text(file_text: str, name: str) -> str:

@@ -38,6 +38,16 @@ def in_scope(inventory: Inventory, modules: Sequence[str]) -> tuple[Unit, ...]:
         raise UsageError(str(error)) from None
 
 
+def find(inventory: Inventory, text: str) -> Unit:
+    """The one unit that `FILE:NAME` names. Raises `UsageError` where there is none, or several."""
+    needed = in_scope(inventory, (text,))
+    source, _, name = text.partition(":")
+    found = [unit for unit in needed if unit.source == source and name in ("", unit.name)]
+    if len(found) != 1:
+        raise UsageError(f"{text}: name one class, as in {found[0].id if found else 'model.py:GPT'}")
+    return found[0]
+
+
 def closure(inventory: Inventory, identifier: str) -> set[str]:
     """The ids of all units that this one needs, directly or not, without itself."""
     known = {unit.id: unit for unit in inventory.units}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 from migrate_agent.agent.context import Context
+from migrate_agent.agent.exercise import Exercise
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.state import Plan, RunState
 from migrate_agent.agent.store import write
-from migrate_agent.tools.record.store import merge_recordings, save_recording
+from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.scan.plan import leaf_first
-from migrate_agent.tools.types import Inventory, Recording, Unit
+from migrate_agent.tools.types import Inventory, Recording
 
 
 def record(context: Context, state: RunState) -> RunState:
@@ -28,11 +28,11 @@ def record(context: Context, state: RunState) -> RunState:
     stored, changed = kept(context.folder.home, context.original)
     if changed:
         context.progress.warn(f"the recording is older than {', '.join(changed[:3])}: record again; what it says of them is left out")
-    examples = context.services.examples(context.inventory, context.config)
-    ran = context.services.record(context.inventory, examples, context.sandbox, folder / "examples", context.config.limits.limits())
-    recording = merge_recordings((ran, stored))
-    units = [context.inventory.unit(identifier) for identifier in context.scope.order]
-    recording = infer_missing(context, units, recording, folder)
+    exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
+    recording = exercise.known(stored)
+    for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
+        context.progress.stage(identifier, "looking for an example")
+        recording = exercise.guessed(context.inventory.unit(identifier), recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", reordered(context.scope, context.inventory, recording))
@@ -50,22 +50,3 @@ def _named(inventory: Inventory, recording: Recording, identifier: str) -> list[
     texts = (f"{example.setup} {example.init}" for example in examples_of(recording, identifier))
     words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
     return [unit.id for unit in inventory.units if unit.name.rpartition(".")[2] in words and unit.id != identifier]
-
-
-def infer_missing(context: Context, units: list[Unit], recording: Recording, folder: Path) -> Recording:
-    """Guess an example for each unit that none reached, those that need others first: one of theirs often reaches the others."""
-    for number, unit in enumerate(reversed(units)):
-        reached = {example.unit for example in recording.examples} | set(recording.errors)
-        if unit.id not in reached:
-            context.progress.stage(unit.id, "guessing an example")
-            recording = infer_one(context, unit, folder / f"inferred-{number:04d}", recording)
-    return recording
-
-
-def infer_one(context: Context, unit: Unit, folder: Path, recording: Recording) -> Recording:
-    """The recording, grown by a guessed example of this unit where one runs."""
-    services, limits = context.services, context.config.limits.limits()
-    guess = services.infer(context.inventory, unit, context.sandbox, folder / "guess", limits)
-    if guess is None:
-        return recording
-    return merge_recordings((recording, services.record(context.inventory, (guess,), context.sandbox, folder / "run", limits)))

@@ -13,6 +13,7 @@ from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.snippet import class_names
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import write, write_text
+from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, UnitReport
 
 
@@ -24,7 +25,10 @@ def verify(context: Context, state: RunState) -> RunState:
     candidate = lay_out(folder / "candidate", context.draft(state).files)
     recording, inventory = context.recording, context.inventory
     examples = examples_of(recording, unit.id)
-    translated = [context.services.translate(inventory, recording.observations, example) for example in examples]
+    try:
+        translated = [context.services.translate(inventory, recording.observations, example) for example in examples]
+    except Untranslatable as error:
+        return settle(context, state, "unverified", f"its example cannot be put in the mirror's names: {error}")
     shutil.rmtree(folder / "verify", ignore_errors=True)
     (folder / "verify").mkdir()
 

@@ -1,7 +1,7 @@
 """The real command line over scripted services, in a process of its own that dies at a chosen moment.
 
-`python driver.py <moment> <signal> ARGS…`: the process sends itself the signal at its n-th call of a service or of git (0: never). The moments are
-written to the file named by MOMENTS_FILE, so that a test knows how many there are.
+`python driver.py <moment> <signal> ARGS…`: the process sends itself the signal at its n-th call of a service or of git (0: never).
+The number of moments is written to the file named by MOMENTS_FILE, so that a test knows how many there are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def main() -> int:
     """Patch the seams, run the command line."""
     fuse = Fuse(int(sys.argv[1]), int(sys.argv[2]))
     plain = scripted.services()
-    burning = replace(plain, **{field.name: fuse.around(getattr(plain, field.name)) for field in fields(plain)})
+    parts: dict[str, Any] = {field.name: getattr(plain, field.name) for field in fields(plain)}
+    burning = replace(plain, **{name: fuse.around(part) for name, part in parts.items() if callable(part)})
     real = types.ModuleType("migrate_agent.agent.real")
     real.services = lambda warn: burning  # type: ignore[attr-defined]
     sys.modules["migrate_agent.agent.real"] = real

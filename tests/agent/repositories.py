@@ -43,7 +43,12 @@ def repository(root: Path, files: Mapping[str, str]) -> Path:
         ["git", "-c", "user.name=T", "-c", "user.email=t@example.invalid", "commit", "-qm", "first", "--date", date],
         cwd=root,
         check=True,
-        env={"GIT_COMMITTER_DATE": date, "GIT_COMMITTER_NAME": "T", "GIT_COMMITTER_EMAIL": "t@e.invalid", "PATH": "/usr/bin:/bin:/usr/local/bin"},
+        env={
+            "GIT_COMMITTER_DATE": date,
+            "GIT_COMMITTER_NAME": "T",
+            "GIT_COMMITTER_EMAIL": "t@e.invalid",
+            "PATH": "/usr/bin:/bin:/usr/local/bin",
+        },
     )
     return root
 

@@ -1,6 +1,6 @@
 """Scripted services, for the plumbing of the graph alone: real scan, no code run, drafts and verdicts by what a class's docstring asks for.
 
-A class whose docstring says `script: fail`, `script: hole`, `script: unjudged`, `script: no example`, `script: crash` meets that fate; all others pass.
+A class whose docstring says `script: fail` (or `hole`, `unjudged`, `no example`, `crash`) meets that fate; all others pass.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def compose(
     for unit in wanted:
         files[unit.target] = files.get(unit.target, "") + overrides.get(unit.id, f"class {unit.name}:\n    pass\n")
     holes = [unit for unit in wanted if fate(inventory, unit) == "hole" and unit.id not in overrides]
-    return Draft(files, tuple(Hole(unit.source, Span(unit.line, 0, unit.line, 5), "scripted", "asked for", "text", unit.id) for unit in holes))
+    return Draft(
+        files, tuple(Hole(unit.source, Span(unit.line, 0, unit.line, 5), "scripted", "asked for", "text", unit.id) for unit in holes)
+    )
 
 
 def translate(inventory: Inventory, observations: Observations, example: Example) -> Example:

@@ -1,4 +1,7 @@
-"""kill -9, SIGTERM and Ctrl-C at chosen moments of the real command line over scripted services; then `resume`. Plumbing, no model or module is run."""
+"""kill -9, SIGTERM and Ctrl-C at chosen moments of the real command line over scripted services; then `resume`.
+
+This tests the plumbing: no module is run, and no rewrite is judged.
+"""
 
 from __future__ import annotations
 

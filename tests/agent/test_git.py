@@ -33,12 +33,22 @@ def test_commit_leaves_everything_of_the_user_alone(root: Path) -> None:
     git(root, "config", "gpg.program", "false")
     write(root, {"model.py": "import torch  # edited\n", "staged.py": "1\n", "loose.py": "2\n", ".gitignore": "*_jax.py\n"})
     git(root, "add", "staged.py")
-    before = (git(root, "status", "--porcelain"), (root / ".git/index").read_bytes(), git(root, "rev-parse", "HEAD"), git(root, "branch", "--show-current"))
+    before = (
+        git(root, "status", "--porcelain"),
+        (root / ".git/index").read_bytes(),
+        git(root, "rev-parse", "HEAD"),
+        git(root, "branch", "--show-current"),
+    )
     opened = open_repository(root)
     branch = branch_of(opened)
     sha = branch.commit(opened.base().sha, {"model_jax.py": "import jax\n"}, "Subject\n\nBody\n", 1)
     branch.close()
-    after = (git(root, "status", "--porcelain"), (root / ".git/index").read_bytes(), git(root, "rev-parse", "HEAD"), git(root, "branch", "--show-current"))
+    after = (
+        git(root, "status", "--porcelain"),
+        (root / ".git/index").read_bytes(),
+        git(root, "rev-parse", "HEAD"),
+        git(root, "branch", "--show-current"),
+    )
     assert after == before
     assert not (root / "hook-ran").exists()
     assert git(root, "show", "ours:model_jax.py") == "import jax"
@@ -118,7 +128,12 @@ def test_branch_names(root: Path) -> None:
     assert opened.free_branch("", "migrate-agent/abc") == "migrate-agent/abc-2"
     branch_of(opened).commit(opened.base().sha, {"a_jax.py": "1\n"}, f"One\n\nMigrate-Agent-Base: {opened.base().sha}\n", 1)
     assert opened.free_branch("ours", "x") == "ours-2"
-    for wanted, message in (("main", "not made by"), ("a..b", "no such branch name"), ("main/x", "beside main"), ("migrate-agent", "beside migrate-agent/abc")):
+    for wanted, message in (
+        ("main", "not made by"),
+        ("a..b", "no such branch name"),
+        ("main/x", "beside main"),
+        ("migrate-agent", "beside migrate-agent/abc"),
+    ):
         with pytest.raises(UsageError, match=message):
             opened.free_branch(wanted, "x")
 

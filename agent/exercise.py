@@ -1,0 +1,40 @@
+"""How units come to be exercised, in the contract's order: configuration, convention, stored recording, inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_agent.agent.config import Config
+from migrate_agent.agent.services import Services
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.store import merge_recordings
+from migrate_agent.tools.types import Inventory, Recording, Unit
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Runs originals in the sandbox; what they write lies under `folder`."""
+
+    services: Services
+    config: Config
+    inventory: Inventory
+    sandbox: Sandbox
+    folder: Path
+
+    def known(self, stored: Recording) -> Recording:
+        """What the examples that the user gave show, and what was recorded before."""
+        examples = self.services.examples(self.inventory, self.config)
+        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "examples", self.config.limits.limits())
+        return merge_recordings((ran, stored))
+
+    def guessed(self, unit: Unit, recording: Recording) -> Recording:
+        """The recording, grown by a guessed example of a unit that it does not reach, where one runs."""
+        if unit.id in recording.errors or any(example.unit == unit.id for example in recording.examples):
+            return recording
+        limits = self.config.limits.limits()
+        place = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
+        guess = self.services.infer(self.inventory, unit, self.sandbox, place / "guess", limits)
+        if guess is None:
+            return recording
+        return merge_recordings((recording, self.services.record(self.inventory, (guess,), self.sandbox, place / "run", limits)))
