@@ -12,6 +12,11 @@ from migrate_agent.tools.record.store import merge_recordings
 from migrate_agent.tools.types import Inventory, Recording, Unit
 
 
+def reached(recording: Recording, identifier: str) -> bool:
+    """Whether an example exercises the unit, or one that should have did not run."""
+    return identifier in recording.errors or any(example.unit == identifier for example in recording.examples)
+
+
 @dataclass(frozen=True)
 class Exercise:
     """Runs originals in the sandbox; what they write lies under `folder`."""
@@ -29,9 +34,7 @@ class Exercise:
         return merge_recordings((ran, stored))
 
     def guessed(self, unit: Unit, recording: Recording) -> Recording:
-        """The recording, grown by a guessed example of a unit that it does not reach, where one runs."""
-        if unit.id in recording.errors or any(example.unit == unit.id for example in recording.examples):
-            return recording
+        """The recording, grown by a guessed example of the unit, where one runs."""
         limits = self.config.limits.limits()
         place = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
         guess = self.services.infer(self.inventory, unit, self.sandbox, place / "guess", limits)

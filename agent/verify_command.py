@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from migrate_agent.agent.config import load_config
 from migrate_agent.agent.errors import UsageError
-from migrate_agent.agent.exercise import Exercise
+from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.folder import home_of
 from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.nodes.plan import find
@@ -42,7 +42,9 @@ def verify(root: Path, module: str, against: str, kind: str, services: Services,
     ):
         progress.stage(unit.id, "running the original on its examples")
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
-        recording = exercise.guessed(unit, exercise.known(stored))
+        recording = exercise.known(stored)
+        if not reached(recording, unit.id):
+            recording = exercise.guessed(unit, recording)
         if not examples_of(recording, unit.id):
             raise UsageError(_unexercised(recording, repository.root, unit))
         evidence = judge(exercise, unit, recording, files, progress)
@@ -70,7 +72,7 @@ def judge(exercise: Exercise, unit: Unit, recording: Recording, files: Mapping[s
 
 
 def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Inventory, Unit, dict[str, str]]:
-    """The unit with the rewrite's place as its target (in the inventory, too), and the candidate tree: the rewrite and every torch-free file.
+    """The unit with the rewrite as its target (in the inventory, too), and the candidate tree: the rewrite and every torch-free file.
 
     `against` is `PATH[:NAME]`, "" for the mirror's own place. Raises `UsageError` where the file or the class is not there.
     """

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 
 from migrate_agent.agent.context import Context
-from migrate_agent.agent.exercise import Exercise
+from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.state import Plan, RunState
 from migrate_agent.agent.store import write
@@ -31,8 +31,9 @@ def record(context: Context, state: RunState) -> RunState:
     exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
     recording = exercise.known(stored)
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
-        context.progress.stage(identifier, "looking for an example")
-        recording = exercise.guessed(context.inventory.unit(identifier), recording)
+        if not reached(recording, identifier):
+            context.progress.stage(identifier, "guessing an example")
+            recording = exercise.guessed(context.inventory.unit(identifier), recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", reordered(context.scope, context.inventory, recording))
