@@ -86,11 +86,18 @@ DETECTORS: tuple[Detector, ...] = (
         "distributed",
         "redesign",
         "place arrays with a jax.sharding.Mesh and NamedSharding under jit; processes start with jax.distributed.initialize",
-        names=rf"(?!{_QUERY})(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn"
-        r"|(deepspeed|fairscale|horovod|accelerate|megatron|colossalai)\..+|torch\.nn\.SyncBatchNorm\.convert_sync_batchnorm)",
-        how=("call", "base", "decorator"),
+        names=rf"(?!{_QUERY})(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn)",
+        how=("call", "decorator"),
         bases=r"torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.distributed\.fsdp\..+",
         unit="redesign",
+    ),
+    Detector(
+        "distributed",
+        "redesign",
+        "drop it: sharded and mixed-precision state are a matter of NamedSharding and dtypes, not of wrappers",
+        names=rf"(?!{_QUERY})((deepspeed|fairscale|horovod|accelerate|megatron|colossalai)\..+"
+        r"|torch\.nn\.SyncBatchNorm\.convert_sync_batchnorm)",
+        how=("call", "base", "decorator"),
     ),
     Detector(
         "distributed",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from migrate_agent.tools.scan.names import Exports, bindings, dotted_text, exports
+from migrate_agent.tools.scan.exports import Exports, bindings, dotted_text, exports
 from migrate_agent.tools.types import SourceFile
 
 How = Literal["call", "base", "decorator", "load", "method"]
@@ -26,8 +26,8 @@ class Use(NamedTuple):
     """One use of a name.
 
     `name` is dotted and absolute; for `how="method"`, a method call on a local object, it is the text (`self.optimizer.step`, `?.backward`
-    where the object has no name). `owner` is the qualified name of the top-level definition or class it stands in ("" outside), `method` the
-    function of that class that it stands in.
+    where the object has no name). `owner` is the qualified name of the top-level definition or class it stands in ("" outside), `method`
+    the function of that class that it stands in.
     """
 
     name: str
@@ -200,24 +200,28 @@ class _Reader:
 
     def assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        self.owned_by([name for target in targets for name in _written(target)], node)
-
-    def expression(self, node: ast.Expr) -> None:
-        is_method = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-        self.owned_by(_written(node.value.func) if is_method and isinstance(node.value, ast.Call) else [], node)
-
-    def owned_by(self, names: list[str], node: ast.stmt) -> None:
+        names = [name for target in targets for name in _written(target) if self.table.definitions.get(name)]
         if self.scope.kind != "module" or not names:
             self.children(node)
             return
         for name in names:
-            if self.table.definitions.get(name) == "variable":
+            if self.table.definitions[name] == "variable":
                 self.drafts.setdefault(name, _Draft(name, "variable", node.lineno))
         self.owner = names[0]
         self.children(node)
         self.owner = ""
         for name in names[1:]:
             self.used.setdefault(name, set()).add(f"{self.file.module}.{names[0]}")
+
+    def expression(self, node: ast.Expr) -> None:
+        """`TABLE.update(a=Block)`: what the call is given belongs to the variable as well."""
+        self.children(node)
+        if self.scope.kind == "module" and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            given = [text for part in ast.walk(node.value) if isinstance(part, ast.expr) and (text := dotted_text(part))]
+            for name in _written(node.value.func):
+                if self.table.definitions.get(name) == "variable":
+                    names = (self.table.absolute(text, self.file.module) for text in given)
+                    self.used.setdefault(name, set()).update(filter(None, names))
 
     # Definitions
 

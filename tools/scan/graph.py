@@ -140,7 +140,7 @@ class Graph:
 
     @cached_property
     def units(self) -> frozenset[Key]:
-        """The classes that are modules: by their ancestors, or where one of these is not known, as they define `forward` and build layers."""
+        """The classes that are modules: by their ancestors, or where one of these is not known, by `forward` and the layers they build."""
         classes = [key for key, definition in self.definitions.items() if definition.kind == "class"]
         sure = {key for key in classes if self.is_module(key)}
         open_ones = [key for key in classes if key not in sure and self._may_be_module(key)]
@@ -186,3 +186,18 @@ class Graph:
             helpers[used] = None
             open_ones.extend(self.edges(used).inside)
         return Reach(tuple(sorted(units)), tuple(sorted(helpers)))
+
+    def called(self, key: Key) -> tuple[Key, ...]:
+        """The helpers that a definition certainly runs, nearest first: those it names, and those they name, but not what only a table
+        (a registry of alternatives) holds. Aliases (`attend = FlashFunction.apply`) are no tables."""
+        found: dict[Key, None] = {}
+        row = [key]
+        while row:
+            near = [used for each in row for used in self.edges(each).inside if used not in self.units and used != key]
+            fresh = [used for used in dict.fromkeys(near) if used not in found]
+            found.update(dict.fromkeys(fresh))
+            row = [used for used in fresh if not self._is_table(used)]
+        return tuple(found)
+
+    def _is_table(self, key: Key) -> bool:
+        return self.definitions[key].kind == "variable" and key.name not in self.readings[key.path].facts.exports.aliases

@@ -19,177 +19,12 @@ What does not stand in the text is not known: `setattr` on modules, `exec`, impo
 from __future__ import annotations
 
 import ast
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from migrate_agent.tools.scan.exports import Exports, bindings, canonical, dotted_text, exports, parse
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
-
-_CANONICAL = (
-    (re.compile(r"^torch\.nn\.modules\.(?:\w+\.)?([A-Z]\w*)"), r"torch.nn.\1"),
-    (re.compile(r"^torch\.nn\.parameter\.([A-Z]\w*)"), r"torch.nn.\1"),
-    (re.compile(r"^torch\.(?:functional|_tensor)\.(\w+)"), r"torch.\1"),
-    (re.compile(r"^torch\.autograd\.function\.([A-Z]\w*)"), r"torch.autograd.\1"),
-    (re.compile(r"^torch\.utils\.data\.(?:dataset|dataloader|sampler|distributed)\.([A-Z]\w*)"), r"torch.utils.data.\1"),
-    (re.compile(r"^torch\.nn\.parallel\.(?:distributed|data_parallel)\.([A-Z]\w*)"), r"torch.nn.parallel.\1"),
-    (re.compile(r"^torch\.optim\.(?!lr_scheduler|swa_utils)\w+\.([A-Z]\w*)"), r"torch.optim.\1"),
-)
-"""Where torch defines a thing → where its documentation says that it is."""
-
-
-def canonical(dotted: str) -> str:
-    """The public spelling of a torch name: `torch.nn.modules.linear.Linear` → `torch.nn.Linear`. Other names stay."""
-    if dotted.startswith("torch."):
-        for pattern, public in _CANONICAL:
-            if pattern.match(dotted):
-                return pattern.sub(public, dotted)
-    return dotted
-
-
-def parse(text: str) -> ast.Module:
-    """`ast.parse` without warnings about the user's string escapes. Raises `SourceError` (one line, with the line number)."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except SyntaxError as error:
-        raise SourceError(f"line {error.lineno or 1}: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SourceError(f"line 1: {error or 'nested too deeply to parse'}") from error
-
-
-def absolute(file: SourceFile, level: int, module: str) -> str:
-    """The dotted module that `from <level dots><module> import …` in `file` means ("" for the import root itself)."""
-    if not level:
-        return module
-    parts = file.module.split(".")
-    if not file.path.endswith("/__init__.py"):
-        parts = parts[:-1]
-    parts = parts[: max(len(parts) - (level - 1), 0)]
-    return ".".join([*parts, *([module] if module else [])])
-
-
-def bindings(node: ast.Import | ast.ImportFrom, file: SourceFile) -> Iterator[tuple[str, str]]:
-    """(local name, dotted name) of each name that an import statement binds; for a star import ("*", dotted module)."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
-        return
-    module = absolute(file, node.level, node.module or "")
-    for alias in node.names:
-        if alias.name == "*":
-            yield "*", module
-        else:
-            yield alias.asname or alias.name, canonical(f"{module}.{alias.name}" if module else alias.name)
-
-
-def dotted_text(node: ast.expr) -> str | None:
-    """`a.b.c` for a name or a chain of attributes on a name, else `None`."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    parts.append(node.id)
-    return ".".join(reversed(parts))
-
-
-def top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run at import, with those under `if`, `try`, `with`, `for`, `while` and `match`, in source order."""
-    for statement in body:
-        yield statement
-        for name in ("body", "handlers", "cases", "orelse", "finalbody"):
-            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                break
-            for part in getattr(statement, name, ()):
-                yield from top_level([part] if isinstance(part, ast.stmt) else part.body)
-
-
-@dataclass(frozen=True)
-class Exports:
-    """What the top level of a file binds.
-
-    `definitions`: name → `class`, `function` or `variable`. `imports`: name → dotted name. `aliases`: variable → the text of the plain name
-    that it is assigned (`Linear = nn.Linear`). `stars`: modules imported with `*`. `public`: `__all__` where it is written out.
-    """
-
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    imports: Mapping[str, str] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    stars: tuple[str, ...] = ()
-    public: frozenset[str] | None = None
-
-    def exported(self, name: str) -> bool:
-        """Whether `from module import *` would bind this name, if the module has it."""
-        return not name.startswith("_") if self.public is None else name in self.public
-
-    def absolute(self, text: str, module: str) -> str | None:
-        """The dotted name of text at the top level of `module`, if an import or a definition binds its first part."""
-        first, dot, rest = text.partition(".")
-        kind = self.definitions.get(first)
-        if first in self.imports and kind not in ("class", "function"):
-            return canonical(self.imports[first] + dot + rest)
-        return f"{module}.{text}" if kind else None
-
-
-def exports(tree: ast.Module, file: SourceFile) -> Exports:
-    """What the top level of a parsed file binds. Of several imports of one name the first counts; torch's and relative ones go before."""
-    definitions: dict[str, str] = {}
-    imports: dict[str, str] = {}
-    aliases: dict[str, str] = {}
-    stars: list[str] = []
-    public: frozenset[str] | None = None
-    for statement in top_level(tree.body):
-        match statement:
-            case ast.Import() | ast.ImportFrom():
-                near = isinstance(statement, ast.ImportFrom) and bool(statement.level)
-                for local, dotted in bindings(statement, file):
-                    if local == "*":
-                        stars.append(dotted)
-                    elif local not in imports or ((near or dotted.startswith("torch.")) and not imports[local].startswith("torch.")):
-                        imports[local] = dotted
-            case ast.ClassDef(name=name):
-                definitions[name] = "class"
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                definitions[name] = "function"
-            case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.For() | ast.With():
-                for name, value in _assigned(statement):
-                    definitions.setdefault(name, "variable")
-                    if value is not None and (text := dotted_text(value)) and text != name:
-                        aliases.setdefault(name, text)
-                    if name == "__all__":
-                        public = _strings(value) if isinstance(statement, ast.Assign) else None
-    return Exports(definitions, imports, aliases, tuple(dict.fromkeys(stars)), public)
-
-
-def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With) -> Iterator[tuple[str, ast.expr | None]]:
-    """The names that a statement assigns, with the value where it is that of the name itself."""
-    match statement:
-        case ast.Assign(targets=targets, value=value):
-            pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, value) for target in targets]
-        case ast.With(items=items):
-            pairs = [(item.optional_vars, None) for item in items if item.optional_vars]
-        case ast.AnnAssign(target=target, value=annotated):
-            pairs = [(target, annotated)]
-        case _:
-            pairs = [(statement.target, None)]
-    for goal, given in pairs:
-        if isinstance(goal, ast.Name):
-            yield goal.id, given
-        else:
-            yield from ((node.id, None) for node in ast.walk(goal) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-
-
-def _strings(node: ast.expr | None) -> frozenset[str] | None:
-    """The strings of a written-out list or tuple, `None` for anything else."""
-    if not isinstance(node, (ast.List, ast.Tuple)):
-        return None
-    values = [element.value for element in node.elts if isinstance(element, ast.Constant)]
-    return frozenset(map(str, values)) if len(values) == len(node.elts) else None
 
 
 class Imports:
@@ -247,8 +82,8 @@ class Link(NamedTuple):
 class Resolver:
     """Dotted names → definitions, over all files of a repository. Files are parsed when first asked about; only their `Exports` are kept.
 
-    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `known` gives exports that were
-    found earlier.
+    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `known` gives exports found
+    before.
     """
 
     def __init__(self, files: Iterable[SourceFile], sources: Mapping[str, str], known: Mapping[str, Exports] | None = None) -> None:
@@ -288,7 +123,8 @@ class Resolver:
     def resolve(self, dotted: str, near: SourceFile | None = None) -> Found | None:
         """The definition that a dotted name leads to, through imports, re-exports and star imports.
 
-        `None` where it leaves the repository or ends nowhere. The name is followed as far as files know it: `pkg.Block.forward` gives `Found(<pkg/blocks.py>, "Block.forward")`.
+        `None` where it leaves the repository or ends nowhere. The name is followed as far as files know it: `pkg.Block.forward` gives
+        `Found(<pkg/blocks.py>, "Block.forward")`.
         """
         link = self.follow(dotted, near)
         return link.found if link else None
@@ -354,7 +190,7 @@ class Resolver:
         target = table.absolute(".".join(rest), file.module)
         if target is None:
             link = self._star(file, rest, aliases, seen)
-        elif rest[0] in table.imports and target != f"{file.module}.{'.'.join(rest)}":
+        elif rest[0] in table.imports and table.definitions.get(rest[0]) not in ("class", "function"):
             link = self._follow(target, file, aliases, seen)
         elif aliases and rest[0] in table.aliases:
             link = self._alias(file, table.aliases[rest[0]].split(".") + rest[1:], seen)

@@ -52,7 +52,7 @@ def plan(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[Unit, ...]:
 
 
 def _named(inventory: Inventory, text: str) -> Iterable[Unit]:
-    source, _, name = text.partition(":") if ".py:" in text or text.endswith(".py") else text.rpartition(":")
+    source, _, name = text.partition(":")
     source = _relative(inventory.root, source)
     there = [unit for unit in inventory.units if unit.source == source]
     found = [unit for unit in there if not name or unit.name == name]
@@ -71,9 +71,12 @@ def _relative(root: Path, source: str) -> str:
 
 
 def _explain(inventory: Inventory, text: str, source: str, name: str, there: Sequence[Unit]) -> str:
+    if not text.strip():
+        return "--module is empty: it takes FILE or FILE:NAME"
     file = next((file for file in inventory.files if file.path == source), None)
     if file is None:
-        near = get_close_matches(source, [file.path for file in inventory.files], n=3)
+        near = [unit.id for unit in inventory.units if unit.name == text]
+        near = near or get_close_matches(source, [file.path for file in inventory.files], n=3)
         return f"no Python file {source} in the repository{_or(near)}"
     if file.error:
         return f"{source} cannot be read ({file.error})"

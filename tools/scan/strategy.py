@@ -32,8 +32,11 @@ def is_test(path: str) -> bool:
 
 
 def choose(graph: Graph, key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, ...]]) -> Choice:
-    """The strategy of a module: `redesign` before `substitute` before `keep`, and `rewrite` where nothing speaks against it."""
-    reasons = [*_bases(graph, key), *_seen(key, reach, hits), *_host(graph, key, reach)]
+    """The strategy of a module: `redesign` before `substitute` before `keep`, and `rewrite` where nothing speaks against it.
+
+    A unit to redesign is not attempted by the rules, so only what the class does itself, or a function that it calls, makes it one.
+    """
+    reasons = [*_bases(graph, key), *_seen(graph, key, hits), *_host(graph, key, reach)]
     for strategy in ("redesign", "substitute", "keep"):
         for choice in reasons:
             if choice.strategy == strategy:
@@ -53,11 +56,12 @@ def _bases(graph: Graph, key: Key) -> Iterator[Choice]:
         yield Choice("redesign", f"inherits from {name}, which is not in this repository: write out what it takes from it")
 
 
-def _seen(key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Choice]:
-    for owner in (key, *reach.helpers):
+def _seen(graph: Graph, key: Key, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Choice]:
+    near = {key, *(used for used in graph.edges(key).inside if graph.definitions[used].kind == "function")}
+    for owner in (key, *graph.called(key)):
         for hit in hits.get(owner, ()):
             row = DETECTORS[hit.row]
-            if row.unit != "rewrite":
+            if row.unit == "substitute" or (row.unit == "redesign" and owner in near):
                 through = "" if owner == key else f" through {owner.name}"
                 yield Choice(row.unit, f"uses {hit.name}{through} ({owner.path}:{hit.line}): {row.detail}")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.detectors import Hit, detect
+from migrate_agent.tools.scan.exports import Exports, parse
 from migrate_agent.tools.scan.facts import Facts, read_facts
-from migrate_agent.tools.scan.names import Exports, parse
 from migrate_agent.tools.scan.walk import SourceError, read_source
 from migrate_agent.tools.types import SourceFile
 
