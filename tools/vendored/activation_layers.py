@@ -312,12 +312,10 @@ class RReLU(nnx.Module):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.RReLU.html
     """
 
-    def __init__(
-        self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False, *, rngs: nnx.Rngs) -> None:
         self.lower, self.upper = lower, upper
         self.deterministic = False
-        self.rngs = nnx.data(rngs)
+        self.rngs = rngs
 
     def __call__(self, input: jax.Array) -> jax.Array:
         return rrelu(input, self.lower, self.upper, not self.deterministic, rngs=self.rngs)

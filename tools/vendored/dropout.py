@@ -105,7 +105,7 @@ class Dropout(nnx.Dropout):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Dropout.html
     """
 
-    def __init__(self, p: float = 0.5, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False, *, rngs: nnx.Rngs) -> None:
         super().__init__(p, rngs=rngs)
 
     @property
@@ -121,10 +121,10 @@ class Dropout(nnx.Dropout):
 class DropoutNd(nnx.Module):
     """What the other dropout layers share: `p`, `rngs`, and `deterministic`, which `train()` and `eval()` set."""
 
-    def __init__(self, p: float = 0.5, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False, *, rngs: nnx.Rngs) -> None:
         self.p = p
         self.deterministic = False
-        self.rngs = nnx.data(rngs)
+        self.rngs = rngs
 
 
 class Dropout1d(DropoutNd):
