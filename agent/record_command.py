@@ -13,7 +13,7 @@ from migrate_agent.agent.folder import home_of, locked
 from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.nodes.scan import require_units
 from migrate_agent.agent.progress import Progress, stdout
-from migrate_agent.agent.recordings import fresh_folder, seal
+from migrate_agent.agent.recordings import fresh_folder, keep
 from migrate_agent.tools.record.command import record_command
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Inventory, Recording
@@ -25,12 +25,14 @@ def record(root: Path, command: Sequence[str]) -> int:
     with locked(home_of(repository.common)):
         inventory = scan(repository.root)
         require_units(inventory, str(repository.root))
-        folder = fresh_folder(home_of(repository.common))
+        home = home_of(repository.common)
+        folder = fresh_folder(home)
         try:
             recording = record_command(inventory, command, folder)
         except FileNotFoundError as error:
             raise UsageError(f"cannot run {command[0]}: {error.strerror}") from None
-        seal(folder, repository.root, recording)
+        if recording.examples:
+            keep(home, repository.root, recording)
     for subject, line in recording.errors.items():
         progress.warn(f"{subject}: {line}")
     _tell(inventory, recording)
@@ -44,4 +46,5 @@ def _tell(inventory: Inventory, recording: Recording) -> None:
         console.print(Text(f"{counts[unit.id]:4d} {unit.id}" if unit.id in counts else f"   – {unit.id}"))
     spans = sum(len(rows) for rows in recording.observations.values())
     total = f"{len(counts)} of {len(inventory.units)} classes, {len(recording.examples)} samples, {spans} expressions observed"
-    console.print(Text(f"recorded {total}; `migrate-agent run` uses them"))
+    use = "`migrate-agent run` uses them" if recording.examples else "what was recorded before is kept"
+    console.print(Text(f"recorded {total}; {use}"))

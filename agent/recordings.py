@@ -14,17 +14,23 @@ ORIGINS = ("config", "convention", "recording", "inference", "llm")
 
 
 def fresh_folder(home: Path) -> Path:
-    """An empty folder for the next recording; the last one goes."""
-    folder = home / "recording"
+    """An empty folder for the next recording, beside the last one."""
+    folder = home / "recording.new"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
-def seal(folder: Path, root: Path, recording: Recording) -> None:
-    """Note which sources a recording was seen in, by digest: its positions mean nothing in others."""
+def keep(home: Path, root: Path, recording: Recording) -> None:
+    """Put the fresh recording in the place of the last one.
+
+    Notes the digests of the sources it was seen in, since its positions mean nothing in others.
+    """
+    folder, last = home / "recording.new", home / "recording"
     sources = {*recording.observations, *(_source(example) for example in recording.examples)}
     write(folder / "sources.json", {source: _digest(root / source) for source in sorted(sources)})
+    shutil.rmtree(last, ignore_errors=True)
+    folder.rename(last)
 
 
 def kept(home: Path, root: Path) -> tuple[Recording, list[str]]:
