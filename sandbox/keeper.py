@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import time
 import traceback
@@ -44,7 +45,7 @@ def main(connection: socket.socket) -> NoReturn:
     """Serve the one job that comes over this connection, and end."""
     try:
         os.setsid()
-        linux.die_with_parent()
+        end_with_parent()
         linux.adopt_orphans()
         linux.set_traceable(False)
         spec = json.loads(_receive(connection, int.from_bytes(_receive(connection, LENGTH_BYTES), "big")))
@@ -58,6 +59,17 @@ def main(connection: socket.socket) -> NoReturn:
     finally:
         kill_descendants()
         os._exit(0)
+
+
+def end_with_parent() -> None:
+    """When the parent ends, or SIGTERM comes, kill all descendants and end. Not SIGKILL: nobody would be left to kill them."""
+    signal.signal(signal.SIGTERM, _end)
+    linux.die_with_parent(signal.SIGTERM)
+
+
+def _end(*_: object) -> NoReturn:
+    kill_descendants()
+    os._exit(1)
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:

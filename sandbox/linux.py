@@ -24,9 +24,9 @@ def _prctl(option: int, argument: int, *, required: bool = True) -> None:
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this signal to this process when the thread that started it ends."""
+    _prctl(PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:

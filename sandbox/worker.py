@@ -45,7 +45,7 @@ class Refusal:
 
 def main(side: str, control: socket.socket) -> NoReturn:
     """Serve jobs until the host hangs up. Never returns."""
-    linux.die_with_parent()
+    keeper.end_with_parent()
     linux.adopt_orphans()
     linux.set_traceable(False)
     sys.meta_path.insert(0, Refusal(REFUSED[side]))

@@ -16,7 +16,8 @@ from typing import Any
 
 Arguments = Mapping[str, Any]
 Inputs = Mapping[str, Path]
-BOUND_SECONDS = 30.0
+BOUND_SECONDS = 120.0
+"""Far longer than any test waits, so that what is not stopped is seen."""
 
 
 def echo(arguments: Arguments, inputs: Inputs, output: Path) -> Any:

@@ -194,7 +194,7 @@ def test_no_process_outlives_its_job(sandbox: Sandbox, daemon: bool) -> None:
 
 def test_too_many_processes(sandbox: Sandbox) -> None:
     marker = uuid.uuid4().hex
-    run = sandbox.run(job("starts", limits=Limits(seconds=30.0, processes=16), count=48, marker=marker, daemon=False, seconds=20.0))
+    run = sandbox.run(job("starts", limits=Limits(seconds=30.0, processes=16), count=48, marker=marker, daemon=False, seconds=100.0))
     assert (run.status, run.error) == ("crash", "started more than 16 processes")
     assert marked(marker) == []
 
@@ -210,8 +210,10 @@ def test_worker_that_died_is_replaced(sandbox: Sandbox) -> None:
     assert sandbox.run(job("echo")).status == "ok"
     workers = [process for process in psutil.Process().children() if "migrate_agent.sandbox.worker" in process.cmdline()]
     assert workers
+    below = [process for worker in workers for process in worker.children(recursive=True)]
     for worker in workers:
         worker.kill()
+    assert psutil.wait_procs(below, timeout=60)[1] == []
     assert sandbox.run(job("echo")).status == "ok"
 
 
@@ -246,7 +248,7 @@ def test_close_leaves_nothing(kind: str, tmp_path: Path) -> None:
     sandbox = open_sandbox(kind, folder=tmp_path)
     marker = uuid.uuid4().hex
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, job("starts", count=1, marker=marker, daemon=False, seconds=20.0))
+        running = pool.submit(sandbox.run, job("starts", count=1, marker=marker, daemon=False, seconds=100.0))
         _until_marked(marker, psutil.Process())
         sandbox.close()
         assert running.result().status == "crash"
@@ -264,7 +266,7 @@ from pathlib import Path
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.types import Job
 sandbox = open_sandbox(sys.argv[1], folder=Path(sys.argv[2]))
-arguments = {"count": 1, "marker": sys.argv[4], "daemon": False, "seconds": 25.0}
+arguments = {"count": 1, "marker": sys.argv[4], "daemon": False, "seconds": 100.0}
 sandbox.run(Job("candidate", "entries:starts", Path(sys.argv[3]), arguments))
 """
 
