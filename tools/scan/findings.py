@@ -52,6 +52,8 @@ def _functions(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carri
         if definition.kind != "function" or not any(name.split(".")[0] == "torch" for name in graph.edges(key).outside):
             continue
         rows = [DETECTORS[hit.row] for hit in hits.get(key, ()) if not DETECTORS[hit.row].forward]
+        if key in carried:
+            rows = [row for row in rows if row.unit != "rewrite" or row.strategy == "keep"]
         chosen = next((strategy for strategy in _ORDER for row in rows if row.strategy == strategy), None)
         if chosen is not None:
             kinds = ", ".join(dict.fromkeys(row.kind for row in rows if row.strategy == chosen))

@@ -11,10 +11,10 @@ from migrate_agent.tools.scan.findings import findings
 from migrate_agent.tools.scan.graph import Graph, Key, Reach
 from migrate_agent.tools.scan.layout import layout
 from migrate_agent.tools.scan.names import Resolver
-from migrate_agent.tools.scan.plan import leaf_first
+from migrate_agent.tools.scan.plan import leaf_first, plan
 from migrate_agent.tools.scan.strategy import Choice, choose, is_test
 from migrate_agent.tools.scan.survey import Reading, survey
-from migrate_agent.tools.scan.walk import Sources, python_files
+from migrate_agent.tools.scan.walk import Sources, matches, python_files
 from migrate_agent.tools.types import Inventory, SourceFile, Unit
 
 _TORCH_FAMILY = frozenset(
@@ -27,10 +27,11 @@ _TORCH_FAMILY = frozenset(
 def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Inventory:
     """What is in a repository: its Python files, its `nn.Module` classes leaf first, and what is no model maths.
 
-    Reads text only: never imports or runs the code. `paths` (files or folders, relative to `root`) narrows it, `exclude` (the same, or glob
-    patterns) leaves out. A file that cannot be parsed or decoded is listed with its `error`, and does not stop the others.
+    Reads text only: never imports or runs the code. A file that cannot be parsed or decoded is listed with its `error`, and does not stop
+    the others. `paths` and `exclude` are files, folders or glob patterns, relative to `root`. What `exclude` names is not looked at. `paths`
+    narrows units (what they need comes along) and findings; the other files are read all the same, for what their names mean.
     """
-    names = python_files(root, paths, exclude)
+    names = python_files(root, exclude)
     sources = Sources(root, names)
     files = layout(names, sources)
     readings = survey(root, files)
@@ -41,7 +42,14 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     units = _units(graph, reaches, hits)
     carried = {helper: f"{key.path}:{key.name}" for key, reach in reversed(reaches.items()) for helper in reach.helpers}
     finished = tuple(_finished(graph, file) for file in files)
-    return Inventory(root, finished, leaf_first(units), findings(graph, hits, carried))
+    inventory = Inventory(root, finished, leaf_first(units), findings(graph, hits, carried))
+    return inventory if paths is None else _narrowed(inventory, paths)
+
+
+def _narrowed(inventory: Inventory, paths: Sequence[str]) -> Inventory:
+    wanted = list(dict.fromkeys(unit.source for unit in inventory.units if matches(unit.source, paths)))
+    seen = tuple(finding for finding in inventory.findings if matches(finding.source, paths))
+    return replace(inventory, units=plan(inventory, wanted) if wanted else (), findings=seen)
 
 
 def _hits(readings: Mapping[str, Reading]) -> Mapping[Key, tuple[Hit, ...]]:

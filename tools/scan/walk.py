@@ -58,20 +58,18 @@ class Sources(Mapping[str, str]):
         return len(self.paths)
 
 
-def python_files(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> tuple[str, ...]:
+def python_files(root: Path, exclude: Sequence[str] = ()) -> tuple[str, ...]:
     """The repository's own `.py` files, as sorted POSIX paths relative to `root`.
 
     In a git work tree those that git tracks, else all on disk. Left out: hidden folders, virtual environments, build output, installed
     packages, what lies outside `root`, and mirrors made earlier (`x_jax` beside `x`, `model_jax.py` beside `model.py`).
-    `paths` keeps only these files and folders; `exclude` drops files and folders, by name or by glob pattern.
+    `exclude` drops files and folders, by name or by glob pattern.
     """
     tracked = _tracked(root)
     candidates = sorted(_walked(root) if tracked is None else tracked)
     environments: dict[PurePosixPath, bool] = {}
     own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
-    own = _without_mirrors(own)
-    chosen = own if paths is None else [path for path in own if _matches(path, paths)]
-    return tuple(path for path in chosen if not _matches(path, exclude))
+    return tuple(path for path in _without_mirrors(own) if not matches(path, exclude))
 
 
 def _tracked(root: Path) -> list[str] | None:
@@ -129,7 +127,8 @@ def _is_mirror(entry: PurePosixPath, entries: set[PurePosixPath]) -> bool:
     return entry.with_name(stem.removesuffix("_jax") + entry.name[len(stem) :]) in entries
 
 
-def _matches(path: str, patterns: Sequence[str]) -> bool:
+def matches(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a file is one of the files, lies in one of the folders, or fits one of the glob patterns."""
     for raw in patterns:
         pattern = str(PurePosixPath(raw))
         if pattern == "." or path == pattern or path.startswith(pattern + "/") or fnmatch(path, pattern) or fnmatch(path, pattern + "/*"):

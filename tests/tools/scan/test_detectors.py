@@ -207,6 +207,12 @@ def test_functions_that_modules_reach_are_carried_along(write: Write) -> None:
     ]
 
 
+def test_what_is_only_dropped_does_not_keep_a_function_from_being_carried_along(write: Write) -> None:
+    text = "def helper(x):\n    torch.cuda.empty_cache()\n    return torch.tanh(x)\n"
+    assert [finding.strategy for finding in found(write, text + forward("helper(x)"), "function")] == ["rewrite"]
+    assert [finding.strategy for finding in found(write, text, "function")] == ["redesign"]
+
+
 def test_functions_of_tests_stay(write: Write) -> None:
     findings = scan(write({"tests/test_m.py": "import torch\ndef test_it(): assert torch.ones(3).sum() == 3"})).findings
     assert [(finding.kind, finding.strategy) for finding in findings] == [("function", "keep")]

@@ -351,3 +351,27 @@ def test_modules_that_only_tests_use(write: Write) -> None:
 def test_unit_fields(write: Write) -> None:
     unit = scan(write({"src/p/__init__.py": "", "src/p/m.py": HEAD + "\n@torch.no_grad\nclass A(nn.Module): ..."})).units[0]
     assert (unit.id, unit.target, unit.line) == ("src/p/m.py:A", "src/p_jax/m.py", 6)
+
+
+@pytest.mark.parametrize(
+    ("paths", "exclude", "units", "found"),
+    [
+        (None, [], ["base.py:Base", "pkg/a.py:A", "pkg/b.py:B"], ["base.py", "pkg/a.py"]),
+        (["pkg/a.py"], [], ["base.py:Base", "pkg/a.py:A"], ["pkg/a.py"]),
+        (["pkg"], [], ["base.py:Base", "pkg/a.py:A", "pkg/b.py:B"], ["pkg/a.py"]),
+        (["base.py", "./pkg/b.py"], [], ["base.py:Base", "pkg/b.py:B"], ["base.py"]),
+        (["none.py"], [], [], []),
+        (None, ["base.py"], ["pkg/b.py:B"], ["pkg/a.py"]),
+    ],
+)
+def test_narrowed(write: Write, paths: list[str] | None, exclude: list[str], units: list[str], found: list[str]) -> None:
+    root = write(
+        {
+            "base.py": "import torch\nclass Base(torch.nn.Module): ...\ndef save(m): torch.save(m, 'm')",
+            "pkg/a.py": "import torch\nfrom base import Base\nclass A(Base): ...\ndef save(m): torch.save(m, 'm')",
+            "pkg/b.py": "import torch\nclass B(torch.nn.Module): ...",
+        }
+    )
+    inventory = scan(root, paths, exclude)
+    assert [unit.id for unit in inventory.units] == units
+    assert list(dict.fromkeys(finding.source for finding in inventory.findings)) == found
