@@ -344,6 +344,8 @@ class _Walker:
             return self.repo.attribute(self.classes[-1], node.attr)
         if is_tensor(base):
             return TENSOR_ATTRIBUTES.get(node.attr)
+        if base and node.attr in ("weight", "bias") and all(kind.removeprefix("module:") in layers() for kind in base.kinds):
+            return Observed(("parameter",))
         return None
 
     def on_Call(self, node: ast.Call, env: Env) -> Observed | None:

@@ -1,17 +1,25 @@
-"""Python control flow on tensor values, which cannot be traced: found, and left as holes."""
+"""Python control flow on tensor values, which cannot be traced: `lax.cond` where both sides fit, else a hole."""
 
 from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.template import wrap
+from migrate_agent.tools.types import Observed
 
 CONCRETE = frozenset({"int", "float", "bool", "range"})
 
 
-class FindTensorBranches(Rule):
-    """`if x.sum() > 0:` on a tensor is a hole of class `tensor-branch`; `assert` on tensor values is dropped with a note."""
+class ReplaceTensorBranches(Rule):
+    """`if x.sum() > 0: y = a` `else: y = b` on a tensor → two functions and `lax.cond`; a conditional expression → `lax.cond`; checks that raise go.
+
+    Declines (a hole of class `tensor-branch`) where a branch does anything but assign local names or return.
+    """
 
     ORDER = 70
     CHECKS = ("leave_Call",)
@@ -21,22 +29,110 @@ class FindTensorBranches(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    assert (x > 0).all()\n    return x\n",
             "def f(x: jax.Array):\n    return x\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        x = x * 2\n    return x\n",
+            "def f(x: jax.Array):\n    def if_true(x):\n        x = x * 2\n        return x\n\n    def if_false(x):\n        return x\n\n"
+            "    x = lax.cond(jnp.sum(x) > 0, if_true, if_false, x)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum() > 0 else x + 1\n",
+            "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x) > 0, lambda: x * 2, lambda: x + 1)\n",
+        ),
     )
 
-    def leave_If(self, original: cst.If, updated: cst.If) -> None:
-        self._branch(original.test)
+    # -- statements -------------------------------------------------------------------------------------------------
+    def leave_If(self, original: cst.If, updated: cst.If) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
+        if not self._tensor(original.test) or self._constructing():
+            return None
+        if self._raises(original):
+            self._note(original, "a check on tensor values was dropped")
+            return cst.RemoveFromParent()
+        result = None if isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If) else self._cond(original, updated)
+        if result is None:
+            self.context.hole(original.test, "a branch on tensor values", "tensor-branch")
+        return result
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
-        self._branch(original.test)
-
-    def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> None:
-        self._branch(original.test)
+        if self._tensor(original.test) and not self._constructing():
+            self.context.hole(original.test, "a loop on tensor values", "tensor-branch")
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
         if self._tensor(original.test):
-            self.context.notes.append(f"{self.context.file.file.path}:{self.context.span(original).line}: an assertion on tensor values was dropped")
+            self._note(original, "an assertion on tensor values was dropped")
             return cst.RemoveFromParent()
         return None
+
+    def _note(self, node: cst.CSTNode, text: str) -> None:
+        self.context.notes.append(f"{self.context.file.file.path}:{self.context.span(node).line}: {text}")
+
+    def _raises(self, node: cst.If) -> bool:
+        body = node.body.body
+        last = body[-1] if body else None
+        return node.orelse is None and isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Raise)
+
+    def _cond(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
+        bodies = [_lines(updated.body), _lines(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
+        if any(body is None for body in bodies):
+            return None
+        true, false = bodies[0] or [], bodies[1] or []
+        if len(true) == len(false) == 1 and (value := _returned(true[0])) is not None and (other := _returned(false[0])) is not None:
+            return cst.SimpleStatementLine([cst.Return(self._call(original.test, updated.test, value, other))], leading_lines=updated.leading_lines)
+        names = [_assigned(body) for body in (true, false)]
+        if names[0] is None or names[1] is None:
+            return None
+        return self._functions(original, updated, (true, false), (names[0], names[1]))
+
+    def _functions(
+        self, original: cst.If, updated: cst.If, bodies: tuple[list[cst.SimpleStatementLine], ...], names: tuple[list[str], list[str]]
+    ) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        every = list(dict.fromkeys([*names[0], *names[1]]))
+        outputs = [name for name in every if self._read_outside(original, name)]
+        before = [name for name in every if self._bound_before(original, name)]
+        if not outputs or any(name not in before and not (name in names[0] and name in names[1]) for name in outputs):
+            return None
+        inputs = [name for name in every if name in before]
+        result = ", ".join(outputs)
+        parts: list[cst.BaseStatement] = []
+        for label, body in zip(("if_true", "if_false"), bodies, strict=True):
+            head = f"def {label}({', '.join(inputs)}):\n    return {result}\n"
+            function = cst.parse_statement(head)
+            assert isinstance(function, cst.FunctionDef)
+            leading = [] if parts else list(updated.leading_lines)
+            inner = function.body.with_changes(body=[*body, *function.body.body])
+            parts.append(function.with_changes(body=inner, leading_lines=leading or [cst.EmptyLine(indent=False)]))
+        test = self._predicate(original.test, updated.test)
+        call = self.context.build("lax.cond({test}, if_true, if_false)", test=test)
+        assert isinstance(call, cst.Call)
+        call = call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in inputs)])
+        target = cst.parse_statement(f"{result} = 0\n")
+        assert isinstance(target, cst.SimpleStatementLine) and isinstance(target.body[0], cst.Assign)
+        parts.append(target.with_changes(body=[target.body[0].with_changes(value=call)], leading_lines=[cst.EmptyLine(indent=False)]))
+        return cst.FlattenSentinel(parts)
+
+    def _function(self) -> ast.AST | None:
+        return self.context.file.functions.get(".".join(self.context.path))
+
+    def _read_outside(self, node: cst.If, name: str) -> bool:
+        span, function = self.context.span(node), self._function()
+        return function is None or any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and not span.line <= n.lineno <= span.end_line
+            for n in ast.walk(function)
+        )
+
+    def _bound_before(self, node: cst.If, name: str) -> bool:
+        line, function = self.context.span(node).line, self._function()
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        return any(a.arg == name for a in arguments) or any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and n.lineno < line for n in ast.walk(function)
+        )
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+    def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
+        if not self._tensor(original.test) or self._constructing():
+            return None
+        return self._call(original.test, updated.test, updated.body, updated.orelse)
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
@@ -44,18 +140,75 @@ class FindTensorBranches(Rule):
             if not self._constructing():
                 self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
 
+    def _call(self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression) -> cst.BaseExpression:
+        predicate = self._predicate(test, new)
+        if any(isinstance(arm, (cst.Integer, cst.Float, cst.UnaryOperation)) for arm in (true, false)):
+            return self.context.build("jnp.where({test}, {true}, {false})", test=predicate, true=true, false=false)
+        arms = [cst.Lambda(cst.Parameters(), wrap(arm, None) if isinstance(arm, cst.Tuple) else arm) for arm in (true, false)]
+        return cst.Call(cst.Attribute(cst.Name("lax"), cst.Name("cond")), [cst.Arg(predicate), *(cst.Arg(arm) for arm in arms)])
+
+    def _predicate(self, test: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+        """The test as one boolean array."""
+        if isinstance(test, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation):
+            name = "logical_and" if isinstance(test.operator, cst.And) else "logical_or"
+            sides = self._predicate(test.left, new.left), self._predicate(test.right, new.right)
+            return self.context.build(f"jnp.{name}({{a}}, {{b}})", a=sides[0], b=sides[1])
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and isinstance(new, cst.UnaryOperation):
+            return self.context.build("jnp.logical_not({x})", x=self._predicate(test.expression, new.expression))
+        fact = self.context.observed(test)
+        result = new
+        if is_tensor(fact) and fact and not set(fact.dtypes) <= {"bool"} and not isinstance(test, cst.Comparison):
+            result = self.context.build("{x} != 0", x=result)
+        if is_tensor(fact) and fact and any(fact.shapes):
+            result = self.context.build("{x}.reshape(())", x=wrap(result, None))
+        return result
+
+    # -- questions --------------------------------------------------------------------------------------------------
     def _constructing(self) -> bool:
         context = self.context
         return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
-
-    def _branch(self, test: cst.BaseExpression) -> None:
-        if self._tensor(test) and not self._constructing():
-            self.context.hole(test, "a branch on tensor values", "tensor-branch")
 
     def _tensor(self, node: cst.BaseExpression) -> bool:
         if isinstance(node, cst.BooleanOperation):
             return self._tensor(node.left) or self._tensor(node.right)
         if isinstance(node, cst.UnaryOperation):
             return self._tensor(node.expression)
-        fact = self.context.observed(node)
-        return bool(fact) and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter"}  # type: ignore[union-attr]
+        return _always_tensor(self.context.observed(node))
+
+
+def _always_tensor(fact: Observed | None) -> bool:
+    return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter"}
+
+
+def _lines(body: cst.BaseSuite) -> list[cst.SimpleStatementLine] | None:
+    """The statements of a suite where all are simple."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        return [cst.SimpleStatementLine(list(body.body))]
+    lines = [s for s in body.body if isinstance(s, cst.SimpleStatementLine)]
+    return lines if len(lines) == len(body.body) else None
+
+
+def _returned(line: cst.SimpleStatementLine) -> cst.BaseExpression | None:
+    only = line.body[0] if len(line.body) == 1 else None
+    return only.value if isinstance(only, cst.Return) else None
+
+
+def _assigned(lines: Sequence[cst.SimpleStatementLine]) -> list[str] | None:
+    """The local names that statements assign, or `None` where they do anything else."""
+    names: list[str] = []
+    for line in lines:
+        for statement in line.body:
+            if isinstance(statement, cst.Assign):
+                targets = [t.target for t in statement.targets]
+            elif isinstance(statement, cst.AugAssign):
+                targets = [statement.target]
+            elif isinstance(statement, cst.Pass):
+                continue
+            else:
+                return None
+            for target in targets:
+                found = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else [target]
+                if not all(isinstance(one, cst.Name) for one in found):
+                    return None
+                names += [one.value for one in found if isinstance(one, cst.Name)]
+    return names

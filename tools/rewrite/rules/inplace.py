@@ -149,8 +149,30 @@ class ReplaceInplaceUpdates(Rule):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
                 return self._assign(target.value, base, self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value))
+            if (whole := self._unmasked(source, value, new)) is not None:
+                index = new.slice[0].slice
+                assert isinstance(index, cst.Index)
+                return self._assign(target.value, base, self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole))
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at(base, new, "set", value))
+
+    def _unmasked(self, source: cst.BaseExpression, value: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression | None:
+        """`x[mask] * 2` as `x * 2`, for arithmetic of parts selected by the same mask and of numbers; `None` for anything else."""
+        mask = cst.Module([]).code_for_node(target.slice[0])
+
+        def part(node: cst.BaseExpression, old: cst.BaseExpression) -> cst.BaseExpression | None:
+            if isinstance(node, cst.Subscript) and len(node.slice) == 1 and cst.Module([]).code_for_node(node.slice[0]) == mask:
+                return node.value
+            if isinstance(node, (cst.Integer, cst.Float)) or self._scalar(self.context.observed(old)):
+                return node
+            if isinstance(node, cst.UnaryOperation) and isinstance(old, cst.UnaryOperation) and (inner := part(node.expression, old.expression)):
+                return node.with_changes(expression=inner)
+            if isinstance(node, cst.BinaryOperation) and isinstance(old, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
+                left, right = part(node.left, old.left), part(node.right, old.right)
+                return node.with_changes(left=left, right=right) if left is not None and right is not None else None
+            return None
+
+        return part(value, source)
 
     def _update(self, target: cst.Subscript, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         base = self._base(target, new)

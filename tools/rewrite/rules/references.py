@@ -26,6 +26,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.modules.module.Module": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
+    "torch.autograd.Function": "vendored.AutogradFunction",
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
     "torch.Size": "tuple",
@@ -77,7 +78,7 @@ class ReplaceTorchReferences(Rule):
     def _value(self, dotted: str) -> cst.BaseExpression:
         context = self.context
         if dotted in CONSTANTS:
-            return cst.parse_expression(CONSTANTS[dotted])
+            return context.use(cst.parse_expression(CONSTANTS[dotted]))
         if dotted in layers():
             return context.helper(layers()[dotted].vendored)
         if dotted in ops():

@@ -1,0 +1,108 @@
+"""Attributes of tensors and attributes that hold modules or arrays only at times."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.rules.inplace import is_inplace
+
+TEMPLATES: Mapping[str, str] = {
+    "H": "{x}.conj().T",
+    "mH": "{x}.conj().mT",
+    "is_cuda": "False",
+    "is_sparse": "False",
+    "is_quantized": "False",
+    "is_mps": "False",
+    "itemsize": "{x}.dtype.itemsize",
+}
+REFUSED: Mapping[str, str] = {
+    "grad": "a gradient that is kept on a tensor: in JAX it is what `jax.grad` returns",
+    "grad_fn": "the autograd graph is not there in JAX",
+    "requires_grad": "whether a tensor requires a gradient is not a property of arrays",
+    "is_leaf": "the autograd graph is not there in JAX",
+    "layout": "arrays have no layout",
+}
+
+
+class ReplaceTensorAttributes(Rule):
+    """`x.data` → `lax.stop_gradient(x)` (or `x` where it is written to or initialised), `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
+
+    Declines (a hole) for what belongs to autograd: `.grad`, `.requires_grad`.
+    """
+
+    ORDER = 25
+    KEEP = ("def f(row: dict):\n    return row.data\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x * x.data\n",
+            "def f(x: jax.Array):\n    return x * lax.stop_gradient(x)\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        name = original.attr.value
+        if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(context.observed(original.value)):
+            return None
+        parent = context.parent()
+        if name == "data":
+            written = isinstance(parent, cst.Attribute) and is_inplace(parent.attr.value)
+            if written or isinstance(parent, cst.AssignTarget) or self._constructing():
+                return updated.value
+            return context.build("lax.stop_gradient({x})", x=updated.value)
+        if name in REFUSED:
+            if not isinstance(parent, cst.AssignTarget):
+                context.hole(original, REFUSED[name], "autograd")
+            return None
+        return context.place(context.build(TEMPLATES[name], x=updated.value))
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+
+class MarkLateAttributes(Rule):
+    """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data."""
+
+    ORDER = 20
+    KEEP = (
+        "class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",
+    )
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n        self.down = None\n"
+            "        self.size = None\n        if deep:\n            self.down = nn.Linear(d, d)\n            self.size = 3\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        self.down = nnx.data(None)\n"
+            "        self.size = None\n        if deep:\n            self.down = Linear(d, d, rngs=rngs)\n            self.size = 3\n",
+        ),
+    )
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        context = self.context
+        target = original.targets[0].target
+        if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
+            return None
+        if not context.is_self(target.value) or not context.cls or not context.repo.is_module_class(context.cls) or len(original.targets) > 1:
+            return None
+        if not self._holds_data(target.attr.value) or context.repo.buffer(context.cls, target.attr.value) is not None:
+            return None
+        return updated.with_changes(value=context.build("nnx.data(None)"))
+
+    def _holds_data(self, name: str) -> bool:
+        context = self.context
+        assert context.cls
+        for model in context.repo.ancestors(context.cls):
+            for node in ast.walk(model.node):
+                if isinstance(node, ast.Assign) and any(self._is(target, name) for target in node.targets) and not isinstance(node.value, ast.Constant):
+                    fact = context.facts.observed.get(span_of(node.value, model.file.lines)) if model.file is context.file else None
+                    if fact is None or any(k in ("tensor", "parameter") or k.startswith("module:") for k in fact.kinds):
+                        return True
+        return False
+
+    def _is(self, target: ast.expr, name: str) -> bool:
+        return isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name) and target.value.id == "self"

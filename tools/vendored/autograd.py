@@ -1,0 +1,83 @@
+"""Functions with gradients of their own."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class AutogradContext(SimpleNamespace):
+    """What `forward` keeps for `backward` (https://docs.pytorch.org/docs/stable/autograd.html#context-method-mixins)."""
+
+    saved_tensors: tuple[Any, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *values: Any) -> None:
+        self.saved_tensors = values
+
+    def mark_non_differentiable(self, *values: Any) -> None:
+        """Accepted: integer outputs have no gradient in JAX anyway."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Accepted: JAX always gives arrays."""
+
+
+class AutogradFunction:
+    """A function whose gradient is `backward`: subclasses define static `forward(ctx, *args)` and `backward(ctx, *grads)`.
+
+    https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.Function
+    """
+
+    forward: Any
+    backward: Any
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Call it. Arguments that are no arrays are constants."""
+        places = [i for i, a in enumerate(args) if isinstance(a, (jax.Array, np.ndarray))]
+        constants: dict[str, Any] = {}
+
+        def merged(values: tuple[Any, ...]) -> list[Any]:
+            full = list(args)
+            for place, value in zip(places, values, strict=True):
+                full[place] = value
+            return full
+
+        def context() -> AutogradContext:
+            wanted = tuple(i in places and jnp.issubdtype(args[i].dtype, jnp.inexact) for i in range(len(args)))
+            return AutogradContext(needs_input_grad=wanted)
+
+        @jax.custom_vjp
+        def call(*values: Any) -> Any:
+            return cls.forward(context(), *merged(values))
+
+        def forward(*values: Any) -> tuple[Any, dict[str, Any]]:
+            ctx = context()
+            output = cls.forward(ctx, *merged(values))
+            kept = vars(ctx)
+            arrays = {name: value for name, value in kept.items() if jax.tree.leaves(value) and name != "needs_input_grad" and not is_static_value(value)}
+            constants.update({name: value for name, value in kept.items() if name not in arrays})
+            return output, {"arrays": arrays, "values": values}
+
+        def backward(residuals: dict[str, Any], grads: Any) -> tuple[Any, ...]:
+            ctx = AutogradContext(**constants, **residuals["arrays"])
+            result = cls.backward(ctx, *(grads if isinstance(grads, tuple) else (grads,)))
+            result = result if isinstance(result, tuple) else (result,)
+            return tuple(input_cotangent(result[place], value) for place, value in zip(places, residuals["values"], strict=True))
+
+        call.defvjp(forward, backward)
+        return call(*(args[place] for place in places))
+
+
+def is_static_value(value: Any) -> bool:
+    """Whether there is no array in a value."""
+    return not any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree.leaves(value))
+
+
+def input_cotangent(gradient: Any, value: jax.Array) -> Any:
+    """The gradient of an argument in the form that JAX wants: zeros for `None`, `float0` for whole numbers."""
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return np.zeros(value.shape, jax.dtypes.float0)
+    return jnp.zeros_like(value) if gradient is None else jnp.asarray(gradient, value.dtype)
