@@ -49,7 +49,8 @@ def main() -> int:
     fuse = Fuse(int(sys.argv[1]), int(sys.argv[2]))
     plain = scripted.services()
     parts: dict[str, Any] = {field.name: getattr(plain, field.name) for field in fields(plain)}
-    burning: Any = replace(plain, **{name: fuse.around(part) if callable(part) else part for name, part in parts.items()})
+    wrapped: dict[str, Any] = {name: fuse.around(part) for name, part in parts.items() if callable(part)}
+    burning = replace(plain, **wrapped)
     real = types.ModuleType("migrate_agent.agent.real")
     real.services = lambda warn: burning  # type: ignore[attr-defined]
     sys.modules["migrate_agent.agent.real"] = real
