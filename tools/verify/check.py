@@ -14,12 +14,14 @@ from migrate_agent.tools.types import Verdict
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Results
 
+NEW_PROCESS = 5
 STAGES = ("static", "spec", "numeric", "behavioural", "compile", "portable", "performance")
 
 
 @dataclass(frozen=True)
 class Check:
-    """`judge` returns one verdict, or None where the check does not apply. Within a stage, cheaper ones (`cost`) come first.
+    """`judge` returns one verdict, or None where the check does not apply. Within a stage, cheaper ones (`cost`) come first; those that need
+    one more process (`NEW_PROCESS` and above) are skipped once the stage has failed.
 
     `early` checks run before their stage, as soon as the spec stage has passed: they explain why later stages could not run.
     """

@@ -30,7 +30,9 @@ class Difference:
     @property
     def badness(self) -> float:
         """Error in units of the limit; infinite for a problem."""
-        return float("inf") if self.problem or np.isnan(self.measured) else self.measured / self.limit
+        if self.problem or np.isnan(self.measured):
+            return float("inf")
+        return self.measured / self.limit if self.limit else float("inf") if self.measured else 0.0
 
 
 def rms(value: Array) -> float:

@@ -20,6 +20,7 @@ def torch_curve(
     batches: Sequence[Sequence[Array]],
     targets: Sequence[Mapping[int, Array]],
     optimiser: str,
+    rate: float,
     *,
     native: bool,
     noise: int,
@@ -33,9 +34,9 @@ def torch_curve(
     module = unit.module(state, "train", native=native)
     trained = [value for value in module.parameters() if value.requires_grad]
     rows: dict[str, Any] = {
-        "sgd": lambda: torch.optim.SGD(trained, lr=limits.LEARNING_RATE_SGD, momentum=limits.MOMENTUM),
+        "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=limits.MOMENTUM),
         "adamw": lambda: torch.optim.AdamW(
-            trained, lr=limits.LEARNING_RATE_ADAMW, betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY
+            trained, lr=rate, betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY
         ),
     }
     step = rows[optimiser]()
@@ -58,8 +59,8 @@ def torch_curve(
 class NumpyOptimiser:
     """SGD with momentum or AdamW on a list of arrays, as in torch.optim (https://docs.pytorch.org/docs/stable/optim.html)."""
 
-    def __init__(self, kind: str, count: int) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, rate: float, count: int) -> None:
+        self.kind, self.rate = kind, rate
         self.steps = 0
         self.first: list[Any] = [None] * count
         self.second: list[Any] = [0.0] * count
@@ -76,10 +77,10 @@ class NumpyOptimiser:
     def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
         momentum = self.first[index]
         self.first[index] = gradient if momentum is None else limits.MOMENTUM * momentum + gradient
-        return np.asarray(value - limits.LEARNING_RATE_SGD * self.first[index])
+        return np.asarray(value - self.rate * self.first[index])
 
     def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
-        (b1, b2), rate = limits.BETAS, limits.LEARNING_RATE_ADAMW
+        (b1, b2), rate = limits.BETAS, self.rate
         value = value * (1 - rate * limits.WEIGHT_DECAY)
         self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
         self.second[index] = self.second[index] * b2 + (1 - b2) * (gradient * np.conj(gradient)).real

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 from migrate_agent.tools.verify.streams import Stream
 
@@ -62,6 +63,8 @@ class Draws:
         for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
             self._own[name] = getattr(self._core, name)
             setattr(self._core, name, self._dispatch(name))
+        self._asked: float | None = None
+        self._note_what_is_asked()
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
         replacement = getattr(self, name.removeprefix("_"))
@@ -72,6 +75,21 @@ class Draws:
             return self._own[name](*args, **kwargs) if self.stream is None else replacement(self.stream, *args, **kwargs)
 
         return sampler
+
+    def _note_what_is_asked(self) -> None:
+        """Remember the rate that `bernoulli` is called with: under `jit` its kernel only sees a tracer."""
+        own = self._core.bernoulli
+
+        def bernoulli(key: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
+            self._asked = None if isinstance(p, jax.core.Tracer) or np.size(p) != 1 else float(p)
+            try:
+                return own(key, p, *args, **kwargs)
+            finally:
+                self._asked = None
+
+        jax.random.bernoulli = self._core.bernoulli = bernoulli
+        for cls in (nnx.Rngs, nnx.RngStream):
+            cls.bernoulli = lambda rngs, *args, **kwargs: bernoulli(rngs(), *args, **kwargs)
 
     @contextmanager
     def paired(self, stream: Stream) -> Iterator[None]:
@@ -84,7 +102,8 @@ class Draws:
 
     def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
         size = np.shape(p) if shape is None else shape
-        self.rates.append([None if isinstance(p, jax.core.Tracer) or np.size(p) != 1 else float(p), list(size)])
+        known = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
+        self.rates.append([known, list(size)])
 
     def uniform(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
         """`jax.random.uniform`'s kernel."""

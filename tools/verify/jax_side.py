@@ -181,7 +181,7 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
     _, trainable, rest = candidate.parts("train")
     frozen = _frozen(session, candidate)
     values, structure = jax.tree.flatten(trainable)
-    rule = NumpyOptimiser(optimiser, len(values))
+    rule = NumpyOptimiser(optimiser, session.arguments["described"][0]["curves"]["rates"][optimiser], len(values))
     prepared = [session.leaves(batch) for batch in batches]
     losses = []
     for index in range(limits.STEPS + 1):
@@ -285,7 +285,7 @@ def initial(session: Session) -> dict[str, Any]:
     graphdef = nnx.split(candidate.model)[0]
     jitted = jax.jit(build)
     rows: dict[str, list[Array]] = {}
-    for seed in range(limits.INITS):
+    for seed in range(session.arguments["described"][0]["inits"]):
         key = jax.random.key(2000 + seed, impl="unsafe_rbg")  # compiles in half the time of threefry
         try:
             model = nnx.merge(graphdef, jitted(key))
@@ -296,7 +296,7 @@ def initial(session: Session) -> dict[str, Any]:
             flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)
             rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
     arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
-    return {"names": sorted(rows)}
+    return {}
 
 
 def dropout(session: Session) -> dict[str, Any] | None:

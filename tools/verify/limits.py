@@ -45,7 +45,10 @@ NOISE_FACTOR_FP32: Final = 8.0
 
 SEEDS: Final = 3
 STEPS: Final = 5
-INITS: Final = 6
+INITS: Final = (8, 64)
+INIT_ELEMENTS: Final = 2_000_000
+"""Constructions for the initialisation test: as many as make this many elements altogether, within `INITS`. A bias of 8 elements needs 64
+for the test to tell uniform from normal of another width; a large model has elements enough."""
 INIT_SAMPLE: Final = 4096
 """Elements of a parameter that are compared, per construction."""
 
@@ -58,7 +61,9 @@ INIT_CONSTANT: Final = 1e-5
 CURVE_FP32: Final = 5e-3
 CURVE_CAP_FP32: Final = 5e-2
 """What conditioning may widen the float32 curve's limit to, at most."""
-LEARNING_RATE_SGD: Final = 0.02
+RELATIVE_STEP: Final = 5e-3
+"""SGD's learning rate is chosen so that the first step moves the parameters by this fraction of their norm: a fixed one diverges for some
+units, and after divergence two right programs differ as well."""
 LEARNING_RATE_ADAMW: Final = 1e-3
 MOMENTUM: Final = 0.9
 WEIGHT_DECAY: Final = 0.01

@@ -136,11 +136,11 @@ class Results:
         kept = ("name", "example", "role", "mode", "gradient", "state", "leaf_dtypes")
         facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
         told = [{**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []} for item in facts]
-        describing = ("tree", "state", "state_dtypes", "frozen")
+        describing = ("tree", "state", "state_dtypes", "frozen", "inits")
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")
         if wanted:
-            described[0]["curves"] = {"batches": wanted["batches"], "state": wanted["state"]}
+            described[0]["curves"] = {key: wanted[key] for key in ("batches", "state", "rates")}
         translated = [self.translated[item["index"]] for item in self.expected.examples]
         arguments = {
             "module": self.file.target_module,

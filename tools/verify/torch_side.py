@@ -74,7 +74,7 @@ class Author:
         description = self.describe()
         if first:
             description["curves"] = self.curves(gradients, inputs)
-            description["initial"] = self.initial()
+            description["inits"] = self.initial()
         return description
 
     def describe(self) -> dict[str, Any]:
@@ -203,10 +203,13 @@ class Author:
         if not any(goals):
             return None
 
-        def curve(optimiser: str, native: bool, noise: int) -> list[float]:
-            return torch_curve(unit, self.states[0], [inputs[batch] for batch in batches], goals, optimiser, native=native, noise=noise)
+        rates = {"sgd": self.learning_rate(names[0]), "adamw": limits.LEARNING_RATE_ADAMW}
 
-        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0)}
+        def curve(optimiser: str, native: bool, noise: int) -> list[float]:
+            values = [inputs[batch] for batch in batches]
+            return torch_curve(unit, self.states[0], values, goals, optimiser, rates[optimiser], native=native, noise=noise)
+
+        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
         try:
             for optimiser in ("sgd", "adamw"):
                 found[optimiser] = {key: curve(optimiser, *how) for key, how in (("exact", (False, 0)), ("noisy", (False, 1)), ("native", (True, 0)))}
@@ -215,16 +218,25 @@ class Author:
             return None
         return found
 
-    def initial(self) -> list[str]:
-        """Fresh initial values, several constructions, sampled. Returns the names written."""
+    def learning_rate(self, name: str) -> float:
+        """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
+        gradients = arrays.load(self.folder / f"expected/{name}.safetensors")
+        steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
+        norm = sum(float(np.sum(np.abs(self.states[0][key]) ** 2)) for key in self.original.parameters) ** 0.5
+        return limits.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else limits.RELATIVE_STEP
+
+    def initial(self) -> int:
+        """Fresh initial values, several constructions, sampled. Returns how many."""
         rows: dict[str, list[Array]] = {}
-        for seed in range(limits.INITS):
+        elements = sum(value.numel() for value in tensors_of(self.original.native).values())
+        count = min(max(limits.INIT_ELEMENTS // max(elements, 1), limits.INITS[0]), limits.INITS[1])
+        for seed in range(count):
             torch.manual_seed(1000 + seed)
             for name, value in tensors_of(self.original.fresh()).items():
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
         arrays.save(self.folder / "expected/initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
-        return sorted(rows)
+        return count
 
 
 def wide_flat(value: torch.Tensor) -> Array:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
-from migrate_agent.tools.verify.check import Check, load_checks
+from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.localise import first_divergence
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations, texts
 
@@ -70,6 +70,9 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
                 break
             stage = check.stage
             progress(stage)
+        failed = any(verdict.status == "fail" for verdict in verdicts)
+        if failed and options.stop and check.cost >= NEW_PROCESS:
+            continue
         try:
             verdict = check.judge(results)
         except OriginalFailed as error:
@@ -78,7 +81,7 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
             return [*verdicts, Verdict(check.stage, check.name, "fail", detail=str(error))]
         if verdict is None:
             continue
-        verdicts.append(_located(results, check, verdict) if options.localise else verdict)
+        verdicts.append(_located(results, check, verdict) if options.localise and not failed else verdict)
         if verdict.status == "fail" and (check.early or check.cost == 0) and options.stop:
             break
     return verdicts

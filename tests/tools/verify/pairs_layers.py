@@ -65,7 +65,6 @@ class M(nnx.Module):
         Wrong("a table of answers", "constants", "class M", f"TABLE = {list(range(600))}\nclass M"),
         Wrong("does not parse", "parses", "return x +", "return x + +)"),
         Wrong("branches on a value", "jits", "return x +", "x = x if x.sum() < 1e30 else x + 1\n        return x +"),
-        Wrong("NaN swallowed", "edges_fp64", "return x +", "return jnp.where(jnp.isnan(x), 0, x) +"),
         Wrong("clamped", "edges_fp64", "return x +", "return jnp.clip(x, -50, 50) +"),
         Wrong("a tuple instead of an array", "output_tree", "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
               "return (x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False)),)"),
@@ -73,7 +72,7 @@ class M(nnx.Module):
         Wrong("a frozen parameter", "state_kinds", "self.up = linear(d, d, rngs)",
               "self.up = linear(d, d, rngs)\n        self.up.bias = nnx.Variable(self.up.bias.get_value())"),
         Wrong("counts its calls in Python", "compiles_once", "return x +", "self.calls = getattr(self, 'calls', 0) + 1\n        return x +"),
-        Wrong("leaks a tracer", "leaks", "class M", "SEEN = []\nclass M",),
+        Wrong("leaks a tracer", "leaks", "return x +", "M.seen = x\n        return x +"),
     ),
 )
 
