@@ -1,0 +1,26 @@
+"""A guessed example for a unit that nothing else exercises: from signature, annotations, parameter names and layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.session import plan
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Unit
+
+ENTRY = "migrate_agent.tools.record.guess:guess_example"
+LIMITS = Limits(seconds=60.0)
+
+
+def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits = LIMITS) -> Example | None:
+    """The first guess that builds, runs and gives finite tensors, found by trying a bounded number in the sandbox; else `None`.
+
+    `folder` is not written to (guesses need no tensors); it stands in the signature for those that do.
+    """
+    module = next(file.module for file in inventory.files if file.path == unit.source)
+    arguments = {**plan(inventory), "module": module, "name": unit.name, "seconds": limits.seconds / 2}
+    run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
+    found = run.result if run.status == "ok" else None
+    if not isinstance(found, dict) or not all(isinstance(found.get(part), str) for part in ("init", "call")):
+        return None
+    return Example(unit.id, found["init"], found["call"], origin="inference")
