@@ -16,7 +16,7 @@ from langgraph.types import Command
 
 from migrate_agent.agent.config import CONFIG_FILE, PYPROJECT_FILE, Config, load_config
 from migrate_agent.agent.context import Context
-from migrate_agent.agent.errors import UsageError, UserError
+from migrate_agent.agent.errors import MissingError, UsageError, UserError
 from migrate_agent.agent.folder import RunFolder, home_of, locked, new_run, runs
 from migrate_agent.agent.git import Repository, open_repository
 from migrate_agent.agent.graph import Graph, build
@@ -26,6 +26,7 @@ from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import RunState, Settings
 from migrate_agent.agent.stops import Interrupted, Quit
 from migrate_agent.agent.store import read, write, write_text
+from migrate_agent.sandbox.base import SandboxError
 from migrate_agent.tools.types import UnitReport
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -162,6 +163,8 @@ def _drive(context: Context, graph: Graph, ask: Ask) -> Result:
         context.progress.note(f"taking up the run of {context.settings.id[:15]} on branch {context.settings.branch}")
     try:
         _steps(context, graph, thread, ask, fresh=not known.values)
+    except SandboxError as error:
+        raise MissingError(f"{error}; nothing is lost: `migrate-agent resume` goes on from here") from error
     except (Quit, Interrupted) as error:
         state = graph.get_state(thread).values
         write_partial(context, cast(RunState, state))

@@ -12,6 +12,7 @@ from migrate_agent.agent.context import Context, usage
 from migrate_agent.agent.errors import UserError
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import write_text
+from migrate_agent.sandbox.base import SandboxError
 from migrate_agent.tools.types import Hole, Status, UnitReport
 
 Node = Callable[[Context, RunState], RunState]
@@ -62,13 +63,16 @@ def timed(node: Node) -> Node:
 
 
 def isolated(node: Node) -> Node:
-    """A fault of ours in one unit settles that unit as unverified, with the traceback in its folder; the other units go on."""
+    """A fault of ours in one unit settles that unit as unverified, with the traceback in its folder; the other units go on.
+
+    A sandbox that does not work is no fault of the unit: it stops the run, which can be resumed.
+    """
 
     @functools.wraps(node)
     def wrapped(context: Context, state: RunState) -> RunState:
         try:
             return node(context, state)
-        except UserError:
+        except (UserError, SandboxError):
             raise
         except Exception as error:
             text = traceback.format_exc()

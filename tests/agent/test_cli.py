@@ -16,6 +16,7 @@ import pytest
 from migrate_agent.agent import cli
 from migrate_agent.agent.errors import MissingError
 from migrate_agent.agent.folder import locked
+from migrate_agent.sandbox.base import SandboxUnavailable
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository, write
 
@@ -249,6 +250,21 @@ def test_a_missing_engine_leaves_with_3(tmp_path: Path, services: types.ModuleTy
     assert cli.guarded(["run", "--yes", "--repo", str(root), "--sandbox", "docker"]) == 3
     assert "sandbox docker cannot be used" in capfd.readouterr().err
     assert list(root.glob(".git/migrate-agent/runs/*")) == []
+
+
+def test_a_sandbox_that_breaks_stops_the_run_and_it_resumes(
+    tmp_path: Path, services: types.ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise SandboxUnavailable("the worker does not start: scripted")
+
+    services.services = lambda warn: scripted.services(verify=broken)  # type: ignore[attr-defined]
+    root, report = repository(tmp_path / "repo", TWO), tmp_path / "report.json"
+    assert cli.guarded(["run", "--yes", "--repo", str(root), "--report", str(report)]) == 3
+    assert "the worker does not start" in capfd.readouterr().err.splitlines()[-1]
+    services.services = lambda warn: scripted.services()  # type: ignore[attr-defined]
+    assert cli.guarded(["resume", "--repo", str(root)]) == 0
+    assert statuses(report) == {"Alpha": "verified", "Beta": "verified"}
 
 
 @pytest.mark.parametrize(("options", "shown"), [([], False), (["--debug"], True)])
