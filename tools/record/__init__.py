@@ -32,13 +32,23 @@ def record(
     if not examples:
         return Recording()
     folder.mkdir(parents=True, exist_ok=True)
-    together = sandbox.run(_job(inventory, examples, limits, max_bytes))
-    if together.status == "ok" or len(examples) == 1:
-        parts = [_collect(together, examples, folder, "")]
-    else:
-        runs = ((index, example, sandbox.run(_job(inventory, [example], limits, max_bytes))) for index, example in enumerate(examples))
-        parts = [_collect(run, [example], folder, f"{index}-") for index, example, run in runs]
+    together, status = _run(inventory, examples, sandbox, limits, max_bytes, folder, "")
+    parts = [together]
+    if status != "ok" and len(examples) > 1:
+        alone = enumerate(examples)
+        parts = [_run(inventory, [example], sandbox, limits, max_bytes, folder, f"{index}-")[0] for index, example in alone]
     return save_recording(merge_recordings(parts), folder)
+
+
+def _run(
+    inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, limits: Limits, max_bytes: int, folder: Path, prefix: str
+) -> tuple[Recording, str]:
+    """One job: what it recorded, copied to `folder`, and how it ended."""
+    run = sandbox.run(_job(inventory, examples, limits, max_bytes))
+    try:
+        return _collect(run, examples, folder, prefix), run.status
+    finally:
+        sandbox.release(run)
 
 
 def _job(inventory: Inventory, examples: Sequence[Example], limits: Limits, max_bytes: int) -> Job:

@@ -20,6 +20,7 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
     module = next(file.module for file in inventory.files if file.path == unit.source)
     arguments = {**plan(inventory), "module": module, "name": unit.name, "seconds": limits.seconds / 2}
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
+    sandbox.release(run)
     found = run.result if run.status == "ok" else None
     if not isinstance(found, dict) or not all(isinstance(found.get(part), str) for part in ("init", "call")):
         return None
