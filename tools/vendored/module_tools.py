@@ -28,30 +28,32 @@ def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:
 
 
 def named_modules(module: nnx.Module, prefix: str = "") -> Iterator[tuple[str, nnx.Module]]:
-    """The module and all inside it with torch's dotted names, each once, outermost first; the levels that NNX containers add are left out.
+    """The module and all inside it with torch's dotted names, each once; the levels that NNX containers add are left out.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_modules
     """
-    seen: set[int] = set()
+    for path, node in sorted(nnx.iter_graph(module), key=lambda item: len(item[0])):
+        names = torch_path(module, path)
+        if isinstance(node, nnx.Module) and (not path or names != torch_path(module, path[:-1])):
+            yield ".".join([*([prefix] if prefix else []), *names]), node
 
-    def walk(node: nnx.Module, name: str) -> Iterator[tuple[str, nnx.Module]]:
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        yield name, node
-        for key, child in named_children(node):
-            yield from walk(child, f"{name}.{key}" if name else key)
 
-    yield from walk(module, prefix)
+def torch_path(module: nnx.Module, path: tuple[Any, ...]) -> list[str]:
+    """The parts of torch's name for a path in an NNX module: `nnx.Sequential` keeps its parts in `layers`, torch in itself."""
+    names: list[str] = []
+    node: Any = module
+    for key in path:
+        if not isinstance(node, nnx.Sequential) or key != "layers":
+            names.append(str(key))
+        node = node[key] if isinstance(node, (nnx.List, nnx.Dict)) else getattr(node, key, None)
+    return names
 
 
 def named_children(module: nnx.Module) -> Iterator[tuple[str, nnx.Module]]:
     """The modules directly inside, with torch's names (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html)."""
-    inner = module.layers if isinstance(module, nnx.Sequential) else module
-    items = enumerate(inner) if isinstance(inner, nnx.List) else inner.items() if isinstance(inner, nnx.Dict) else vars(inner).items()
-    for key, child in items:
-        if isinstance(child, nnx.Module):
-            yield str(key), child
+    for name, node in named_modules(module):
+        if name and "." not in name:
+            yield name, node
 
 
 def modules(module: nnx.Module) -> Iterator[nnx.Module]:
@@ -71,13 +73,10 @@ def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param]]:
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
     """
-    seen: set[int] = set()
-    for name, node in named_modules(module):
-        for key, value in vars(node).items():
-            if isinstance(value, nnx.Param) and id(value) not in seen:
-                seen.add(id(value))
-                leaf = "weight" if key in ("kernel", "embedding", "scale", "tied") else key
-                yield (f"{name}.{leaf}" if name else leaf), value
+    for path, value in nnx.iter_graph(module):
+        if isinstance(value, nnx.Param):
+            *owner, leaf = torch_path(module, path)
+            yield ".".join([*owner, "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf]), value
 
 
 def parameters(module: nnx.Module) -> Iterator[nnx.Param]:
