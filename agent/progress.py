@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status as Spinner
+from rich.text import Text
 
 from migrate_agent.tools.types import UnitReport
 
@@ -64,11 +65,11 @@ class Progress:
 
     def stage(self, subject: str, text: str) -> None:
         """What is being done now, and for what."""
-        line = f"{escape(subject)}: {escape(text)}" if subject else escape(text)
+        line = Text(f"{subject}: {text}" if subject else text)
         if self._spinner is not None:
             self._spinner.update(line)
         elif not self.console.is_terminal:
-            self.console.print(f"  {line}")
+            self.console.print(Text("  ") + line)
 
     def note(self, text: str) -> None:
         """One line that stays."""

@@ -7,6 +7,7 @@ from rich.console import Console, RenderableType
 from rich.panel import Panel
 from rich.prompt import Prompt
 from rich.syntax import Syntax
+from rich.text import Text
 
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.snippet import class_text
@@ -40,6 +41,7 @@ def show(console: Console, context: Context, state: RunState) -> None:
     wide = console.width >= SIDE_BY_SIDE
     width = console.width // 2 - 1 if wide else console.width
     panes = [_pane(title, text, width) for title, text in ((unit.source, source), (unit.target, rewritten))]
+    console.rule(Text(f"{state['position'] + 1} of {len(context.plan.order)}: {unit.id}"))
     console.print(Columns(panes, padding=(0, 1)) if wide else panes[0])
     if not wide:
         console.print(panes[1])
