@@ -45,7 +45,7 @@ def torch_path(module: nnx.Module, path: tuple[Any, ...]) -> list[str]:
     for key in path:
         if not isinstance(node, nnx.Sequential) or key != "layers":
             names.append(str(key))
-        node = node[key] if isinstance(node, (nnx.List, nnx.Dict)) else getattr(node, key, None)
+        node = node[key] if isinstance(key, int) else getattr(node, key, None)
     return names
 
 
