@@ -69,6 +69,7 @@ def read_facts(tree: ast.Module, file: SourceFile) -> tuple[Facts, list[Use]]:
     reader.children(tree)
     reader.close_module()
     definitions = tuple(draft.definition(reader.used.get(draft.name, ())) for draft in reader.drafts.values())
+    reader.visits.clear()  # bound methods: a circle that would wait for the garbage collector
     return Facts(table, definitions, tuple(dict.fromkeys(reader.imported))), reader.uses
 
 

@@ -47,7 +47,7 @@ class Ancestry(NamedTuple):
 class Edges(NamedTuple):
     """What a definition uses: definitions of the repository, names from outside, and the files that the names led through."""
 
-    inside: tuple[Key, ...]
+    inside: frozenset[Key]
     outside: frozenset[str]
     files: frozenset[str]
 
@@ -104,7 +104,7 @@ class Graph:
                 inside.update(self._enclosing(used, key))
                 if self.definitions[used].kind == "variable" and (alias := self.resolver.origin(name, near)) and alias.startswith("torch."):
                     outside.add(alias)
-        return Edges(tuple(sorted(inside)), frozenset(outside), frozenset(files))
+        return Edges(frozenset(inside), frozenset(outside), frozenset(files))
 
     def _enclosing(self, used: Key, user: Key) -> Iterator[Key]:
         """The classes around a nested class, for those that use it from outside of them."""
@@ -173,30 +173,22 @@ class Graph:
 
     def reach(self, key: Key) -> Reach:
         """All modules that a definition uses, itself or through helpers, but not through other modules; and those helpers."""
-        units: set[Key] = set()
-        helpers: dict[Key, None] = {}
-        open_ones = list(self.edges(key).inside)
-        while open_ones:
-            used = open_ones.pop()
-            if used == key or used in helpers:
-                continue
-            if used in self.units:
-                units.add(used)
-                continue
-            helpers[used] = None
-            open_ones.extend(self.edges(used).inside)
-        return Reach(tuple(sorted(units)), tuple(sorted(helpers)))
+        seen, row = {key}, self.edges(key).inside - {key}
+        while row:
+            seen |= row
+            row = frozenset().union(*(self.edges(used).inside for used in row - self.units)) - seen
+        seen.remove(key)
+        return Reach(tuple(sorted(seen & self.units)), tuple(sorted(seen - self.units)))
 
     def called(self, key: Key) -> tuple[Key, ...]:
         """The helpers that a definition certainly runs, nearest first: those it names, and those they name, but not what only a table
         (a registry of alternatives) holds. Aliases (`attend = FlashFunction.apply`) are no tables."""
         found: dict[Key, None] = {}
-        row = [key]
+        row = self.edges(key).inside - self.units - {key}
         while row:
-            near = [used for each in row for used in self.edges(each).inside if used not in self.units and used != key]
-            fresh = [used for used in dict.fromkeys(near) if used not in found]
-            found.update(dict.fromkeys(fresh))
-            row = [used for used in fresh if not self._is_table(used)]
+            found.update(dict.fromkeys(sorted(row)))
+            near = (self.edges(used).inside for used in row if not self._is_table(used))
+            row = frozenset().union(*near) - self.units - {key} - found.keys()
         return tuple(found)
 
     def _is_table(self, key: Key) -> bool:

@@ -28,8 +28,8 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     """What is in a repository: its Python files, its `nn.Module` classes leaf first, and what is no model maths.
 
     Reads text only: never imports or runs the code. A file that cannot be parsed or decoded is listed with its `error`, and does not stop
-    the others. `paths` and `exclude` are files, folders or glob patterns, relative to `root`. What `exclude` names is not looked at. `paths`
-    narrows units (what they need comes along) and findings; the other files are read all the same, for what their names mean.
+    the others. `paths` and `exclude` are files, folders or glob patterns below `root`. What `exclude` names is not looked at. `paths`
+    narrows units (what they need comes along) and findings; other files are still read, for what their names mean.
     """
     names = python_files(root, exclude)
     sources = Sources(root, names)

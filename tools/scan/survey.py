@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,4 +36,17 @@ def read(root: Path, file: SourceFile) -> Reading:
 
 def survey(root: Path, files: Iterable[SourceFile]) -> Mapping[str, Reading]:
     """Path → reading, for all files."""
-    return {file.path: read(root, file) for file in files}
+    with _uncollected():
+        return {file.path: read(root, file) for file in files}
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: syntax trees are many small objects without circles, which it would walk again and again for nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
