@@ -168,7 +168,8 @@ class Context:
         rngs = self.rngs()
         if rngs is None:
             return None
-        return cst.Call(cst.Attribute(rngs, cst.Name("params"))) if isinstance(rngs, cst.Name) else cst.Call(rngs)
+        constructing = (self.file.file.path, ".".join(self.path[: self._depth()])) in self.randomness.constructing
+        return cst.Call(cst.Attribute(rngs, cst.Name("params"))) if constructing else cst.Call(rngs)
 
 
 class _Vendored(cst.CSTTransformer):
@@ -179,7 +180,20 @@ class _Vendored(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if isinstance(original_node.value, cst.Name) and original_node.value.value == "vendored":
             return self.context.helper(original_node.attr.value)
-        return updated_node
+        return _of_new_array(updated_node) or updated_node
+
+
+def _of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
+    """`jnp.empty(s, dtype=d).shape` → `s` and `.dtype` → `d`: what a fresh array is asked for stands in its call."""
+    call = node.value
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
+        return None
+    owner = call.func.value
+    if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
+        return None
+    if node.attr.value == "shape":
+        return call.args[0].value
+    return next((a.value for a in call.args if a.keyword and a.keyword.value == "dtype"), cst.Name("float"))
 
 
 class _Pass(cst.CSTTransformer):

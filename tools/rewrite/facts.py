@@ -208,7 +208,8 @@ class _Walker:
             inner[every[0].arg] = Observed(("self",))
         self.block(node.body, inner)
         self.prefix.pop()
-        env[node.name] = Observed((f"function:{self.file.file.module}.{'.'.join([*self.prefix, node.name])}",))
+        if self.prefix:
+            env[node.name] = Observed((f"function:{self.file.file.module}.{'.'.join([*self.prefix, node.name])}",))
 
     def _method(self) -> bool:
         return ".".join(self.prefix[:-1]) == self.classes[-1].qualname
@@ -344,6 +345,8 @@ class _Walker:
             return self.repo.attribute(self.classes[-1], node.attr)
         if is_tensor(base):
             return TENSOR_ATTRIBUTES.get(node.attr)
+        if base and len(base.kinds) == 1 and (model := self.repo.class_of(base.kinds[0].removeprefix("module:"))):
+            return self.repo.attribute(model, node.attr)
         if base and node.attr in ("weight", "bias") and all(kind.removeprefix("module:") in layers() for kind in base.kinds):
             return Observed(("parameter",))
         return None

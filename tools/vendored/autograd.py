@@ -1,6 +1,5 @@
 """Functions with gradients of their own."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -8,14 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 
 
-class AutogradContext(SimpleNamespace):
-    """What `forward` keeps for `backward` (https://docs.pytorch.org/docs/stable/autograd.html#context-method-mixins)."""
+class AutogradContext(dict[str, Any]):
+    """What `forward` keeps for `backward`, as attributes (https://docs.pytorch.org/docs/stable/autograd.html#context-method-mixins)."""
 
-    saved_tensors: tuple[Any, ...] = ()
-    needs_input_grad: tuple[bool, ...] = ()
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(f"nothing was kept as {name!r}")
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
 
     def save_for_backward(self, *values: Any) -> None:
-        self.saved_tensors = values
+        self["saved_tensors"] = values
 
     def mark_non_differentiable(self, *values: Any) -> None:
         """Accepted: integer outputs have no gradient in JAX anyway."""
@@ -47,7 +51,7 @@ class AutogradFunction:
 
         def context() -> AutogradContext:
             wanted = tuple(i in places and jnp.issubdtype(args[i].dtype, jnp.inexact) for i in range(len(args)))
-            return AutogradContext(needs_input_grad=wanted)
+            return AutogradContext(saved_tensors=(), needs_input_grad=wanted)
 
         @jax.custom_vjp
         def call(*values: Any) -> Any:
@@ -56,9 +60,8 @@ class AutogradFunction:
         def forward(*values: Any) -> tuple[Any, dict[str, Any]]:
             ctx = context()
             output = cls.forward(ctx, *merged(values))
-            kept = vars(ctx)
-            arrays = {name: value for name, value in kept.items() if jax.tree.leaves(value) and name != "needs_input_grad" and not is_static_value(value)}
-            constants.update({name: value for name, value in kept.items() if name not in arrays})
+            arrays = {name: value for name, value in ctx.items() if not is_static_value(value)}
+            constants.update({name: value for name, value in ctx.items() if name not in arrays})
             return output, {"arrays": arrays, "values": values}
 
         def backward(residuals: dict[str, Any], grads: Any) -> tuple[Any, ...]:

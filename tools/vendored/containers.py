@@ -14,6 +14,8 @@ class Sequential(nnx.Sequential):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Sequential.html
     """
 
+    names: tuple[str, ...] = ()
+
     def __init__(self, *args: Any, rngs: nnx.Rngs | None = None) -> None:
         named = args[0] if len(args) == 1 and isinstance(args[0], Mapping) else {str(i): layer for i, layer in enumerate(args)}
         super().__init__(*named.values())
@@ -39,10 +41,9 @@ class Sequential(nnx.Sequential):
         self.layers[index] = layer
 
     def __getattr__(self, name: str) -> Any:
-        names = vars(self).get("names", ())
-        if name not in names:
+        if name not in self.names:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.layers[names.index(name)]
+        return self.layers[self.names.index(name)]
 
     def append(self, layer: Any) -> "Sequential":
         """Add a layer at the end, named by its position; gives the container."""
@@ -68,9 +69,7 @@ class ModuleList(nnx.List[Any]):
 class ModuleDict(nnx.Dict[Any]):
     """Layers by name. https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleDict.html"""
 
-    def __init__(
-        self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
         super().__init__({} if modules is None else dict(modules))
 
 
@@ -99,10 +98,8 @@ class ParameterDict(nnx.Dict[Any]):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.ParameterDict.html
     """
 
-    def __init__(
-        self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
         super().__init__({name: as_parameter(value) for name, value in dict(parameters or {}).items()})
 
     def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, as_parameter(value))
+        setattr(self, key, as_parameter(value))
