@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from migrate_agent.agent.errors import UsageError
+
+KEPT = 3
+"""Earlier runs whose evidence is kept."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,15 @@ def new_run(home: Path, base: str) -> RunFolder:
 def runs(home: Path) -> list[RunFolder]:
     """All runs that got as far as having settings, oldest first."""
     return [RunFolder(home, path.parent.name) for path in sorted(home.glob("runs/*/settings.json"))]
+
+
+def clear_old(home: Path) -> None:
+    """Make room: the worktrees of all runs go, runs that never began, and all but the last few others."""
+    shutil.rmtree(home / "worktrees", ignore_errors=True)
+    kept = {run.id for run in runs(home)[-KEPT:]}
+    for path in home.glob("runs/*"):
+        if path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from langgraph.types import Command
 from migrate_agent.agent.config import CONFIG_FILE, PYPROJECT_FILE, Config, load_config
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.errors import MissingError, UsageError, UserError
-from migrate_agent.agent.folder import RunFolder, home_of, locked, new_run, runs
+from migrate_agent.agent.folder import RunFolder, clear_old, home_of, locked, new_run, runs
 from migrate_agent.agent.git import Repository, open_repository
 from migrate_agent.agent.graph import Graph, build
 from migrate_agent.agent.progress import Progress
@@ -69,8 +69,7 @@ def start(path: Path, options: Options, services: Services, progress: Progress, 
         unfinished = [folder for folder in runs(home)[-1:] if not folder.finished]
         if unfinished:
             progress.warn("the run before was interrupted; `migrate-agent resume` would have gone on with it, this one starts afresh")
-        for folder in runs(home):
-            shutil.rmtree(folder.worktree, ignore_errors=True)
+        clear_old(home)
         settings = _settings(repository, config, options)
         folder = new_run(home, settings.base)
         settings = replace(settings, id=folder.id)

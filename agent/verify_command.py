@@ -117,6 +117,6 @@ def _read(root: Path, path: str, unit: Unit) -> str:
 def _unexercised(recording: Recording, root: Path, unit: Unit) -> str:
     error = recording.errors.get(unit.id)
     if error:
-        return f"the example of {unit.id} did not run: {error}"
+        return f"no example of {unit.id} ran: {error}"
     snippet = " ; ".join(example_table(root / unit.source, unit).splitlines())
     return f"no example reaches {unit.id}: add one to migrate.toml ({snippet})"

@@ -46,6 +46,6 @@ def _unexercised(context: Context, state: RunState) -> RunState:
     unit = context.unit(state)
     error = context.recording.errors.get(unit.id)
     if error:
-        return settle(context, state, "unverified", f"its example did not run: {error}")
+        return settle(context, state, "unverified", f"no example ran: {error}")
     snippet = example_table(context.original / unit.source, unit)
     return settle(context, state, "unverified", "no example reached it: add an [[example]] for it to migrate.toml", notes=(snippet,))

@@ -15,7 +15,7 @@ import pytest
 
 from migrate_agent.agent import cli
 from migrate_agent.agent.errors import MissingError
-from migrate_agent.agent.folder import locked
+from migrate_agent.agent.folder import KEPT, locked
 from migrate_agent.sandbox.base import SandboxUnavailable
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository, write
@@ -212,6 +212,14 @@ def test_a_second_run_makes_a_second_branch_with_the_same_tree(tmp_path: Path) -
         branches.append(json.loads(report.read_text())["branch"])
     assert branches[1] == f"{branches[0]}-2"
     assert git(root, "diff", "--stat", f"{branches[0]}~1", f"{branches[1]}~1") == ""
+
+
+def test_old_runs_make_room(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", TWO)
+    for _ in range(5):
+        assert cli.guarded(["run", "--yes", "--repo", str(root)]) == 0
+    assert len(list(root.glob(".git/migrate-agent/runs/*"))) == KEPT + 1
+    assert git(root, "branch", "--list", "migrate-agent/*").count("\n") == 4
 
 
 def test_a_merged_migration_can_be_run_again(tmp_path: Path) -> None:
