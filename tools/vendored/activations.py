@@ -12,8 +12,9 @@ def softmax(input: jax.Array, dim: int | None = None) -> jax.Array:
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmax.html
     """
+    x = jnp.atleast_1d(promote_half(input))
     axis = default_softmax_dim(input.ndim) if dim is None else dim
-    return jax.nn.softmax(promote_half(input), axis).astype(input.dtype)
+    return jax.nn.softmax(x, axis).reshape(input.shape).astype(input.dtype)
 
 
 def log_softmax(input: jax.Array, dim: int | None = None) -> jax.Array:
@@ -21,8 +22,9 @@ def log_softmax(input: jax.Array, dim: int | None = None) -> jax.Array:
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.log_softmax.html
     """
+    x = jnp.atleast_1d(promote_half(input))
     axis = default_softmax_dim(input.ndim) if dim is None else dim
-    return jax.nn.log_softmax(promote_half(input), axis).astype(input.dtype)
+    return jax.nn.log_softmax(x, axis).reshape(input.shape).astype(input.dtype)
 
 
 def default_softmax_dim(ndim: int) -> int:

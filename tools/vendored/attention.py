@@ -46,9 +46,7 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
-def merge_masks(
-    attn_mask: jax.Array | None, key_padding_mask: jax.Array | None, heads: int, dtype: jnp.dtype
-) -> jax.Array | None:
+def merge_masks(attn_mask: jax.Array | None, key_padding_mask: jax.Array | None, heads: int, dtype: jnp.dtype) -> jax.Array | None:
     """One additive mask that broadcasts to (N, heads, L, S), from (L, S) or (N * heads, L, S), and (N, S); True means masked."""
     total = None
     if attn_mask is not None:
@@ -102,7 +100,7 @@ class MultiheadAttention(nnx.Module):
         self.v_proj_weight = nnx.data(None if packed else parameter(embed_dim, self.vdim))
         self.in_proj_bias = nnx.data(nnx.Param(jnp.zeros(3 * embed_dim, jnp.float32)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, rngs=rngs)
-        if bias:
+        if self.out_proj.bias is not None:
             self.out_proj.bias[...] = jnp.zeros_like(self.out_proj.bias[...])
         normal = jax.nn.initializers.normal(math.sqrt(2 / (2 * embed_dim)))
         self.bias_k = nnx.data(nnx.Param(normal(rngs.params(), (1, 1, embed_dim), jnp.float32)) if add_bias_kv else None)
@@ -122,31 +120,27 @@ class MultiheadAttention(nnx.Module):
         if query.ndim == 2:
             masks = None if key_padding_mask is None else key_padding_mask[None]
             axis = 0 if self.batch_first else 1
-            inputs = [jnp.expand_dims(x, axis) for x in (query, key, value)]
-            output, weights = self(*inputs, masks, need_weights, attn_mask, average_attn_weights, is_causal)
+            query, key, value = (jnp.expand_dims(x, axis) for x in (query, key, value))
+            output, weights = self(query, key, value, masks, need_weights, attn_mask, average_attn_weights, is_causal)
             return output.squeeze(axis), None if weights is None else weights.squeeze(0)
         if not self.batch_first:
             query, key, value = (x.swapaxes(0, 1) for x in (query, key, value))
         mask = merge_masks(attn_mask, key_padding_mask, self.num_heads, promote_half(query).dtype)
-        output, weights = self.attend(*self.project(query, key, value), mask)
-        output = self.out_proj(output)
-        if not need_weights:
-            weights = None
-        elif average_attn_weights:
-            weights = weights.mean(1)
+        query, key, value = self.project(query, key, value)
+        attended, by_head = self.attend(query, key, value, mask)
+        output = self.out_proj(attended)
+        weights = (by_head.mean(1) if average_attn_weights else by_head) if need_weights else None
         return output if self.batch_first else output.swapaxes(0, 1), weights
 
     def project(self, query: jax.Array, key: jax.Array, value: jax.Array) -> list[jax.Array]:
         """Queries, keys and values (N, L, E), each by its part of the input projection."""
         separate = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        packed = self.in_proj_weight
-        weights = jnp.split(packed[...], 3) if packed is not None else [weight[...] for weight in separate]
+        packed = value_of(self.in_proj_weight)
+        weights = jnp.split(packed, 3) if packed is not None else [value_of(weight) for weight in separate]
         biases = [None] * 3 if self.in_proj_bias is None else jnp.split(self.in_proj_bias[...], 3)
         return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
 
-    def attend(
-        self, query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None
-    ) -> tuple[jax.Array, jax.Array]:
+    def attend(self, query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> tuple[jax.Array, jax.Array]:
         """The heads' outputs (N, L, E) before the output projection, and the weights (N, heads, L, S)."""
         batch, length, _ = query.shape
         if self.bias_k is not None:
@@ -154,9 +148,7 @@ class MultiheadAttention(nnx.Module):
         if self.add_zero_attn:
             zero = jnp.zeros((1, 1, self.embed_dim), key.dtype)
             key, value, mask = self.extend(key, value, mask, zero, zero)
-        query, key, value = (
-            x.reshape(batch, -1, self.num_heads, self.head_dim).swapaxes(1, 2) for x in (query, key, value)
-        )
+        query, key, value = (x.reshape(batch, -1, self.num_heads, self.head_dim).swapaxes(1, 2) for x in (query, key, value))
         scores = promote_half(query) @ promote_half(key).swapaxes(-1, -2) / math.sqrt(self.head_dim)
         weights = jax.nn.softmax(scores if mask is None else scores + mask, axis=-1).astype(query.dtype)
         weights = dropout(weights, self.dropout, not self.deterministic, rngs=self.rngs)

@@ -39,6 +39,7 @@ class ConvNd(nnx.Conv):
     """
 
     spatial = 0
+    padding: Any
 
     def __init__(
         self,
@@ -114,6 +115,8 @@ class ConvTransposeNd(nnx.ConvTranspose):
     """
 
     spatial = 0
+    padding: Any
+    kernel_size: Any
 
     def __init__(
         self,
@@ -152,9 +155,7 @@ class ConvTransposeNd(nnx.ConvTranspose):
 
     def __call__(self, input: jax.Array, output_size: Sequence[int] | None = None) -> jax.Array:
         extra = self.output_padding if output_size is None else self.padding_for(input, output_size)
-        return conv_transpose(
-            input, self.weight, value_of(self.bias), self.stride, self.padding, extra, self.groups, self.dilation
-        )
+        return conv_transpose(input, self.weight, value_of(self.bias), self.stride, self.padding, extra, self.groups, self.dilation)
 
     def padding_for(self, input: jax.Array, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that makes the spatial size `output_size` (whose leading entries may be N and C)."""

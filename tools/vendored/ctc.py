@@ -23,8 +23,8 @@ def ctc_loss(
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.ctc_loss.html
     """
     if log_probs.ndim == 2:
-        lengths = (jnp.reshape(jnp.asarray(length), (1,)) for length in (input_lengths, target_lengths))
-        loss = ctc_loss(log_probs[:, None], jnp.atleast_2d(targets), *lengths, blank, reduction, zero_infinity)
+        steps, size = (jnp.reshape(jnp.asarray(length), (1,)) for length in (input_lengths, target_lengths))
+        loss = ctc_loss(log_probs[:, None], jnp.atleast_2d(targets), steps, size, blank, reduction, zero_infinity)
         return loss[0] if reduction == "none" else loss
     steps, sizes = jnp.asarray(input_lengths), jnp.asarray(target_lengths)
     padded = targets if targets.ndim == 2 else split_targets(targets, sizes, len(log_probs))

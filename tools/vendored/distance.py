@@ -63,9 +63,7 @@ class CosineSimilarity(nnx.Module):
 class PairwiseDistance(nnx.Module):
     """The p-norm distance over the last axis. https://docs.pytorch.org/docs/stable/generated/torch.nn.PairwiseDistance.html"""
 
-    def __init__(
-        self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False, *, rngs: nnx.Rngs | None = None) -> None:
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def __call__(self, x1: jax.Array, x2: jax.Array) -> jax.Array:

@@ -7,9 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 
-def dropout(
-    input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None
-) -> jax.Array:
+def dropout(input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> jax.Array:
     """Zeroes each element with probability `p`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout.html
@@ -35,9 +33,7 @@ def channel_mask_shape(input: jax.Array, batched_ndim: int) -> tuple[int, ...]:
     return (*input.shape[:leading], *[1] * (input.ndim - leading))
 
 
-def dropout1d(
-    input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None
-) -> jax.Array:
+def dropout1d(input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> jax.Array:
     """Zeroes whole channels of (N, C, L) or (C, L).
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout1d.html
@@ -45,9 +41,7 @@ def dropout1d(
     return drop(input, channel_mask_shape(input, 3), p, training, rngs)
 
 
-def dropout2d(
-    input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None
-) -> jax.Array:
+def dropout2d(input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> jax.Array:
     """Zeroes whole channels of (N, C, H, W); a 3-axis input is taken as (N, C, L), as PyTorch does.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout2d.html
@@ -55,9 +49,7 @@ def dropout2d(
     return drop(input, channel_mask_shape(input, 2), p, training, rngs)
 
 
-def dropout3d(
-    input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None
-) -> jax.Array:
+def dropout3d(input: jax.Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, rngs: nnx.Rngs | None = None) -> jax.Array:
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout3d.html

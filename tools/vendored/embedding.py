@@ -52,11 +52,13 @@ class EmbeddingTable(nnx.Embed):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html
     """
 
+    embedding: Any
+
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, *, rngs: nnx.Rngs) -> None:
         super().__init__(num_embeddings, embedding_dim, embedding_init=jax.nn.initializers.normal(1.0), rngs=rngs)
         self.embedding_dim = embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.tied = nnx.data(None)
+        self.tied: Any = nnx.data(None)
         if self.padding_idx is not None:
             self.embedding[...] = self.embedding[...].at[self.padding_idx].set(0)
 
@@ -69,7 +71,7 @@ class EmbeddingTable(nnx.Embed):
     def weight(self, value: Any) -> None:
         if isinstance(value, nnx.Variable):
             own = not getattr(value, "features_last", False)
-            self.embedding, self.tied = nnx.data(value if own else None), nnx.data(None if own else value)
+            self.embedding, self.tied = (value, None) if own else (None, value)
         elif self.embedding is not None:
             self.embedding[...] = value
         else:
@@ -177,9 +179,7 @@ class EmbeddingBag(EmbeddingTable):
         if _weight is not None:
             self.weight = _weight
 
-    def __call__(
-        self, input: jax.Array, offsets: jax.Array | None = None, per_sample_weights: jax.Array | None = None
-    ) -> jax.Array:
+    def __call__(self, input: jax.Array, offsets: jax.Array | None = None, per_sample_weights: jax.Array | None = None) -> jax.Array:
         return embedding_bag(
             input,
             self.weight,

@@ -23,14 +23,16 @@ def fractional_starts(samples: jax.Array, size: int, windows: int, kernel: int) 
 def fractional_max_pool(
     input: jax.Array, kernel_size: Sequence[int], output_size: Sequence[int], samples: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The maximum over random windows of the last axes of (N, C, …), and its flat index; `samples` is (N, C, axes), last axis first.
+    """The maximum over random windows of the last axes of (N, C, …), and its flat index.
+
+    `samples` is (N, C, axes), in two dimensions last axis first.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.FractionalMaxPool2d.html
     """
     spatial, sizes = len(kernel_size), input.shape[2:]
     flat = jnp.zeros((*input.shape[:2], *[1] * (2 * spatial)), int)
     for axis in range(spatial):
-        order = spatial - 1 - axis
+        order = 1 - axis if spatial == 2 else axis
         starts = fractional_starts(samples[..., order], sizes[axis], output_size[axis], kernel_size[axis])
         places = starts[..., None] + np.arange(kernel_size[axis])
         shape = [1] * (2 * spatial)
@@ -74,7 +76,7 @@ class FractionalMaxPoolNd(nnx.Module):
         samples = value_of(self._random_samples)
         if samples is None:
             samples = jax.random.uniform(self.rngs.dropout(), (*x.shape[:2], self.spatial), x.dtype)
-        values, indices = fractional_max_pool(x, self.kernel_size, self.size_for(x), samples)
+        values, indices = fractional_max_pool(x, self.kernel_size, self.size_for(x), samples[: len(x)])
         if input.ndim < x.ndim:
             values, indices = values[0], indices[0]
         return (values, indices) if self.return_indices else values

@@ -27,13 +27,13 @@ class Linear(nnx.Linear):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html
     """
 
+    kernel: Any
+
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, rngs: nnx.Rngs) -> None:
         init = uniform_init(fan_in_bound(in_features))
         metadata = {"features_last": True}
-        super().__init__(
-            in_features, out_features, use_bias=bias, kernel_init=init, bias_init=init, kernel_metadata=metadata, rngs=rngs
-        )
-        self.tied = nnx.data(None)
+        super().__init__(in_features, out_features, use_bias=bias, kernel_init=init, bias_init=init, kernel_metadata=metadata, rngs=rngs)
+        self.tied: Any = nnx.data(None)
 
     @property
     def weight(self) -> jax.Array:
@@ -44,7 +44,7 @@ class Linear(nnx.Linear):
     def weight(self, value: Any) -> None:
         if isinstance(value, nnx.Variable):
             own = getattr(value, "features_last", False)
-            self.kernel, self.tied = nnx.data(value if own else None), nnx.data(None if own else value)
+            self.kernel, self.tied = (value, None) if own else (None, value)
         elif self.kernel is not None:
             self.kernel[...] = value.T
         else:

@@ -1,11 +1,13 @@
 """Loss layers with PyTorch's constructors. Weights are buffers, so they stand in the state dictionary."""
 
-from collections.abc import Callable
+import math
+from typing import Any
 
 import jax
 from flax import nnx
 
 from migrate_agent.tools.vendored.ctc import ctc_loss
+from migrate_agent.tools.vendored.linear import Linear
 from migrate_agent.tools.vendored.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -20,17 +22,6 @@ from migrate_agent.tools.vendored.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
-from migrate_agent.tools.vendored.margin_losses import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
 from migrate_agent.tools.vendored.numeric import value_of
 
 
@@ -42,7 +33,9 @@ def optional_buffer(value: jax.Array | None) -> nnx.Variable[jax.Array] | None:
 class MSELoss(nnx.Module):
     """Mean squared error. https://docs.pytorch.org/docs/stable/generated/torch.nn.MSELoss.html"""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
@@ -52,7 +45,9 @@ class MSELoss(nnx.Module):
 class L1Loss(nnx.Module):
     """Mean absolute error. https://docs.pytorch.org/docs/stable/generated/torch.nn.L1Loss.html"""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
@@ -62,7 +57,15 @@ class L1Loss(nnx.Module):
 class SmoothL1Loss(nnx.Module):
     """Squared below beta, linear above. https://docs.pytorch.org/docs/stable/generated/torch.nn.SmoothL1Loss.html"""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.beta = beta
 
@@ -84,7 +87,15 @@ class HuberLoss(nnx.Module):
 class BCELoss(nnx.Module):
     """Binary cross entropy of probabilities. https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html"""
 
-    def __init__(self, weight: jax.Array | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        weight: jax.Array | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.weight = nnx.data(optional_buffer(weight))
 
@@ -95,19 +106,39 @@ class BCELoss(nnx.Module):
 class BCEWithLogitsLoss(nnx.Module):
     """Binary cross entropy of logits. https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html"""
 
-    def __init__(self, weight: jax.Array | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", pos_weight: jax.Array | None = None, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        weight: jax.Array | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight: jax.Array | None = None,
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.weight = nnx.data(optional_buffer(weight))
         self.pos_weight = nnx.data(optional_buffer(pos_weight))
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return binary_cross_entropy_with_logits(input, target, weight=value_of(self.weight), pos_weight=value_of(self.pos_weight), reduction=self.reduction)
+        return binary_cross_entropy_with_logits(
+            input, target, weight=value_of(self.weight), pos_weight=value_of(self.pos_weight), reduction=self.reduction
+        )
 
 
 class NLLLoss(nnx.Module):
     """Negative log likelihood of class indices. https://docs.pytorch.org/docs/stable/generated/torch.nn.NLLLoss.html"""
 
-    def __init__(self, weight: jax.Array | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        weight: jax.Array | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.weight = nnx.data(optional_buffer(weight))
         self.ignore_index = ignore_index
@@ -119,20 +150,82 @@ class NLLLoss(nnx.Module):
 class CrossEntropyLoss(nnx.Module):
     """Cross entropy of logits. https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html"""
 
-    def __init__(self, weight: jax.Array | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        weight: jax.Array | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.weight = nnx.data(optional_buffer(weight))
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return cross_entropy(input, target, weight=value_of(self.weight), ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, reduction=self.reduction)
+        return cross_entropy(
+            input,
+            target,
+            weight=value_of(self.weight),
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+        )
+
+
+class LinearCrossEntropyLoss(nnx.Module):
+    """Cross entropy of the logits `linear(x)` (N, classes, …). The chunking `options` change speed only, and are ignored.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.LinearCrossEntropyLoss.html
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        reduction: str = "mean",
+        weight: jax.Array | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+        rngs: nnx.Rngs,
+    ) -> None:
+        self.num_classes, self.out_features, self.reduction = num_classes, out_features, reduction
+        self.ignore_index, self.label_smoothing = -100 if ignore_index is None else ignore_index, label_smoothing
+        self.weight = nnx.data(optional_buffer(weight))
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, rngs=rngs)
+
+    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
+        logits = self.linear(input).reshape(*input.shape[:-1], self.num_classes, *self.out_features)
+        return cross_entropy(
+            logits,
+            target,
+            value_of(self.weight),
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class KLDivLoss(nnx.Module):
     """Kullback-Leibler divergence of log-probabilities. https://docs.pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html"""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -143,7 +236,17 @@ class KLDivLoss(nnx.Module):
 class PoissonNLLLoss(nnx.Module):
     """Negative log likelihood of Poisson counts. https://docs.pytorch.org/docs/stable/generated/torch.nn.PoissonNLLLoss.html"""
 
-    def __init__(self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
         self.reduction = legacy_reduction(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -165,110 +268,6 @@ class GaussianNLLLoss(nnx.Module):
         return gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
-class MarginRankingLoss(nnx.Module):
-    """max(0, -y (x1 - x2) + margin). https://docs.pytorch.org/docs/stable/generated/torch.nn.MarginRankingLoss.html"""
-
-    def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.margin = margin
-
-    def __call__(self, input1: jax.Array, input2: jax.Array, target: jax.Array) -> jax.Array:
-        return margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class HingeEmbeddingLoss(nnx.Module):
-    """x or max(0, margin - x). https://docs.pytorch.org/docs/stable/generated/torch.nn.HingeEmbeddingLoss.html"""
-
-    def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.margin = margin
-
-    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
-
-
-class SoftMarginLoss(nnx.Module):
-    """log(1 + exp(-y x)). https://docs.pytorch.org/docs/stable/generated/torch.nn.SoftMarginLoss.html"""
-
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-
-    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return soft_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiMarginLoss(nnx.Module):
-    """Hinge loss over the other classes. https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiMarginLoss.html"""
-
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: jax.Array | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.p = p
-        self.margin = margin
-        self.weight = nnx.data(optional_buffer(weight))
-
-    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=value_of(self.weight), reduction=self.reduction)
-
-
-class MultiLabelMarginLoss(nnx.Module):
-    """Hinge loss between labels and other classes. https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiLabelMarginLoss.html"""
-
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-
-    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return multilabel_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiLabelSoftMarginLoss(nnx.Module):
-    """Binary cross entropy averaged over classes. https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiLabelSoftMarginLoss.html"""
-
-    def __init__(self, weight: jax.Array | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.weight = nnx.data(optional_buffer(weight))
-
-    def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
-        return multilabel_soft_margin_loss(input, target, weight=value_of(self.weight), reduction=self.reduction)
-
-
-class CosineEmbeddingLoss(nnx.Module):
-    """1 - cos, or max(0, cos - margin). https://docs.pytorch.org/docs/stable/generated/torch.nn.CosineEmbeddingLoss.html"""
-
-    def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.margin = margin
-
-    def __call__(self, input1: jax.Array, input2: jax.Array, target: jax.Array) -> jax.Array:
-        return cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class TripletMarginLoss(nnx.Module):
-    """max(0, d(a, p) - d(a, n) + margin). https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginLoss.html"""
-
-    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
-
-    def __call__(self, anchor: jax.Array, positive: jax.Array, negative: jax.Array) -> jax.Array:
-        return triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap, reduction=self.reduction)
-
-
-class TripletMarginWithDistanceLoss(nnx.Module):
-    """The triplet loss with any distance. https://docs.pytorch.org/docs/stable/generated/torch.nn.TripletMarginWithDistanceLoss.html"""
-
-    def __init__(self, *, distance_function: Callable[[jax.Array, jax.Array], jax.Array] | None = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean", rngs: nnx.Rngs | None = None) -> None:
-        self.reduction = reduction
-        self.distance_function = distance_function
-        self.margin = margin
-        self.swap = swap
-
-    def __call__(self, anchor: jax.Array, positive: jax.Array, negative: jax.Array) -> jax.Array:
-        return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap, reduction=self.reduction)
-
-
 class CTCLoss(nnx.Module):
     """Connectionist temporal classification. https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html"""
 
@@ -278,4 +277,6 @@ class CTCLoss(nnx.Module):
         self.zero_infinity = zero_infinity
 
     def __call__(self, log_probs: jax.Array, targets: jax.Array, input_lengths: jax.Array, target_lengths: jax.Array) -> jax.Array:
-        return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=self.blank, zero_infinity=self.zero_infinity, reduction=self.reduction)
+        return ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, blank=self.blank, zero_infinity=self.zero_infinity, reduction=self.reduction
+        )

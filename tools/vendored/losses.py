@@ -122,9 +122,7 @@ def binary_entropy(input: jax.Array, target: jax.Array) -> jax.Array:
 
 
 @binary_entropy.defjvp
-def binary_entropy_jvp(
-    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def binary_entropy_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     """The derivative that PyTorch uses: (x - y) / max(x (1 - x), 1e-12)."""
     (input, target), (input_dot, target_dot) = primals, tangents
     slope = (input - target) / jnp.maximum(input * (1 - input), 1e-12)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from migrate_agent.tools.vendored.numeric import promote_half
@@ -41,9 +42,7 @@ def layer_norm(
     return scale_and_shift(standardise(promote_half(input), axes, eps), weight, bias).astype(input.dtype)
 
 
-def rms_norm(
-    input: jax.Array, normalized_shape: Sequence[int], weight: jax.Array | None = None, eps: float | None = None
-) -> jax.Array:
+def rms_norm(input: jax.Array, normalized_shape: Sequence[int], weight: jax.Array | None = None, eps: float | None = None) -> jax.Array:
     """`x / √(mean(x²) + eps) * weight` over the last axes; `eps` defaults to the machine epsilon of the input's dtype.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html
@@ -110,14 +109,12 @@ def batch_norm(
     return scale_and_shift(normal, per_channel(weight, x.ndim), per_channel(bias, x.ndim)).astype(input.dtype)
 
 
-def local_response_norm(
-    input: jax.Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> jax.Array:
+def local_response_norm(input: jax.Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> jax.Array:
     """Divides by a power of the mean square over `size` neighbouring channels of (N, C, …).
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.local_response_norm.html
     """
     window = (1, size, *[1] * (input.ndim - 2))
     sides = [(0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (input.ndim - 2)]
-    total = lax.reduce_window(jnp.square(input), jnp.zeros((), input.dtype), lax.add, window, (1,) * input.ndim, sides)
+    total = lax.reduce_window(jnp.square(input), np.zeros((), input.dtype), lax.add, window, (1,) * input.ndim, sides)
     return input / (k + alpha * total / size) ** beta

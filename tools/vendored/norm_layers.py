@@ -128,10 +128,14 @@ class RunningNorm(nnx.BatchNorm):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
     """
 
+    mean: Any
+    var: Any
+    momentum: Any
+
     def __init__(self, num_features: int, eps: float, affine: bool, track_running_stats: bool, bias: bool, rngs: nnx.Rngs) -> None:
         super().__init__(num_features, epsilon=eps, use_scale=affine, use_bias=affine and bias, rngs=rngs)
         self.eps, self.affine, self.track_running_stats = eps, affine, track_running_stats
-        self.num_batches_tracked = nnx.data(nnx.BatchStat(jnp.zeros((), int)) if track_running_stats else None)
+        self.num_batches_tracked: Any = nnx.data(nnx.BatchStat(jnp.zeros((), int)) if track_running_stats else None)
         if not track_running_stats:
             self.mean, self.var = nnx.data(None), nnx.data(None)
 
@@ -176,7 +180,7 @@ class BatchNormNd(RunningNorm):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
     """
 
-    ndims = (2, 3, 4, 5)
+    ndims: tuple[int, ...] = (2, 3, 4, 5)
 
     def __init__(
         self,
@@ -198,9 +202,7 @@ class BatchNormNd(RunningNorm):
         training = not self.use_running_average
         if training and self.mean is not None:
             self.update(promote_half(input))
-        return batch_norm(
-            input, self.running_mean, self.running_var, self.weight, value_of(self.bias), training, eps=self.eps
-        )
+        return batch_norm(input, self.running_mean, self.running_var, self.weight, value_of(self.bias), training, eps=self.eps)
 
     def update(self, x: jax.Array) -> None:
         """Move the running statistics towards those of the batch `x` (N, C, …)."""
@@ -209,6 +211,8 @@ class BatchNormNd(RunningNorm):
         if count == 1:
             raise ValueError(f"expected more than one value per channel when training, got input size {x.shape}")
         self.num_batches_tracked[...] += 1
+        if count == 0:
+            return
         factor = 1 / self.num_batches_tracked[...] if self.momentum is None else self.momentum
         self.track(x.mean(axes), x.var(axes, ddof=1), factor)
 
@@ -288,9 +292,7 @@ class LocalResponseNorm(nnx.Module):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.LocalResponseNorm.html
     """
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, rngs: nnx.Rngs | None = None) -> None:
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def __call__(self, input: jax.Array) -> jax.Array:

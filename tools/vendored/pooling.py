@@ -1,6 +1,7 @@
 """Pooling with PyTorch's semantics over the last axes of (N, C, …) or (C, …)."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -48,9 +49,7 @@ def max_pool(
     leading = input.ndim - spatial
     low_high = [(0, 0)] * leading + list(zip(pads, high, strict=True))
     cropped = [(low, max(top, 0)) for low, top in low_high]
-    return lax.reduce_window(
-        input, lowest(input.dtype), lax.max, (*[1] * leading, *kernel), (*[1] * leading, *steps), cropped
-    )
+    return lax.reduce_window(input, lowest(input.dtype), lax.max, (*[1] * leading, *kernel), (*[1] * leading, *steps), cropped)
 
 
 def max_of_windows(input: jax.Array, index: Sequence[np.ndarray]) -> tuple[jax.Array, jax.Array]:
@@ -83,14 +82,12 @@ def avg_pool(
     high = high_padding(sizes, kernel, steps, pads, ceil_mode)
     low_high = [(0, 0)] * leading + [(low, max(top, 0)) for low, top in zip(pads, high, strict=True)]
     x = promote_half(input)
-    total = lax.reduce_window(
-        x, jnp.zeros((), x.dtype), lax.add, (*[1] * leading, *kernel), (*[1] * leading, *steps), low_high
-    )
+    total = lax.reduce_window(x, np.zeros((), x.dtype), lax.add, (*[1] * leading, *kernel), (*[1] * leading, *steps), low_high)
     if divisor_override is not None:
         return (total / divisor_override).astype(input.dtype)
     axes = zip(sizes, kernel, steps, pads, total.shape[-spatial:], strict=True)
     counts = [window_count(*axis, count_include_pad) for axis in axes]
-    divisor = np.prod(np.ix_(*counts)) if spatial == 1 else np.multiply.reduce(np.broadcast_arrays(*np.ix_(*counts)))
+    divisor = reduce(np.multiply, np.ix_(*counts))
     return (total / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
@@ -114,15 +111,12 @@ def lp_pool(
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.lp_pool2d.html
     """
     kernel = to_tuple(kernel_size, spatial)
-    mean = avg_pool(input**norm_type, spatial, kernel, stride, 0, ceil_mode, True, None)
-    positive = jnp.sign(mean) * jax.nn.relu(jnp.abs(mean)) * int(np.prod(kernel))
-    is_zero = positive == 0
-    return jnp.where(is_zero, 0, jnp.where(is_zero, 1, positive) ** (1 / norm_type))
+    total = avg_pool(input**norm_type, spatial, kernel, stride, 0, ceil_mode, True, None) * int(np.prod(kernel))
+    is_zero = total == 0
+    return jnp.where(is_zero, 0, jnp.where(is_zero, 1, total) ** (1 / norm_type))
 
 
-def max_unpool(
-    input: jax.Array, indices: jax.Array, spatial: int, output_size: Sequence[int]
-) -> jax.Array:
+def max_unpool(input: jax.Array, indices: jax.Array, spatial: int, output_size: Sequence[int]) -> jax.Array:
     """Puts each value at its flat index into zeros of spatial shape `output_size`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html

@@ -114,9 +114,7 @@ class AdaptiveMaxPoolNd(nnx.Module):
 
     spatial = 0
 
-    def __init__(
-        self, output_size: int | Sequence[int | None], return_indices: bool = False, *, rngs: nnx.Rngs | None = None
-    ) -> None:
+    def __init__(self, output_size: int | Sequence[int | None], return_indices: bool = False, *, rngs: nnx.Rngs | None = None) -> None:
         self.output_size, self.return_indices = output_size, return_indices
 
     def __call__(self, input: jax.Array) -> jax.Array | tuple[jax.Array, jax.Array]:

@@ -1,6 +1,7 @@
 """Recurrent layers and cells with PyTorch's gate order and parameter names."""
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -79,9 +80,7 @@ class RNNCellBase(nnx.Module):
 class RNNCell(RNNCellBase):
     """One step of a plain recurrent net. https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNCell.html"""
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *, rngs: nnx.Rngs
-    ) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *, rngs: nnx.Rngs) -> None:
         super().__init__(input_size, hidden_size, bias, 1, rngs)
         self.nonlinearity = nonlinearity
 
@@ -167,7 +166,7 @@ class RNNBase(nnx.Module):
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self.suffixes(layer):
-                start = jax.tree.map(lambda leaf, index=len(finals): leaf[index], state)
+                start = jax.tree.map(itemgetter(len(finals)), state)
                 output, final = self.scan(input, start, suffix)
                 outputs.append(output)
                 finals.append(final)

@@ -62,9 +62,7 @@ def resample(x: jax.Array, axis: int, taps: Taps) -> jax.Array:
     return jnp.take(x, index[:, 0], axis) if index.shape[1] == 1 else sum(columns[1:], columns[0])
 
 
-def axis_taps(
-    size: int, out: int, scale: float | None, mode: str, align_corners: bool, antialias: bool, real: np.dtype
-) -> Taps:
+def axis_taps(size: int, out: int, scale: float | None, mode: str, align_corners: bool, antialias: bool, real: np.dtype) -> Taps:
     """The taps of one axis. Raises `ValueError` for an unknown mode."""
     ratio = real.type(size / out if scale is None else 1 / scale)
     if mode == "nearest":
@@ -78,7 +76,8 @@ def axis_taps(
         ratio = real.type((size - 1) / (out - 1) if out > 1 else 0)
     if antialias:
         return antialias_taps(size, out, float(ratio), cubic, align_corners)
-    position = np.arange(out, dtype=real) * ratio if align_corners else (np.arange(out, dtype=real) + real.type(0.5)) * ratio - real.type(0.5)
+    half = real.type(0 if align_corners else 0.5)
+    position = (np.arange(out, dtype=real) + half) * ratio - half
     return cubic_taps(position, size) if cubic else linear_taps(position, size)
 
 
@@ -144,9 +143,7 @@ class Upsample(nnx.Module):
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def __call__(self, input: jax.Array) -> jax.Array:
-        return interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
-        )
+        return interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
 
 class UpsamplingNearest2d(Upsample):

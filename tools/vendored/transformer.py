@@ -19,7 +19,8 @@ Activation = Callable[[jax.Array], jax.Array]
 
 def activation_named(activation: str | Activation) -> Activation:
     """The function for `relu` or `gelu`; a function is given back. Raises `KeyError` for another name."""
-    return {"relu": jax.nn.relu, "gelu": gelu}[activation] if isinstance(activation, str) else activation
+    named: dict[str, Activation] = {"relu": jax.nn.relu, "gelu": gelu}
+    return named[activation] if isinstance(activation, str) else activation
 
 
 def copies_of(layer: Any, count: int) -> ModuleList:
@@ -144,9 +145,7 @@ class TransformerDecoderLayer(nnx.Module):
         """Self-attention with dropout."""
         return self.dropout1(self.self_attn(x, x, x, padding, need_weights=False, attn_mask=mask)[0])
 
-    def attend_memory(
-        self, x: jax.Array, memory: jax.Array, mask: jax.Array | None, padding: jax.Array | None
-    ) -> jax.Array:
+    def attend_memory(self, x: jax.Array, memory: jax.Array, mask: jax.Array | None, padding: jax.Array | None) -> jax.Array:
         """Attention to the encoder's output with dropout."""
         return self.dropout2(self.multihead_attn(x, memory, memory, padding, need_weights=False, attn_mask=mask)[0])
 
