@@ -13,7 +13,9 @@ VIEW_METHODS = frozenset(
 """Methods and attributes whose result may share memory with what they are called on."""
 SURE_VIEWS = frozenset("view view_as transpose t swapaxes squeeze unsqueeze T mT data detach".split())
 """Views that are never copies, and that can be undone."""
-VIEW_FUNCTIONS = frozenset("transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal rearrange".split())
+VIEW_FUNCTIONS = frozenset(
+    "transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal rearrange".split()
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def is_sure(node: ast.expr) -> bool:
 def _basic(index: ast.expr) -> bool:
     """Whether an index is made of slices and whole numbers written in the source, which select a view."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or isinstance(p, ast.Constant) and not isinstance(p.value, bool) for p in parts)
+    return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or (isinstance(p, ast.Constant) and not isinstance(p.value, bool)) for p in parts)
 
 
 def stale_alias(function: ast.AST, name: str, line: int) -> Alias | None:

@@ -9,7 +9,9 @@ from functools import cache
 
 import libcst as cst
 
-DROPPED = frozenset({"device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace", "antialias"})
+DROPPED = frozenset(
+    {"device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace", "antialias"}
+)
 """Torch arguments without a meaning in JAX; dropped where a signature does not name them."""
 
 
@@ -46,7 +48,9 @@ def parse_signature(text: str) -> Signature:
     assert isinstance(tree, ast.FunctionDef)
     arguments = tree.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = {a.arg: ast.unparse(d) for a, d in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)}
+    defaults = {
+        a.arg: ast.unparse(d) for a, d in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    }
     defaults |= {a.arg: ast.unparse(d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
     return Signature(
         tuple(a.arg for a in positional),

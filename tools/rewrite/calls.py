@@ -60,7 +60,11 @@ class SourceCall:
 
 
 def apply_op(
-    context: Context, op: Op, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg], receiver: tuple[cst.BaseExpression, cst.CSTNode] | None = None
+    context: Context,
+    op: Op,
+    arguments: Sequence[cst.Arg],
+    originals: Sequence[cst.Arg],
+    receiver: tuple[cst.BaseExpression, cst.CSTNode] | None = None,
 ) -> cst.BaseExpression:
     """The JAX expression for a torch call. Raises `Refuse`."""
     signature = parse_signature(op.signature)
@@ -79,7 +83,16 @@ def apply_op(
 
 def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     """The expression without the parentheses around it, which filling a template adds again where they are needed."""
-    plain = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.BooleanOperation, cst.Call, cst.Name, cst.Attribute, cst.Subscript)
+    plain = (
+        cst.BinaryOperation,
+        cst.UnaryOperation,
+        cst.Comparison,
+        cst.BooleanOperation,
+        cst.Call,
+        cst.Name,
+        cst.Attribute,
+        cst.Subscript,
+    )
     if node.lpar and isinstance(node, plain) and "\n" not in _MODULE.code_for_node(node):
         return node.with_changes(lpar=[], rpar=[])
     return node

@@ -32,7 +32,16 @@ CANONICAL: Mapping[str, str] = {
 }
 """Names that rewritten code uses, and the import that binds each."""
 TORCH = ("torch", "torchvision", "torchaudio")
-KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__", "__qualname__", "__module__", "__doc__", "__path__", "__annotations__"}
+KNOWN = frozenset(dir(builtins)) | {
+    "__name__",
+    "__file__",
+    "__class__",
+    "__qualname__",
+    "__module__",
+    "__doc__",
+    "__path__",
+    "__annotations__",
+}
 
 
 @dataclass
@@ -69,6 +78,7 @@ class _Composer:
         self.selections: dict[str, _Selection] = {}
         self.holes: list[Hole] = []
         self.notes: dict[str, None] = {}
+        self.example_helpers: dict[str, set[str]] = {}
 
     def compose(self, units: list[str], examples: Sequence[Example]) -> Draft:
         for identifier in units:
@@ -197,7 +207,12 @@ class _Composer:
             if not file.file.path.endswith("__init__.py") or not path.startswith(str(PurePosixPath(file.file.path).parent) + "/"):
                 continue
             for bound, target in file.bindings.items():
-                if not bound.startswith("_") and target.rpartition(".")[2] == name and self._same(target, dotted) and not self._by_star(file, bound):
+                if (
+                    not bound.startswith("_")
+                    and target.rpartition(".")[2] == name
+                    and self._same(target, dotted)
+                    and not self._by_star(file, bound)
+                ):
                     self.want(file.file.path, bound)
                     self.selection(file.file.path).exports.add(bound)
 
@@ -211,10 +226,8 @@ class _Composer:
     def _example(self, translated: Translation) -> None:
         for path, name in translated.wanted:
             self.need(path, name)
-        self.selection(translated.path).vendored |= set()
-        self.extra = getattr(self, "extra", {})
-        self.extra.setdefault(translated.path, set()).update(translated.vendored)
-        self.holes += [h for h in translated.holes]
+        self.example_helpers.setdefault(translated.path, set()).update(translated.vendored)
+        self.holes += list(translated.holes)
 
     # -- output -----------------------------------------------------------------------------------------------------
     def _target(self, path: str) -> str:
@@ -274,8 +287,9 @@ class _Composer:
 
     def _vendored(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for path, selection in self.selections.items():
-            names = selection.vendored | selection.qualified | getattr(self, "extra", {}).get(path, set())
+        for path in sorted({*self.selections, *self.example_helpers}):
+            selection = self.selections.get(path, _Selection())
+            names = selection.vendored | selection.qualified | self.example_helpers.get(path, set())
             if names:
                 found.setdefault(vendored_file(self.repo.files[path]), set()).update(names)
         return found

@@ -46,7 +46,12 @@ def rule_classes() -> tuple[type[Rule], ...]:
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__ and not value.__name__.startswith("_"):
+            if (
+                isinstance(value, type)
+                and issubclass(value, Rule)
+                and value.__module__ == module.__name__
+                and not value.__name__.startswith("_")
+            ):
                 if value.__name__ in found:
                     raise ValueError(f"two rules named {value.__name__}")
                 found[value.__name__] = value
@@ -105,7 +110,9 @@ class Context:
         if not self.functions or self.cls is None or len(self.path) < 2:
             return ""
         outer = self.method()
-        if outer is None or any(isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod") for d in outer.decorators):
+        if outer is None or any(
+            isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod") for d in outer.decorators
+        ):
             return ""
         first = [*outer.params.posonly_params, *outer.params.params]
         return first[0].name.value if first else ""
@@ -274,14 +281,20 @@ def rewrite_file(repo: Repo, file: FileModel, facts: Facts, randomness: Randomne
     for statement in wrapper.module.body:
         result = statement.visit(walker)
         if isinstance(result, cst.FlattenSentinel):
-            body.append(tuple(result))  # type: ignore[arg-type]
+            body.append(tuple(result))
         elif isinstance(result, cst.RemovalSentinel):
             body.append(())
         else:
-            body.append((result,))  # type: ignore[arg-type]
+            body.append((result,))
     spans = tuple(context.span(statement) for statement in wrapper.module.body)
     return Rewritten(
-        tuple(body), wrapper.module, tuple(context.holes), tuple(context.notes), frozenset(context.vendored), frozenset(context.qualified), spans
+        tuple(body),
+        wrapper.module,
+        tuple(context.holes),
+        tuple(context.notes),
+        frozenset(context.vendored),
+        frozenset(context.qualified),
+        spans,
     )
 
 
@@ -289,7 +302,9 @@ def taken_names(file: FileModel) -> frozenset[str]:
     """Every name that the file binds anywhere."""
     import ast
 
-    names = set(file.top_names) | {name for name, dotted in file.bindings.items() if not dotted.startswith(("torch", "einops.layers.torch"))}
+    names = set(file.top_names) | {
+        name for name, dotted in file.bindings.items() if not dotted.startswith(("torch", "einops.layers.torch"))
+    }
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)

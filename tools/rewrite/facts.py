@@ -191,9 +191,9 @@ class _Walker:
             inner[argument.arg] = self.annotation(argument.annotation)
             if argument.annotation:
                 self.expr(argument.annotation, env)
-        for argument in (arguments.vararg, arguments.kwarg):
-            if argument:
-                inner[argument.arg] = TUPLE if argument is arguments.vararg else DICT
+        for spread, kind in ((arguments.vararg, TUPLE), (arguments.kwarg, DICT)):
+            if spread:
+                inner[spread.arg] = kind
         for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d)):
             self.expr(default, env)
         if isinstance(node, ast.Lambda):
@@ -503,9 +503,11 @@ DTYPES = frozenset(
     "float32 float float64 double float16 half bfloat16 complex64 complex128 uint8 int8 int16 short int32 int int64 long bool uint16 uint32 uint64 "
     "float8_e4m3fn float8_e5m2 cfloat cdouble".split()
 )
-TENSOR_SEQUENCES = frozenset("chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk".split())
+TENSOR_SEQUENCES = frozenset(
+    "chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk".split()
+)
 ANNOTATIONS: Mapping[str, Observed] = {
-    **{name: TENSOR for name in ("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor")},
+    **dict.fromkeys(("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor"), TENSOR),
     "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
 }  # fmt: skip
 

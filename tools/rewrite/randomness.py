@@ -14,7 +14,7 @@ from functools import cache
 
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
-from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
+from migrate_agent.tools.rewrite.tables import Op, methods, ops
 from migrate_agent.tools.types import Observed
 
 FunctionKey = tuple[str, str]

@@ -112,7 +112,9 @@ def _parse(template: str) -> tuple[cst.BaseExpression, Mapping[str, str]]:
 
 
 class _Fill(cst.CSTTransformer):
-    def __init__(self, arguments: Mapping[str, Sequence[cst.BaseExpression]], defaults: Mapping[str, str], variadic: frozenset[str]) -> None:
+    def __init__(
+        self, arguments: Mapping[str, Sequence[cst.BaseExpression]], defaults: Mapping[str, str], variadic: frozenset[str]
+    ) -> None:
         super().__init__()
         self.arguments, self.defaults, self.variadic = arguments, defaults, variadic
         self.parents: list[cst.CSTNode] = []

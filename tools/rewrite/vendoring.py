@@ -44,12 +44,16 @@ def imports() -> Mapping[str, str]:
     found: dict[str, str] = {}
     for _, text in _files():
         for statement in ast.parse(text).body:
-            if isinstance(statement, ast.ImportFrom) and (statement.module == "__future__" or (statement.module or "").startswith("migrate_agent")):
+            if isinstance(statement, ast.ImportFrom) and (
+                statement.module == "__future__" or (statement.module or "").startswith("migrate_agent")
+            ):
                 continue
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 for alias in statement.names:
                     single = ast.unparse(
-                        ast.Import([alias]) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, [alias], statement.level)
+                        ast.Import([alias])
+                        if isinstance(statement, ast.Import)
+                        else ast.ImportFrom(statement.module, [alias], statement.level)
                     )
                     found[alias.asname or alias.name.partition(".")[0]] = single
     return found
@@ -125,7 +129,11 @@ def properties(name: str) -> frozenset[str]:
     node = ast.parse(symbol.text).body[-1] if symbol else None
     if not isinstance(node, ast.ClassDef):
         return frozenset()
-    own = {s.name for s in node.body if isinstance(s, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "property" for d in s.decorator_list)}
+    own = {
+        s.name
+        for s in node.body
+        if isinstance(s, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "property" for d in s.decorator_list)
+    }
     return frozenset(own).union(*(properties(base.id) for base in node.bases if isinstance(base, ast.Name)))
 
 

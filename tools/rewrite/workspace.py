@@ -82,7 +82,9 @@ class Workspace:
             needs = global_names(text) if text.strip() else frozenset()
             is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
             docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-            found.append(Statement(text, defines, needs, first.lineno, span.end_line, is_import, docstring and not found, tuple(holes), tuple(notes)))
+            found.append(
+                Statement(text, defines, needs, first.lineno, span.end_line, is_import, docstring and not found, tuple(holes), tuple(notes))
+            )
         return found
 
     def _without_idle(
@@ -119,7 +121,9 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             reason = f"{name} was not migrated: {idle[name].reason}"
             line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
             kept = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
-            statement = statement.with_changes(body=cst.IndentedBlock([line]), decorators=kept, returns=None, params=_plain(statement.params))
+            statement = statement.with_changes(
+                body=cst.IndentedBlock([line]), decorators=kept, returns=None, params=_plain(statement.params)
+            )
         statements.append(statement)  # type: ignore[arg-type]
     return node.with_changes(body=node.body.with_changes(body=statements))
 
@@ -140,7 +144,9 @@ def _logical(tree: ast.Module) -> list[list[ast.stmt]]:
     """Statements grouped as libcst groups them: those joined by semicolons on one line are one."""
     groups: list[list[ast.stmt]] = []
     for statement in tree.body:
-        compound = isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match))
+        compound = isinstance(
+            statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+        )
         previous = groups[-1][-1] if groups else None
         if previous is not None and not compound and previous.end_lineno == statement.lineno and not _is_compound(previous):
             groups[-1].append(statement)

@@ -83,4 +83,4 @@ def init_orthogonal(key: jax.Array, like: Any, gain: float = 1) -> jax.Array:
 
 def init_eye(like: Any) -> jax.Array:
     """The identity matrix."""
-    return jnp.eye(*like.shape, dtype=like.dtype)
+    return jnp.eye(like.shape[0], like.shape[1], dtype=like.dtype)

@@ -68,7 +68,7 @@ def children(module: nnx.Module) -> Iterator[nnx.Module]:
         yield node
 
 
-def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param]]:
+def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param[Any]]]:
     """All parameters with torch's dotted names, shared ones once.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
@@ -79,7 +79,7 @@ def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param]]:
             yield ".".join([*owner, "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf]), value
 
 
-def parameters(module: nnx.Module) -> Iterator[nnx.Param]:
+def parameters(module: nnx.Module) -> Iterator[nnx.Param[Any]]:
     """All parameters, shared ones once (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters)."""
     for _, value in named_parameters(module):
         yield value

@@ -70,9 +70,7 @@ class MarkLateAttributes(Rule):
     """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data."""
 
     ORDER = 20
-    KEEP = (
-        "class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",
-    )
+    KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
     CHANGE = (
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n        self.down = None\n"
@@ -87,7 +85,12 @@ class MarkLateAttributes(Rule):
         target = original.targets[0].target
         if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
             return None
-        if not context.is_self(target.value) or not context.cls or not context.repo.is_module_class(context.cls) or len(original.targets) > 1:
+        if (
+            not context.is_self(target.value)
+            or not context.cls
+            or not context.repo.is_module_class(context.cls)
+            or len(original.targets) > 1
+        ):
             return None
         if not self._holds_data(target.attr.value) or context.repo.buffer(context.cls, target.attr.value) is not None:
             return None
@@ -98,11 +101,17 @@ class MarkLateAttributes(Rule):
         assert context.cls
         for model in context.repo.ancestors(context.cls):
             for node in ast.walk(model.node):
-                if isinstance(node, ast.Assign) and any(self._is(target, name) for target in node.targets) and not isinstance(node.value, ast.Constant):
+                if (
+                    isinstance(node, ast.Assign)
+                    and any(self._is(target, name) for target in node.targets)
+                    and not isinstance(node.value, ast.Constant)
+                ):
                     fact = context.facts.observed.get(span_of(node.value, model.file.lines)) if model.file is context.file else None
                     if fact is None or any(k in ("tensor", "parameter") or k.startswith("module:") for k in fact.kinds):
                         return True
         return False
 
     def _is(self, target: ast.expr, name: str) -> bool:
-        return isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name) and target.value.id == "self"
+        return (
+            isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name) and target.value.id == "self"
+        )

@@ -50,11 +50,16 @@ class ReplaceGradientContexts(Rule):
                 return None
         if kept:
             return updated.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
-        body = list(updated.body.body) if isinstance(updated.body, cst.IndentedBlock) else [cst.SimpleStatementLine(list(updated.body.body))]  # type: ignore[arg-type]
+        body: list[cst.BaseStatement] = (
+            list(updated.body.body)
+            if isinstance(updated.body, cst.IndentedBlock)
+            else [cst.SimpleStatementLine([s for s in updated.body.body if isinstance(s, cst.BaseSmallStatement)])]
+        )
         if any(name in NO_GRADIENT for name in names) and not self._constructing():
             body = [self._stopped(statement) for statement in body]
-        if body and isinstance(body[0], (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-            body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *body[0].leading_lines])  # type: ignore[attr-defined]
+        first = body[0] if body else None
+        if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            body[0] = first.with_changes(leading_lines=[*updated.leading_lines, *first.leading_lines])
         return cst.FlattenSentinel(body)
 
     def _name(self, node: cst.BaseExpression) -> str:
@@ -62,7 +67,8 @@ class ReplaceGradientContexts(Rule):
 
     def _off(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Call) and any(
-            isinstance(a.value, cst.Name) and a.value.value == "False" and (a.keyword is None or a.keyword.value == "enabled") for a in node.args
+            isinstance(a.value, cst.Name) and a.value.value == "False" and (a.keyword is None or a.keyword.value == "enabled")
+            for a in node.args
         )
 
     def _constructing(self) -> bool:
@@ -89,6 +95,8 @@ class _StopGradient(cst.CSTTransformer):
 
 
 def _stop(value: cst.BaseExpression) -> cst.BaseExpression:
-    if isinstance(value, cst.Name) and value.value in ("None", "True", "False") or isinstance(value, (cst.Integer, cst.Float, cst.SimpleString)):
+    if (isinstance(value, cst.Name) and value.value in ("None", "True", "False")) or isinstance(
+        value, (cst.Integer, cst.Float, cst.SimpleString)
+    ):
         return value
     return cst.Call(cst.Attribute(cst.Name("lax"), cst.Name("stop_gradient")), [cst.Arg(value)])

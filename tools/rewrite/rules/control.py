@@ -41,7 +41,9 @@ class ReplaceTensorBranches(Rule):
     )
 
     # -- statements -------------------------------------------------------------------------------------------------
-    def leave_If(self, original: cst.If, updated: cst.If) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
+    def leave_If(
+        self, original: cst.If, updated: cst.If
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         if not self._tensor(original.test) or self._constructing():
             return None
         if self._raises(original):
@@ -76,7 +78,9 @@ class ReplaceTensorBranches(Rule):
             return None
         true, false = bodies[0] or [], bodies[1] or []
         if len(true) == len(false) == 1 and (value := _returned(true[0])) is not None and (other := _returned(false[0])) is not None:
-            return cst.SimpleStatementLine([cst.Return(self._call(original.test, updated.test, value, other))], leading_lines=updated.leading_lines)
+            return cst.SimpleStatementLine(
+                [cst.Return(self._call(original.test, updated.test, value, other))], leading_lines=updated.leading_lines
+            )
         names = [_assigned(body) for body in (true, false)]
         if names[0] is None or names[1] is None:
             return None
@@ -140,7 +144,9 @@ class ReplaceTensorBranches(Rule):
             if not self._constructing():
                 self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
 
-    def _call(self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression) -> cst.BaseExpression:
+    def _call(
+        self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression
+    ) -> cst.BaseExpression:
         predicate = self._predicate(test, new)
         if any(isinstance(arm, (cst.Integer, cst.Float, cst.UnaryOperation)) for arm in (true, false)):
             return self.context.build("jnp.where({test}, {true}, {false})", test=predicate, true=true, false=false)

@@ -51,7 +51,7 @@ class DropDevicePlumbing(Rule):
                 return None
             del values[i]
             del targets[place]
-        return updated.with_changes(targets=[cst.AssignTarget(_tuple(targets, target, True))], value=_tuple(values, value, False))
+        return updated.with_changes(targets=[updated.targets[0].with_changes(target=_tuple(targets, target))], value=_tuple(values, value))
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         parent = self.context.parent()
@@ -61,7 +61,9 @@ class DropDevicePlumbing(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         parent = self.context.parent()
-        if not is_device(self.context.observed(original)) or not isinstance(parent, (cst.Arg, cst.Element, cst.Comparison, cst.ComparisonTarget, cst.Return)):
+        if not is_device(self.context.observed(original)) or not isinstance(
+            parent, (cst.Arg, cst.Element, cst.Comparison, cst.ComparisonTarget, cst.Return)
+        ):
             return None
         if isinstance(parent, cst.Element) and self._stored():
             return None
@@ -73,7 +75,7 @@ class DropDevicePlumbing(Rule):
         return any(isinstance(node, cst.AssignTarget) for node in self.context.stack[-4:])
 
 
-def _tuple(elements: list[cst.BaseElement], old: cst.Tuple, target: bool) -> cst.BaseExpression:
+def _tuple(elements: list[cst.BaseElement], old: cst.Tuple) -> cst.BaseExpression:
     if len(elements) == 1:
         only = elements[0]
         if isinstance(only, cst.Element):
@@ -81,4 +83,6 @@ def _tuple(elements: list[cst.BaseElement], old: cst.Tuple, target: bool) -> cst
         return cst.Tuple([only.with_changes(comma=cst.Comma())], lpar=old.lpar, rpar=old.rpar)
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     last = len(elements) - 1
-    return old.with_changes(elements=[e.with_changes(comma=comma if i < last else cst.MaybeSentinel.DEFAULT) for i, e in enumerate(elements)])
+    return old.with_changes(
+        elements=[e.with_changes(comma=comma if i < last else cst.MaybeSentinel.DEFAULT) for i, e in enumerate(elements)]
+    )

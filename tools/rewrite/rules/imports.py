@@ -51,4 +51,3 @@ def _dotted(name: str) -> cst.Attribute | cst.Name:
     node = cst.parse_expression(name)
     assert isinstance(node, (cst.Attribute, cst.Name))
     return node
-

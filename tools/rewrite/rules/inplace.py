@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Mapping
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.aliases import Alias, stale_alias
@@ -9,12 +12,13 @@ from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
 from migrate_agent.tools.rewrite.rules.variables import storage, subscript, variable
 from migrate_agent.tools.rewrite.tables import Refuse, methods
+from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
 RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
 THROUGH = frozenset("data detach contiguous".split())
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
-OPERATORS = {
+OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply, cst.DivideAssign: cst.Divide,
     cst.FloorDivideAssign: cst.FloorDivide, cst.ModuloAssign: cst.Modulo, cst.PowerAssign: cst.Power, cst.BitAndAssign: cst.BitAnd,
     cst.BitOrAssign: cst.BitOr, cst.BitXorAssign: cst.BitXor, cst.MatrixMultiplyAssign: cst.MatrixMultiply,
@@ -99,7 +103,7 @@ class ReplaceInplaceUpdates(Rule):
         if isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func):
             receiver = call.func.value
             fact = self.context.observed(receiver)
-            if not (is_tensor(fact) or fact is None and tensor_only(call.func.attr.value)):
+            if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value))):
                 return None
             return self._try(original, lambda: self._assign(receiver, self._next(receiver), updated.value))
         target = self._out(call)
@@ -123,7 +127,9 @@ class ReplaceInplaceUpdates(Rule):
             return
         if isinstance(receiver, cst.Name):
             parent = context.parent()
-            same = isinstance(parent, cst.Assign) and any(isinstance(t.target, cst.Name) and t.target.value == receiver.value for t in parent.targets)
+            same = isinstance(parent, cst.Assign) and any(
+                isinstance(t.target, cst.Name) and t.target.value == receiver.value for t in parent.targets
+            )
             if not isinstance(parent, cst.Return) and not same and self._read_later(receiver):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
@@ -132,14 +138,16 @@ class ReplaceInplaceUpdates(Rule):
             context.hole(original, "an in-place update whose value is used as well", "alias-write")
 
     # -- writing ----------------------------------------------------------------------------------------------------
-    def _try(self, original: cst.BaseSmallStatement, make):  # type: ignore[no-untyped-def]
+    def _try(self, original: cst.BaseSmallStatement, make: Callable[[], cst.BaseSmallStatement]) -> cst.BaseSmallStatement | None:
         try:
             return make()
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
 
-    def _write(self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression) -> cst.BaseSmallStatement:
+    def _write(
+        self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression
+    ) -> cst.BaseSmallStatement:
         """`base[index] = value`."""
         mask = self._mask(target)
         base = self._base(target, new)
@@ -148,11 +156,19 @@ class ReplaceInplaceUpdates(Rule):
             if self._scalar(fact):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
-                return self._assign(target.value, base, self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value))
+                return self._assign(
+                    target.value,
+                    base,
+                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value),
+                )
             if (whole := self._unmasked(source, value, new)) is not None:
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
-                return self._assign(target.value, base, self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole))
+                return self._assign(
+                    target.value,
+                    base,
+                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
+                )
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at(base, new, "set", value))
 
@@ -165,9 +181,17 @@ class ReplaceInplaceUpdates(Rule):
                 return node.value
             if isinstance(node, (cst.Integer, cst.Float)) or self._scalar(self.context.observed(old)):
                 return node
-            if isinstance(node, cst.UnaryOperation) and isinstance(old, cst.UnaryOperation) and (inner := part(node.expression, old.expression)):
+            if (
+                isinstance(node, cst.UnaryOperation)
+                and isinstance(old, cst.UnaryOperation)
+                and (inner := part(node.expression, old.expression))
+            ):
                 return node.with_changes(expression=inner)
-            if isinstance(node, cst.BinaryOperation) and isinstance(old, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
+            if (
+                isinstance(node, cst.BinaryOperation)
+                and isinstance(old, cst.BinaryOperation)
+                and not isinstance(node.operator, cst.MatrixMultiply)
+            ):
                 left, right = part(node.left, old.left), part(node.right, old.right)
                 return node.with_changes(left=left, right=right) if left is not None and right is not None else None
             return None
@@ -248,7 +272,9 @@ class ReplaceInplaceUpdates(Rule):
         for element in target.slice:
             if isinstance(element.slice, cst.Index):
                 fact = self.context.observed(element.slice.value)
-                if not isinstance(element.slice.value, (cst.Integer, cst.Ellipsis, cst.UnaryOperation)) and not (fact and set(fact.kinds) <= {"int", "none"}):
+                if not isinstance(element.slice.value, (cst.Integer, cst.Ellipsis, cst.UnaryOperation)) and not (
+                    fact and set(fact.kinds) <= {"int", "none"}
+                ):
                     return False
         return True
 
@@ -268,8 +294,6 @@ class ReplaceInplaceUpdates(Rule):
         return set(fact.kinds) <= {"int", "float", "bool"} or (is_tensor(fact) and bool(fact.shapes) and all(not s for s in fact.shapes))
 
     def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        from migrate_agent.tools.rewrite.template import wrap
-
         return wrap(node, None)
 
     def _out(self, call: cst.Call) -> cst.BaseExpression | None:
@@ -283,21 +307,24 @@ class ReplaceInplaceUpdates(Rule):
         if not self.context.dotted(call.func).startswith("torch."):
             return None
         for argument in call.args:
-            if argument.keyword and argument.keyword.value == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
+            if (
+                argument.keyword
+                and argument.keyword.value == "inplace"
+                and isinstance(argument.value, cst.Name)
+                and argument.value.value == "True"
+            ):
                 first = call.args[0]
                 return first.value if not first.keyword else None
         return None
 
     def _read_later(self, name: cst.Name) -> bool:
-        import ast
-
         function = self._function()
         line = self.context.span(name).line
         return function is not None and any(
             isinstance(n, ast.Name) and n.id == name.value and isinstance(n.ctx, ast.Load) and n.lineno > line for n in ast.walk(function)
         )
 
-    def _function(self):  # type: ignore[no-untyped-def]
+    def _function(self) -> ast.AST | None:
         return self.context.file.functions.get(".".join(self.context.path))
 
     def _check_alias(self, name: cst.Name) -> None:
@@ -332,7 +359,11 @@ class ReplaceInplaceUpdates(Rule):
         if isinstance(view, cst.Name):
             return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
         match view:
-            case cst.Call(func=cst.Attribute(value=cst.Name() as base)) | cst.Attribute(value=cst.Name() as base) | cst.Subscript(value=cst.Name() as base):
+            case (
+                cst.Call(func=cst.Attribute(value=cst.Name() as base))
+                | cst.Attribute(value=cst.Name() as base)
+                | cst.Subscript(value=cst.Name() as base)
+            ):
                 return _Quiet(self.context)._assign(view, self._again_or(view, base), value)
         raise Refuse("a write through a view of a view is not followed", "alias-write")
 

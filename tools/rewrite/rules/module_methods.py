@@ -10,7 +10,8 @@ from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
 
 WALKERS: Mapping[str, str] = {
-    name: f"vendored.{name}({{module}})" for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters")
+    name: f"vendored.{name}({{module}})"
+    for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters")
 }
 DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty"})
 """Methods that give the module itself; in JAX there is nothing to do."""
@@ -54,7 +55,11 @@ class ReplaceModuleMethods(Rule):
         if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
             return None
         call = statement.value
-        if not isinstance(call.func, cst.Attribute) or not self._is_module(call.func.value) or self._defined(call.func.value, call.func.attr.value):
+        if (
+            not isinstance(call.func, cst.Attribute)
+            or not self._is_module(call.func.value)
+            or self._defined(call.func.value, call.func.attr.value)
+        ):
             return None
         if call.func.attr.value in DROPPED:
             return cst.RemoveFromParent()
@@ -64,7 +69,9 @@ class ReplaceModuleMethods(Rule):
 
     def _apply(self, call: cst.Call, updated: cst.SimpleStatementLine) -> cst.BaseStatement:
         expression = updated.body[0]
-        assert isinstance(expression, cst.Expr) and isinstance(expression.value, cst.Call) and isinstance(expression.value.func, cst.Attribute)
+        assert (
+            isinstance(expression, cst.Expr) and isinstance(expression.value, cst.Call) and isinstance(expression.value.func, cst.Attribute)
+        )
         function = expression.value.args[0].value
         arguments = [cst.Arg(cst.Name("module"))]
         if self._takes_rngs(call.args[0].value) and (rngs := self.context.rngs()) is not None:

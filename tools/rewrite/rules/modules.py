@@ -116,7 +116,11 @@ class ConvertMethods(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if self._is_super_init(original) and context.cls and context.repo.is_module_class(context.cls):
-            if not self._plain_module() and self._base_takes_rngs() and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args):
+            if (
+                not self._plain_module()
+                and self._base_takes_rngs()
+                and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args)
+            ):
                 plain = [a for a in updated.args if a.star != "**"]
                 spread = [a for a in updated.args if a.star == "**"]
                 return updated.with_changes(args=tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread]))

@@ -130,7 +130,9 @@ class MakeParameters(Rule):
             return None
         return self._attribute(call.func.value, name, values, original)
 
-    def _attribute(self, owner: cst.BaseExpression, kind: str, values: dict[str, cst.BaseExpression], original: cst.Expr) -> cst.BaseSmallStatement | None:
+    def _attribute(
+        self, owner: cst.BaseExpression, kind: str, values: dict[str, cst.BaseExpression], original: cst.Expr
+    ) -> cst.BaseSmallStatement | None:
         value = values["value"]
         if kind == "register_buffer" and not (isinstance(value, cst.Name) and value.value == "None"):
             persistent = values.get("persistent")
@@ -141,8 +143,7 @@ class MakeParameters(Rule):
             if kind == "register_buffer":
                 self.context.hole(original, "a buffer whose name is computed", "dynamic-name")
                 return None
-            return cst.Expr(cst.parse_expression(f"setattr({self.context.self_name()}, _n, _v)").with_changes(args=tidy([cst.Arg(owner), cst.Arg(values["name"]), cst.Arg(value)])))  # type: ignore[arg-type]
-        if not name.isidentifier():
+        if name is None or not name.isidentifier():
             return cst.Expr(cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(values["name"]), cst.Arg(value)])))
         return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(name)))], value)
 
@@ -223,4 +224,3 @@ def _literal(node: cst.BaseExpression) -> str | None:
         value = ast.literal_eval(node.value)
         return value if isinstance(value, str) else None
     return None
-
