@@ -12,7 +12,10 @@ from jax import lax
 
 def affine_grid(theta: jax.Array, size: Sequence[int], align_corners: bool | None = None) -> jax.Array:
     """Sampling grid (N, *sizes, k) of affine maps `theta` (N, k, k + 1) (https://pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html)."""
-    spans = [jnp.linspace(-1, 1, s, dtype=theta.dtype) * (1 if align_corners else (s - 1) / s) if s > 1 else jnp.zeros(s, theta.dtype) for s in size[2:]]
+    spans = [
+        jnp.linspace(-1, 1, s, dtype=theta.dtype) * (1 if align_corners else (s - 1) / s) if s > 1 else jnp.zeros(s, theta.dtype)
+        for s in size[2:]
+    ]
     axes = jnp.meshgrid(*spans, indexing="ij")
     points = jnp.stack([*reversed(axes), jnp.ones_like(axes[0])], axis=-1)
     return jnp.einsum("...j,nij->n...i", points, theta)

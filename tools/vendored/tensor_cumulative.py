@@ -79,7 +79,10 @@ def derivative(x: jax.Array, step: ArrayLike, axis: int, edge_order: int) -> jax
     at = jnp.arange(size) * step if jnp.ndim(step) == 0 else jnp.asarray(step)
     low, high = at[1:-1] - at[:-2], at[2:] - at[1:-1]
     middle = (x[..., 2:] * low**2 + x[..., 1:-1] * (high**2 - low**2) - x[..., :-2] * high**2) / (low * high * (low + high))
-    first, last = one_sided(x[..., : edge_order + 1], at[: edge_order + 1]), one_sided(x[..., : -edge_order - 2 : -1], at[: -edge_order - 2 : -1])
+    first, last = (
+        one_sided(x[..., : edge_order + 1], at[: edge_order + 1]),
+        one_sided(x[..., : -edge_order - 2 : -1], at[: -edge_order - 2 : -1]),
+    )
     return jnp.moveaxis(jnp.concatenate([first, middle, last], axis=-1), -1, axis)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 
@@ -80,7 +81,7 @@ def multiply_at(x: jax.Array, where: tuple[jax.Array | slice, ...], values: jax.
     def combine(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return left[0] | right[0], jnp.where(right[0], right[1], left[1] * right[1])
 
-    _, products = jax.lax.associative_scan(combine, (starts, factors))
+    products: jax.Array = jax.lax.associative_scan(combine, (starts, factors))[1]
     last = jnp.searchsorted(places, jnp.arange(x.size), side="right") - 1
     return products[last].reshape(x.shape)
 
@@ -105,11 +106,12 @@ def neutral(reduce: str, dtype: jnp.dtype) -> ArrayLike:
         return 0
     if reduce == "prod":
         return 1
-    if dtype == bool:
+    if jnp.issubdtype(dtype, jnp.bool_):
         return reduce == "amin"
     if jnp.issubdtype(dtype, jnp.inexact):
         return -math.inf if reduce == "amax" else math.inf
-    return jnp.iinfo(dtype).min if reduce == "amax" else jnp.iinfo(dtype).max
+    limits = np.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
 
 
 def extremum_at(x: jax.Array, where: tuple[jax.Array | slice, ...], values: jax.Array, largest: bool) -> jax.Array:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy import linalg
 from jax.typing import ArrayLike
@@ -54,9 +55,21 @@ def no_info(x: jax.Array) -> jax.Array:
     return jnp.zeros(x.shape[:-2], jnp.int32)
 
 
+def straight_through(value: jax.Array, x: jax.Array) -> jax.Array:
+    """`value` with the gradient of `x`."""
+    return x + lax.stop_gradient(value - x)
+
+
+def read_triangle(x: jax.Array, upper: bool = False) -> jax.Array:
+    """The Hermitian matrix of which `x` holds one triangle; the gradient goes to both, as torch's does."""
+    half = jnp.triu(x) if upper else jnp.tril(x)
+    whole = half + adjoint(jnp.triu(x, 1) if upper else jnp.tril(x, -1))
+    return straight_through(whole, (x + adjoint(x)) / 2)
+
+
 def cholesky(x: jax.Array, upper: bool = False) -> jax.Array:
     """Cholesky factor, from the lower triangle alone (https://pytorch.org/docs/stable/generated/torch.linalg.cholesky.html)."""
-    factor = lax.linalg.cholesky(adjoint(x) if upper else x, symmetrize_input=True)
+    factor = lax.linalg.cholesky(read_triangle(x, upper), symmetrize_input=False)
     return adjoint(factor) if upper else factor
 
 
@@ -74,8 +87,9 @@ def solve(a: jax.Array, b: jax.Array, left: bool = True) -> jax.Array:
     """`X` in `A X = B`, or with `left=False` in `X A = B` (https://pytorch.org/docs/stable/generated/torch.linalg.solve.html)."""
     if left:
         vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
-        return jnp.linalg.solve(a, b[..., None])[..., 0] if vector else jnp.linalg.solve(a, b)
-    return jnp.linalg.solve(a.mT, b.mT).mT
+        solution: jax.Array = jnp.linalg.solve(a, b[..., None] if vector else b)
+        return solution[..., 0] if vector else solution
+    return solve(a.mT, b.mT).mT
 
 
 def solve_ex(a: jax.Array, b: jax.Array, left: bool = True) -> FactorAndInfo:
@@ -96,20 +110,27 @@ def triangular_solve(b: jax.Array, a: jax.Array, upper: bool = True, transpose: 
     return Triangular(solve_triangular(matrix, b, upper=upper, unitriangular=unitriangular), a)
 
 
+def from_factor(factor: jax.Array, upper: bool) -> jax.Array:
+    """The matrix whose Cholesky factor is one triangle of `factor`; the gradient goes to all of `factor`, as torch's does."""
+    lower = straight_through(jnp.tril(adjoint(factor) if upper else factor), adjoint(factor) if upper else factor)
+    return lower @ adjoint(lower)
+
+
 def cholesky_solve(b: jax.Array, factor: jax.Array, upper: bool = False) -> jax.Array:
     """`X` in `A X = B` from the Cholesky factor of `A` (https://pytorch.org/docs/stable/generated/torch.cholesky_solve.html)."""
-    lower = adjoint(factor) if upper else factor
-    return solve_triangular(adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
+    return solve(from_factor(factor, upper), b)
 
 
 def cholesky_inverse(factor: jax.Array, upper: bool = False) -> jax.Array:
     """The inverse of `A` from its Cholesky factor (https://pytorch.org/docs/stable/generated/torch.cholesky_inverse.html)."""
-    return cholesky_solve(jnp.eye(factor.shape[-1], dtype=factor.dtype), jnp.triu(factor) if upper else jnp.tril(factor), upper)
+    inverse: jax.Array = jnp.linalg.inv(from_factor(factor, upper))
+    return inverse
 
 
 def eigh(x: jax.Array, uplo: str = "L") -> tuple[jax.Array, jax.Array]:
     """Eigenvalues and eigenvectors of a Hermitian matrix, read from one triangle (https://pytorch.org/docs/stable/generated/torch.linalg.eigh.html)."""
-    return jnp.linalg.eigh(x, UPLO=uplo, symmetrize_input=True)
+    values, vectors = jnp.linalg.eigh(read_triangle(x, uplo.upper() == "U"), symmetrize_input=False)
+    return values, vectors
 
 
 def legacy_qr(x: jax.Array, some: bool = True) -> tuple[jax.Array, jax.Array]:
@@ -128,10 +149,62 @@ def legacy_svd(x: jax.Array, some: bool = True, compute_uv: bool = True) -> SVD:
     return SVD(u, s, adjoint(vh))
 
 
+def svd(x: jax.Array, full_matrices: bool = True) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """U, S and Vᴴ; of square matrices the reduced ones, which are the same and which JAX can differentiate.
+
+    https://pytorch.org/docs/stable/generated/torch.linalg.svd.html
+    """
+    rows, columns = x.shape[-2:]
+    u, s, vh = jnp.linalg.svd(x, full_matrices=full_matrices and rows != columns)
+    return u, s, vh
+
+
+def lu(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """P, L and U with `A = P L U` (https://pytorch.org/docs/stable/generated/torch.linalg.lu.html)."""
+    factors, _, permutation = lax.linalg.lu(x)
+    return split_lu(factors, permutation)
+
+
+def split_lu(factors: jax.Array, permutation: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """P, L and U from compact factors and the order of the rows."""
+    rows, size = factors.shape[-2], min(factors.shape[-2:])
+    lower = jnp.tril(factors[..., :size], -1) + jnp.eye(rows, size, dtype=factors.dtype)
+    p = (permutation[..., None, :] == jnp.arange(rows)[:, None]).astype(factors.dtype)
+    return p, lower, jnp.triu(factors[..., :size, :])
+
+
 def lu_factor(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Compact LU factors and pivots counted from 1 (https://pytorch.org/docs/stable/generated/torch.linalg.lu_factor.html)."""
-    lu, pivots = linalg.lu_factor(x)
-    return lu, pivots + 1
+    factors, pivots, _ = lax.linalg.lu(x)
+    return factors, pivots + 1
+
+
+def lu_factor_ex(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`lu_factor` and an error code (https://pytorch.org/docs/stable/generated/torch.linalg.lu_factor_ex.html)."""
+    return *lu_factor(x), no_info(x)
+
+
+def lu_unpack(factors: jax.Array, pivots: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """P, L and U from `lu_factor`'s result (https://pytorch.org/docs/stable/generated/torch.lu_unpack.html)."""
+    return split_lu(factors, lax.linalg.lu_pivots_to_permutation(pivots - 1, factors.shape[-2]))
+
+
+def householder_product(x: jax.Array, tau: jax.Array) -> jax.Array:
+    """First columns of the product of Householder reflectors (https://pytorch.org/docs/stable/generated/torch.linalg.householder_product.html)."""
+    rows, columns = x.shape[-2:]
+    product = jnp.broadcast_to(jnp.eye(rows, columns, dtype=x.dtype), x.shape)
+    for i in reversed(range(tau.shape[-1])):
+        below = jnp.arange(rows)
+        v = jnp.where(below == i, 1, jnp.where(below > i, x[..., :, i], 0))
+        product = product - tau[..., i, None, None] * v[..., :, None] * (jnp.conj(v)[..., None, :] @ product)
+    return product
+
+
+def tensorsolve(a: jax.Array, b: jax.Array, dims: tuple[int, ...] | None = None) -> jax.Array:
+    """`X` with `tensordot(A, X, X.ndim) = B` (https://pytorch.org/docs/stable/generated/torch.linalg.tensorsolve.html)."""
+    a = a if dims is None else jnp.moveaxis(a, dims, tuple(range(a.ndim - len(dims), a.ndim)))
+    shape = a.shape[b.ndim :]
+    return solve(a.reshape(b.size, -1), b.reshape(-1)).reshape(shape)
 
 
 def lu_solve(lu: jax.Array, pivots: jax.Array, b: jax.Array, left: bool = True, adjoint: bool = False) -> jax.Array:
@@ -141,10 +214,15 @@ def lu_solve(lu: jax.Array, pivots: jax.Array, b: jax.Array, left: bool = True, 
     batch = jnp.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     lu, b = jnp.broadcast_to(lu, batch + lu.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:])
     pivots = jnp.broadcast_to(pivots, batch + pivots.shape[-1:])
-    one = lambda f, p, y: linalg.lu_solve((f, p), y, trans=2 if adjoint else 0)  # noqa: E731
+
+    def one(factors: jax.Array, pivot: jax.Array, right: jax.Array) -> jax.Array:
+        solution: jax.Array = linalg.lu_solve((factors, pivot), right, trans=2 if adjoint else 0)
+        return solution
+
+    run = one
     for _ in batch:
-        one = jax.vmap(one)
-    return one(lu, pivots - 1, b)
+        run = jax.vmap(run)
+    return run(lu, pivots - 1, b)
 
 
 def logdet(x: jax.Array) -> jax.Array:
@@ -161,9 +239,9 @@ def pinv(x: jax.Array, rtol: ArrayLike | None = None, atol: ArrayLike | None = N
     if x.size == 0:
         return x.mT
     if hermitian:
-        x = jnp.tril(x) + adjoint(jnp.tril(x, -1))
+        x = straight_through(read_triangle(x), x)
     absolute = 0.0 if atol is None else atol
-    default = 0.0 if atol is not None else max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+    default = 0.0 if atol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     largest = jnp.linalg.svd(lax.stop_gradient(x), compute_uv=False)[..., 0]
     limit = jnp.maximum(absolute, (default if rtol is None else rtol) * largest)
     return jnp.linalg.pinv(x, rtol=limit / jnp.where(largest == 0, 1, largest))
@@ -174,12 +252,12 @@ def matrix_rank(
 ) -> jax.Array:
     """How many singular values exceed the tolerance (https://pytorch.org/docs/stable/generated/torch.linalg.matrix_rank.html)."""
     if hermitian:
-        x = jnp.tril(x) + adjoint(jnp.tril(x, -1))
+        x = read_triangle(x)
     if x.size == 0:
         return jnp.zeros(x.shape[:-2], int)
     singular = jnp.linalg.svd(x, compute_uv=False)
     absolute = atol if tol is None else tol
-    default = 0.0 if absolute is not None else max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+    default = 0.0 if absolute is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     limit = jnp.maximum(0.0 if absolute is None else absolute, (default if rtol is None else rtol) * singular[..., 0])
     return jnp.sum(singular > limit[..., None], axis=-1)
 
@@ -195,16 +273,16 @@ def cond(x: jax.Array, p: float | str | None = None) -> jax.Array:
     return linalg_norm(x, p, (-2, -1)) * linalg_norm(jnp.linalg.inv(x), p, (-2, -1))
 
 
-def lstsq(a: jax.Array, b: jax.Array) -> LeastSquares:
+def lstsq(a: jax.Array, b: jax.Array, driver: str | None = None) -> LeastSquares:
     """Least-squares solution of `A X = B` for `A` of full rank (https://pytorch.org/docs/stable/generated/torch.linalg.lstsq.html)."""
     vector = b.ndim == a.ndim - 1
     solution = pinv(a) @ (b[..., None] if vector else b)
-    empty = jnp.zeros(0, a.dtype)
     rows, columns = a.shape[-2:]
-    residuals = empty
-    if rows > columns and not vector:
-        residuals = jnp.sum(jnp.abs(a @ solution - b) ** 2, axis=-2)
-    return LeastSquares(solution[..., 0] if vector else solution, residuals, jnp.zeros(0, int), empty)
+    empty = jnp.zeros(0, a.dtype)
+    residuals = jnp.sum(jnp.abs(a @ solution - b) ** 2, axis=-2) if rows > columns and not vector else empty
+    rank = jnp.zeros(0, int) if driver == "gels" else matrix_rank(a)
+    singular = jnp.linalg.svd(a, compute_uv=False) if driver in ("gelsd", "gelss") else empty
+    return LeastSquares(solution[..., 0] if vector else solution, residuals, rank, singular)
 
 
 def vander(x: jax.Array, n: int | None = None) -> jax.Array:

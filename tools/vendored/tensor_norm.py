@@ -26,12 +26,15 @@ def vector_norm(
         return jnp.sum(x != 0, axes, keepdims=keepdim).astype(size.dtype)
     if ord == 1:
         return jnp.sum(size, axes, keepdims=keepdim)
-    total = jnp.sum(jnp.square(size) if ord == 2 else size**ord, axes, keepdims=keepdim)
-    if ord < 0:
-        return total ** (1 / ord)
-    positive = total > 0
-    safe = jnp.where(positive, total, 1)
-    return jnp.where(positive, jnp.sqrt(safe) if ord == 2 else safe ** (1 / ord), total)
+    if ord == 2:
+        total = jnp.sum(jnp.square(size), axes, keepdims=keepdim)
+        return jnp.where(total > 0, jnp.sqrt(jnp.where(total > 0, total, 1)), total)
+    at_zero, at_infinity = (0, math.inf) if ord > 0 else (math.inf, 0)
+    powers = jnp.where(size == 0, at_zero, jnp.where(size == 0, 1, size) ** ord)
+    total = jnp.sum(powers, axes, keepdims=keepdim)
+    inside = (total > 0) & (total < math.inf)
+    edges = jnp.where(total == 0, at_zero, jnp.where(total == math.inf, at_infinity, total))
+    return jnp.where(inside, jnp.where(inside, total, 1) ** (1 / ord), edges)
 
 
 def matrix_norm(
@@ -45,10 +48,10 @@ def matrix_norm(
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (first, second) if abs(float(ord)) == 1 else (second, first)
         sums = jnp.sum(jnp.abs(x), summed, keepdims=True)
-        result = (jnp.max if float(ord) > 0 else jnp.min)(sums, other, keepdims=True)
+        result = jnp.max(sums, other, keepdims=True) if float(ord) > 0 else jnp.min(sums, other, keepdims=True)
     else:
         singular = jnp.linalg.svd(jnp.moveaxis(x, (first, second), (-2, -1)), compute_uv=False)
-        reduced = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](singular, axis=-1)
+        reduced = singular.sum(-1) if ord == "nuc" else singular.max(-1) if ord == 2 else singular.min(-1)
         result = jnp.expand_dims(reduced, tuple(sorted((first, second))))
     return result if keepdim else result.squeeze((first, second))
 

@@ -38,6 +38,11 @@ def divide(x: ArrayLike, y: ArrayLike, rounding_mode: str | None = None) -> jax.
     return jnp.trunc(jnp.true_divide(x, y))
 
 
+def sign(x: jax.Array) -> jax.Array:
+    """-1, 0 or 1; of NaN 0, and of complex numbers the unit vector (https://pytorch.org/docs/stable/generated/torch.sgn.html)."""
+    return jnp.sign(x) if jnp.iscomplexobj(x) else jnp.sign(jnp.where(jnp.isnan(x), 0, x))
+
+
 def heaviside(x: jax.Array, values: jax.Array) -> jax.Array:
     """0 below zero, 1 above, `values` at zero, in the dtype of the inputs (https://pytorch.org/docs/stable/generated/torch.heaviside.html)."""
     return jnp.where(x == 0, values, (x > 0).astype(jnp.result_type(x, values)))

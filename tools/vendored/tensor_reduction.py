@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.typing import ArrayLike, DTypeLike
 
 Axes = int | Sequence[int] | None
 
@@ -119,20 +118,20 @@ def mode(x: jax.Array, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices
     return reduce_by_index(choose, x, dim, keepdim)
 
 
-def std(x: jax.Array, axis: Axes = None, ddof: float = 1, keepdims: bool = False) -> jax.Array:
+def std(x: jax.Array, axis: Axes = None, ddof: int = 1, keepdims: bool = False) -> jax.Array:
     """Standard deviation; the gradient is 0 where it is 0 (https://pytorch.org/docs/stable/generated/torch.std.html)."""
     variance = jnp.var(x, axis=as_axes(axis), ddof=ddof, keepdims=keepdims)
     positive = variance != 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1)), 0)
 
 
-def var_mean(x: jax.Array, axis: Axes = None, ddof: float = 1, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
+def var_mean(x: jax.Array, axis: Axes = None, ddof: int = 1, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
     """Variance and mean (https://pytorch.org/docs/stable/generated/torch.var_mean.html)."""
     axes = as_axes(axis)
     return jnp.var(x, axis=axes, ddof=ddof, keepdims=keepdims), jnp.mean(x, axis=axes, keepdims=keepdims)
 
 
-def std_mean(x: jax.Array, axis: Axes = None, ddof: float = 1, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
+def std_mean(x: jax.Array, axis: Axes = None, ddof: int = 1, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
     """Standard deviation and mean (https://pytorch.org/docs/stable/generated/torch.std_mean.html)."""
     return std(x, axis, ddof, keepdims), jnp.mean(x, axis=as_axes(axis), keepdims=keepdims)
 

@@ -88,7 +88,7 @@ def sum_to_size(x: jax.Array, *sizes: int | Sequence[int]) -> jax.Array:
     shape = _as_shape(sizes)
     offset = x.ndim - len(shape)
     axes = tuple(i for i in range(x.ndim) if i < offset or (shape[i - offset] == 1 and x.shape[i] != 1))
-    return x.sum(axis=axes).reshape(shape)
+    return x.sum(axis=axes).reshape(shape) if axes or not shape else x
 
 
 def select_scatter(x: jax.Array, src: jax.Array, dim: int, index: int) -> jax.Array:
@@ -96,9 +96,7 @@ def select_scatter(x: jax.Array, src: jax.Array, dim: int, index: int) -> jax.Ar
     return jnp.moveaxis(jnp.moveaxis(x, dim, 0).at[index].set(src), 0, dim)
 
 
-def slice_scatter(
-    x: jax.Array, src: jax.Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> jax.Array:
+def slice_scatter(x: jax.Array, src: jax.Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> jax.Array:
     """`x` with `src` written into a slice along `dim` (https://pytorch.org/docs/stable/generated/torch.slice_scatter.html)."""
     window = (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
     return x.at[window].set(src)

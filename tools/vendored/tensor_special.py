@@ -6,6 +6,11 @@ import jax
 import jax.numpy as jnp
 
 
+def i0(x: jax.Array) -> jax.Array:
+    """Modified Bessel function of order 0, with gradient 0 at 0 (https://pytorch.org/docs/stable/special.html#torch.special.i0)."""
+    return jnp.where(x == 0, 1.0, jax.scipy.special.i0(jnp.where(x == 0, 1.0, x)))
+
+
 def entr(x: jax.Array) -> jax.Array:
     """`-x log x`, 0 at 0, -inf below (https://pytorch.org/docs/stable/special.html#torch.special.entr)."""
     return jax.scipy.special.entr(jnp.asarray(x, jnp.result_type(x, float) if not jnp.issubdtype(x.dtype, jnp.inexact) else x.dtype))

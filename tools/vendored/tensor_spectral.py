@@ -79,13 +79,15 @@ def istft(
     normalized: bool = False,
     onesided: bool | None = None,
     length: int | None = None,
+    return_complex: bool = False,
 ) -> jax.Array:
     """Inverse of `stft` by least squares (…, frequency, frames) → (…, time) (https://pytorch.org/docs/stable/generated/torch.istft.html)."""
     hop = n_fft // 4 if hop_length is None else hop_length
     onesided = x.shape[-2] != n_fft if onesided is None else onesided
     weights = framing_window(window, n_fft, win_length, x.real.dtype)
     norm = "ortho" if normalized else None
-    frames = jnp.fft.irfft(x.mT, n_fft, norm=norm) if onesided else jnp.fft.ifft(x.mT, norm=norm).real
+    half = x if onesided else x[..., : n_fft // 2 + 1, :]
+    frames = jnp.fft.ifft(x.mT, norm=norm) if return_complex else jnp.fft.irfft(half.mT, n_fft, norm=norm)
     count = x.shape[-1]
     places = (jnp.arange(count)[:, None] * hop + jnp.arange(n_fft)).reshape(-1)
     size = n_fft + hop * (count - 1)
@@ -132,11 +134,13 @@ def kaiser_window(length: int, beta: float = 12.0, *, periodic: bool = True, dty
 def sine_window(length: int, *, periodic: bool = False, dtype: DTypeLike | None = None) -> jax.Array:
     """Half a sine (https://pytorch.org/docs/stable/generated/torch.signal.windows.cosine.html)."""
     points = jnp.arange(length, dtype=float if dtype is None else dtype) + 0.5
+    periodic = periodic and length > 1
     return jnp.sin(jnp.pi * points / (length + periodic))
 
 
 def gaussian_window(length: int, std: float = 1.0, *, periodic: bool = False, dtype: DTypeLike | None = None) -> jax.Array:
     """Gaussian window (https://pytorch.org/docs/stable/generated/torch.signal.windows.gaussian.html)."""
+    periodic = periodic and length > 1
     points = jnp.arange(length, dtype=float if dtype is None else dtype) - (length - 1 + periodic) / 2
     return jnp.exp(-jnp.square(points / std) / 2)
 
@@ -145,5 +149,6 @@ def exponential_window(
     length: int, center: float | None = None, tau: float = 1.0, *, periodic: bool = False, dtype: DTypeLike | None = None
 ) -> jax.Array:
     """Window that decays from its centre (https://pytorch.org/docs/stable/generated/torch.signal.windows.exponential.html)."""
+    periodic = periodic and length > 1
     middle = (length - 1 + periodic) / 2 if center is None else center
     return jnp.exp(-jnp.abs(jnp.arange(length, dtype=float if dtype is None else dtype) - middle) / tau)

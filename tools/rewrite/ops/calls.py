@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-
 from typing import Any
 
 from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Refuse, Template

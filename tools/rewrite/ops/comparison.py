@@ -35,14 +35,20 @@ OPERATOR_ROWS = [
     for row in spelled(name, "input, other", f"{{input}} {operator} {{other}}", *aliases, inplace=True)
 ]
 FUNCTION_ROWS = [
-    row for name, function in FUNCTIONS.items() for row in spelled(name, "input, other", f"{function}({{input}}, {{other}})", inplace=name.startswith("log"))
+    row
+    for name, function in FUNCTIONS.items()
+    for row in spelled(name, "input, other", f"{function}({{input}}, {{other}})", inplace=name.startswith("log"))
 ]
 TEST_ROWS = [row for name in TESTS for row in spelled(name, "input", f"jnp.{name}({{input}})")]
 
 OTHERS = [
     *spelled("logical_not", "input", "jnp.logical_not({input})", inplace=True),
     *spelled("bitwise_not", "input", "~{input}", inplace=True),
-    *spelled("isclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False", "jnp.isclose({input}, {other}, {rtol=1e-05}, {atol=1e-08}, {equal_nan})"),
+    *spelled(
+        "isclose",
+        "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
+        "jnp.isclose({input}, {other}, {rtol=1e-05}, {atol=1e-08}, {equal_nan})",
+    ),
     *spelled(
         "allclose",
         "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",

@@ -65,7 +65,6 @@ def _tensor(call: Call) -> str:
     return "jnp.array({data}, dtype={dtype})"
 
 
-
 FILLED = [
     Op("torch.zeros", "*size, dtype=None", _filled("jnp.zeros")),
     Op("torch.ones", "*size, dtype=None", _filled("jnp.ones")),

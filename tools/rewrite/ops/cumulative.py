@@ -8,7 +8,11 @@ from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 def _cumulative(name: str) -> Template:
     def to(call: Call) -> str:
-        return f"vendored.{name}({{input}}, {{dim}}, dtype={{dtype}})" if ndim(call, "input") == 0 else f"jnp.{name}({{input}}, axis={{dim}}, dtype={{dtype}})"
+        return (
+            f"vendored.{name}({{input}}, {{dim}}, dtype={{dtype}})"
+            if ndim(call, "input") == 0
+            else f"jnp.{name}({{input}}, axis={{dim}}, dtype={{dtype}})"
+        )
 
     return to
 
@@ -19,7 +23,9 @@ ROWS = [
     *spelled("logcumsumexp", "input, dim", "vendored.logcumsumexp({input}, {dim})"),
     *spelled("cummax", "input, dim", "vendored.cummax({input}, {dim})", returns="tuple"),
     *spelled("cummin", "input, dim", "vendored.cummin({input}, {dim})", returns="tuple"),
-    *spelled("diff", "input, n=1, dim=-1, prepend=None, append=None", "jnp.diff({input}, {n=1}, axis={dim}, prepend={prepend}, append={append})"),
+    *spelled(
+        "diff", "input, n=1, dim=-1, prepend=None, append=None", "jnp.diff({input}, {n=1}, axis={dim}, prepend={prepend}, append={append})"
+    ),
     Op(
         "torch.gradient",
         "input, *, spacing=1, dim=None, edge_order=1",

@@ -37,7 +37,7 @@ CASTS = {
 
 
 def _is_dtype_text(text: str) -> bool:
-    return text.startswith("jnp.") and "(" not in text or text.endswith("dtype") or text in ("int", "float", "bool", "complex")
+    return (text.startswith("jnp.") and "(" not in text) or text.endswith("dtype") or text in ("int", "float", "bool", "complex")
 
 
 def _is_device_text(text: str) -> bool:
@@ -75,7 +75,12 @@ def _type(call: Call) -> str:
 CONVERSIONS = [
     Op("torch.Tensor.to", "self, *args, dtype=None, other=None, copy=False", _to),
     Op("torch.Tensor.type", "self, dtype=None", _type),
-    Op("torch.Tensor.type_as", "self, other", "{self}.astype({other}.dtype)", samples=("torch.ones(2).type_as(torch.ones(2, dtype=torch.int64))",)),
+    Op(
+        "torch.Tensor.type_as",
+        "self, other",
+        "{self}.astype({other}.dtype)",
+        samples=("torch.ones(2).type_as(torch.ones(2, dtype=torch.int64))",),
+    ),
     Op("torch.Tensor.chalf", "self", Refused("JAX has no complex numbers of half precision")),
     *(Op(f"torch.Tensor.{name}", "self", f"{{self}}.astype({dtype})") for name, dtype in CASTS.items()),
 ]
@@ -100,7 +105,14 @@ PYTHON = [
         returns="bool",
         samples=("torch.is_floating_point(torch.ones(2))",),
     ),
-    Op("torch.is_complex", "input", "jnp.iscomplexobj({input})", method="is_complex", returns="bool", samples=("torch.is_complex(torch.ones(2))",)),
+    Op(
+        "torch.is_complex",
+        "input",
+        "jnp.iscomplexobj({input})",
+        method="is_complex",
+        returns="bool",
+        samples=("torch.is_complex(torch.ones(2))",),
+    ),
     Op("torch.finfo", "type=None", "jnp.finfo({type=float})", returns=""),
     Op("torch.iinfo", "type", "jnp.iinfo({type})", returns=""),
     Op("torch.promote_types", "type1, type2", "jnp.promote_types({type1}, {type2})", returns="dtype"),

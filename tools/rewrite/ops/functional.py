@@ -135,16 +135,32 @@ LAYERS = [
 OTHERS = [
     Op(F + "scaled_dot_product_attention", ATTENTION, _attention),
     Op(F + "one_hot", "tensor, num_classes=-1", _one_hot),
-    Op(F + "upsample", "input, size=None, scale_factor=None, mode='nearest', align_corners=None", "vendored.interpolate({input}, size={size}, scale_factor={scale_factor}, mode={mode}, align_corners={align_corners})"),
-    Op(F + "upsample_nearest", "input, size=None, scale_factor=None", "vendored.interpolate({input}, size={size}, scale_factor={scale_factor})"),
+    Op(
+        F + "upsample",
+        "input, size=None, scale_factor=None, mode='nearest', align_corners=None",
+        "vendored.interpolate({input}, size={size}, scale_factor={scale_factor}, mode={mode}, align_corners={align_corners})",
+    ),
+    Op(
+        F + "upsample_nearest",
+        "input, size=None, scale_factor=None",
+        "vendored.interpolate({input}, size={size}, scale_factor={scale_factor})",
+    ),
     Op(
         F + "upsample_bilinear",
         "input, size=None, scale_factor=None",
         "vendored.interpolate({input}, size={size}, scale_factor={scale_factor}, mode='bilinear', align_corners=True)",
     ),
     Op("torch.constant_pad_nd", "input, pad, value=0", "vendored.pad({input}, {pad}, value={value})"),
-    Op(F + "fractional_max_pool2d", "input, kernel_size, output_size=None, output_ratio=None, return_indices=False", Refused("random pooling regions")),
-    Op(F + "fractional_max_pool3d", "input, kernel_size, output_size=None, output_ratio=None, return_indices=False", Refused("random pooling regions")),
+    Op(
+        F + "fractional_max_pool2d",
+        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False",
+        Refused("random pooling regions"),
+    ),
+    Op(
+        F + "fractional_max_pool3d",
+        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False",
+        Refused("random pooling regions"),
+    ),
 ]
 
 

@@ -39,7 +39,9 @@ def _scatter(call: Call) -> str:
 
 
 def _index_select(call: Call) -> str:
-    return "vendored.index_select({input}, {dim}, {index})" if ndim(call, "input") in (0, None) else "jnp.take({input}, {index}, axis={dim})"
+    return (
+        "vendored.index_select({input}, {dim}, {index})" if ndim(call, "input") in (0, None) else "jnp.take({input}, {index}, axis={dim})"
+    )
 
 
 def _take_along_dim(call: Call) -> str:
@@ -78,7 +80,9 @@ SCATTER = [
         _at("add({source})", "index_add({input}, {dim}, {index}, {source}, alpha={alpha})"),
         inplace=True,
     ),
-    *spelled("index_copy", "input, dim, index, source", _at("set({source})", "index_copy({input}, {dim}, {index}, {source})"), inplace=True),
+    *spelled(
+        "index_copy", "input, dim, index, source", _at("set({source})", "index_copy({input}, {dim}, {index}, {source})"), inplace=True
+    ),
     *spelled("index_fill", "input, dim, index, value", _at("set({value})", "index_fill({input}, {dim}, {index}, {value})"), inplace=True),
     *spelled(
         "index_reduce",
@@ -106,7 +110,11 @@ DIAGONALS = [
         "jnp.diagonal({input}, offset={offset}, axis1={dim1}, axis2={dim2})",
     ),
     Op("torch.diagonal_copy", "input, offset=0, dim1=0, dim2=1", "jnp.diagonal({input}, offset={offset}, axis1={dim1}, axis2={dim2})"),
-    Op("torch.linalg.diagonal", "A, *, offset=0, dim1=-2, dim2=-1", "jnp.diagonal({A}, offset={offset=0}, axis1={dim1=-2}, axis2={dim2=-1})"),
+    Op(
+        "torch.linalg.diagonal",
+        "A, *, offset=0, dim1=-2, dim2=-1",
+        "jnp.diagonal({A}, offset={offset=0}, axis1={dim1=-2}, axis2={dim2=-1})",
+    ),
     *spelled("diag_embed", "input, offset=0, dim1=-2, dim2=-1", "vendored.diag_embed({input}, offset={offset}, dim1={dim1}, dim2={dim2})"),
     *spelled(
         "diagonal_scatter",

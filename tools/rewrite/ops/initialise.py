@@ -5,7 +5,13 @@ from __future__ import annotations
 from migrate_agent.tools.rewrite.tables import Op
 
 ROWS = (
-    Op("torch.nn.init._calculate_fan_in_and_fan_out", "tensor", "vendored.init_fans({tensor})", returns="tuple", samples=("torch.nn.init._calculate_fan_in_and_fan_out(torch.ones(3, 4, 5))",)),
+    Op(
+        "torch.nn.init._calculate_fan_in_and_fan_out",
+        "tensor",
+        "vendored.init_fans({tensor})",
+        returns="tuple",
+        samples=("torch.nn.init._calculate_fan_in_and_fan_out(torch.ones(3, 4, 5))",),
+    ),
     Op(
         "torch.nn.init.calculate_gain",
         "nonlinearity, param=None",

@@ -62,5 +62,7 @@ SPLIT = [
     Op("torch.hsplit", "input, indices_or_sections", "jnp.hsplit({input}, {indices_or_sections})", method="hsplit", returns="tuple"),
     Op("torch.vsplit", "input, indices_or_sections", "jnp.vsplit({input}, {indices_or_sections})", method="vsplit", returns="tuple"),
     Op("torch.dsplit", "input, indices_or_sections", "jnp.dsplit({input}, {indices_or_sections})", method="dsplit", returns="tuple"),
-    Op("torch.unbind", "input, dim=0", "jnp.unstack({input}, axis={dim})", method="unbind", aliases=("torch.unbind_copy",), returns="tuple"),
+    Op(
+        "torch.unbind", "input, dim=0", "jnp.unstack({input}, axis={dim})", method="unbind", aliases=("torch.unbind_copy",), returns="tuple"
+    ),
 ]

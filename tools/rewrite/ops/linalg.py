@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import axis, literal, spelled
+from migrate_agent.tools.rewrite.ops.calls import axis, literal, ndim, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Refuse, Template
 
 L = "torch.linalg."
@@ -24,7 +24,13 @@ def _qr(call: Call) -> str:
 
 
 def _solve(call: Call) -> str:
-    return "jnp.linalg.solve({A}, {B})" if call.literal("left") is True else "vendored.solve({A}, {B}, left={left})"
+    """`jnp.linalg.solve` where `B` is surely a matrix (or both are plain), since torch also takes batches of vectors."""
+    plain = ndim(call, "A") == 2 or (ndim(call, "A") is not None and ndim(call, "A") == ndim(call, "B"))
+    return "jnp.linalg.solve({A}, {B})" if call.literal("left") is True and plain else "vendored.solve({A}, {B}, left={left})"
+
+
+def _legacy_lu(call: Call) -> str:
+    return "vendored.lu_factor_ex({A})" if literal(call, "get_infos") else "vendored.lu_factor({A})"
 
 
 def _cholesky(tensor: str) -> Template:
@@ -57,8 +63,8 @@ INVERSES = [
         returns="tuple",
     ),
     Op(f"{L}tensorinv", "A, ind=2", "jnp.linalg.tensorinv({A}, ind={ind})"),
-    Op(f"{L}tensorsolve", "A, B, dims=None", "jnp.linalg.tensorsolve({A}, {B}, axes={dims})"),
-    Op(f"{L}lstsq", "A, B, rcond=None, *, driver=None", "vendored.lstsq({A}, {B})", returns="tuple"),
+    Op(f"{L}tensorsolve", "A, B, dims=None", "vendored.tensorsolve({A}, {B}, {dims})"),
+    Op(f"{L}lstsq", "A, B, rcond=None, *, driver=None", "vendored.lstsq({A}, {B}, driver={driver})", returns="tuple"),
 ]
 
 DECOMPOSITIONS = [
@@ -69,25 +75,41 @@ DECOMPOSITIONS = [
     *spelled("cholesky_inverse", "L, upper=False", "vendored.cholesky_inverse({L}, upper={upper})"),
     Op(f"{L}qr", "A, mode='reduced'", _qr, returns="tuple"),
     *spelled("qr", "input, some=True", "vendored.legacy_qr({input}, {some})", returns="tuple"),
-    Op(f"{L}svd", "A, full_matrices=True, *, driver=None", "jnp.linalg.svd({A}, full_matrices={full_matrices})", returns="tuple"),
+    Op(f"{L}svd", "A, full_matrices=True, *, driver=None", "vendored.svd({A}, full_matrices={full_matrices})", returns="tuple"),
     *spelled("svd", "input, some=True, compute_uv=True", "vendored.legacy_svd({input}, {some}, {compute_uv})", returns="tuple"),
     Op(f"{L}svdvals", "A, *, driver=None", "jnp.linalg.svd({A}, compute_uv=False)"),
     Op(f"{L}eigh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})", returns="tuple"),
     Op(f"{L}eigvalsh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})[0]"),
     Op(f"{L}eig", "A", "jnp.linalg.eig({A})", returns="tuple"),
     Op(f"{L}eigvals", "A", "jnp.linalg.eigvals({A})"),
-    Op(f"{L}lu", "A, *, pivot=True", "jax.scipy.linalg.lu({A})", returns="tuple"),
+    Op(f"{L}lu", "A, *, pivot=True", "vendored.lu({A})", returns="tuple"),
     Op(f"{L}lu_factor", "A, *, pivot=True", "vendored.lu_factor({A})", returns="tuple"),
-    Op(f"{L}lu_solve", "LU, pivots, B, *, left=True, adjoint=False", "vendored.lu_solve({LU}, {pivots}, {B}, left={left}, adjoint={adjoint})"),
+    Op(
+        f"{L}lu_solve",
+        "LU, pivots, B, *, left=True, adjoint=False",
+        "vendored.lu_solve({LU}, {pivots}, {B}, left={left}, adjoint={adjoint})",
+    ),
+    Op(f"{L}lu_factor_ex", "A, *, pivot=True, check_errors=False", "vendored.lu_factor_ex({A})", returns="tuple"),
+    Op("torch.lu", "A, pivot=True, get_infos=False", _legacy_lu, method="lu", returns="tuple"),
+    Op(
+        "torch.lu_unpack",
+        "LU_data, LU_pivots, unpack_data=True, unpack_pivots=True",
+        "vendored.lu_unpack({LU_data}, {LU_pivots})",
+        returns="tuple",
+    ),
     *spelled("lu_solve", "b, LU_data, LU_pivots", "vendored.lu_solve({LU_data}, {LU_pivots}, {b})"),
-    Op(f"{L}householder_product", "A, tau", "jax.lax.linalg.householder_product({A}, {tau})", aliases=("torch.orgqr",)),
+    Op(f"{L}householder_product", "A, tau", "vendored.householder_product({A}, {tau})", aliases=("torch.orgqr",)),
 ]
 
 PROPERTIES = [
     *spelled("det", "A", "jnp.linalg.det({A})", "linalg.det"),
     *spelled("slogdet", "A", "jnp.linalg.slogdet({A})", "linalg.slogdet", returns="tuple"),
     *spelled("logdet", "input", "vendored.logdet({input})"),
-    Op(f"{L}matrix_rank", "A, tol=None, *, atol=None, rtol=None, hermitian=False", "vendored.matrix_rank({A}, {tol}, atol={atol}, rtol={rtol}, hermitian={hermitian})"),
+    Op(
+        f"{L}matrix_rank",
+        "A, tol=None, *, atol=None, rtol=None, hermitian=False",
+        "vendored.matrix_rank({A}, {tol}, atol={atol}, rtol={rtol}, hermitian={hermitian})",
+    ),
     Op(f"{L}cond", "A, p=None", "vendored.cond({A}, {p})"),
     Op(f"{L}norm", "A, ord=None, dim=None, keepdim=False, *, dtype=None", _norm("linalg_norm")),
     Op(

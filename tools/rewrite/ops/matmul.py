@@ -26,7 +26,11 @@ def _einsum(call: Call) -> str:
 
 
 def _cross(call: Call) -> str:
-    return "jnp.cross({input}, {other}, axis={dim})" if call.given("dim") and call.literal("dim") is not None else "vendored.cross({input}, {other})"
+    return (
+        "jnp.cross({input}, {other}, axis={dim})"
+        if call.given("dim") and call.literal("dim") is not None
+        else "vendored.cross({input}, {other})"
+    )
 
 
 PRODUCTS = [

@@ -29,7 +29,7 @@ UNARY = {
     "expm1": "jnp.expm1",
     "fix": "jnp.trunc",
     "floor": "jnp.floor",
-    "i0": "jax.scipy.special.i0",
+    "i0": "vendored.i0",
     "imag": "jnp.imag",
     "lgamma": "jax.scipy.special.gammaln",
     "log": "jnp.log",
@@ -79,6 +79,8 @@ BINARY = {
     "xlogy": "jax.scipy.special.xlogy",
 }
 BINARY_ALIASES = {"atan2": ("arctan2",), "igamma": ("special.gammainc",), "igammac": ("special.gammaincc",), "xlogy": ("special.xlogy",)}
+
+
 def _scaled(operator: str) -> Template:
     """`input + alpha * other`."""
 
@@ -170,8 +172,8 @@ ARITHMETIC = [
         inplace=True,
     ),
     *spelled("ldexp", "input, other", "{input} * 2.0 ** {other}", inplace=True),
-    *spelled("sign", "input", _unless_bool("jnp.sign({input})", "{input}"), inplace=True),
-    *spelled("sgn", "input", _unless_bool("jnp.sign({input})", "{input}"), inplace=True),
+    *spelled("sign", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
+    *spelled("sgn", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
     *spelled("square", "input", _unless_bool("jnp.square({input})", "{input}.astype(int)"), inplace=True),
     *spelled("pow", "input, exponent", "{input} ** {exponent}", inplace=True),
     *spelled("frac", "input", "jnp.fmod({input}, 1)", inplace=True),
@@ -179,14 +181,21 @@ ARITHMETIC = [
     *spelled("addcmul", "input, tensor1, tensor2, *, value=1", _fused("*"), inplace=True),
     *spelled("addcdiv", "input, tensor1, tensor2, *, value=1", _fused("/"), inplace=True),
     *spelled("lerp", "input, end, weight", "vendored.lerp({input}, {end}, {weight})", inplace=True),
-    Op("torch.rsub", "input, other, *, alpha=1", lambda call: "{other} - {alpha} * {input}" if call.given("alpha") else "{other} - {input}"),
+    Op(
+        "torch.rsub", "input, other, *, alpha=1", lambda call: "{other} - {alpha} * {input}" if call.given("alpha") else "{other} - {input}"
+    ),
 ]
 
 BOUNDED = [
     *spelled("clamp", "input, min=None, max=None", _clamp, "clip", inplace=True),
     *spelled("clamp_min", "input, min", "vendored.clamp({input}, min={min})", inplace=True),
     *spelled("clamp_max", "input, max", "vendored.clamp({input}, max={max})", inplace=True),
-    *spelled("nan_to_num", "input, nan=0.0, posinf=None, neginf=None", "jnp.nan_to_num({input}, nan={nan}, posinf={posinf}, neginf={neginf})", inplace=True),
+    *spelled(
+        "nan_to_num",
+        "input, nan=0.0, posinf=None, neginf=None",
+        "jnp.nan_to_num({input}, nan={nan}, posinf={posinf}, neginf={neginf})",
+        inplace=True,
+    ),
     *spelled("logit", "input, eps=None", "vendored.logit({input}, {eps})", "special.logit", inplace=True),
     *spelled("frexp", "input", "jnp.frexp({input})", returns="tuple"),
 ]

@@ -24,11 +24,13 @@ def _like(template: str) -> Template:
 
 
 def _randint(call: Call) -> str:
-    if call.given("high") and not call.given("size"):
-        return "jax.random.randint({rng}, {high}, 0, {low}, dtype={dtype=int})"
-    if not call.given("low"):
-        return "jax.random.randint({rng}, {size}, 0, {high}, dtype={dtype=int})"
-    return "jax.random.randint({rng}, {size}, {low}, {high}, dtype={dtype=int})" if call.given("high") else "jax.random.randint({rng}, {size}, 0, {low}, dtype={dtype=int})"
+    """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers only, torch also casts them to floats."""
+    named = call.given("size") and call.given("high")
+    size, high = ("{size}", "{high}") if named else ("{size}", "{low}") if call.given("size") else ("{high}", "{low}")
+    bounds = f"{'{low}' if named and call.given('low') else '0'}, {high}"
+    if "float" in call.text("dtype"):
+        return f"jax.random.randint({{rng}}, {size}, {bounds}).astype({{dtype}})"
+    return f"jax.random.randint({{rng}}, {size}, {bounds}, dtype={{dtype=int}})"
 
 
 def _randint_like(call: Call) -> str:
@@ -43,7 +45,11 @@ def _normal(call: Call) -> str:
 
 
 def _bernoulli(call: Call) -> str:
-    return "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)" if call.given("p") else "jax.random.bernoulli({rng}, {input}).astype({input}.dtype)"
+    return (
+        "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)"
+        if call.given("p")
+        else "jax.random.bernoulli({rng}, {input}).astype({input}.dtype)"
+    )
 
 
 DRAW = [
@@ -61,8 +67,18 @@ DRAW = [
 ]
 
 IN_PLACE = [
-    Op("torch.Tensor.normal_", "self, mean=0, std=1", "{mean=0} + {std=1} * jax.random.normal({rng}, {self}.shape, {self}.dtype)", inplace=True),
-    Op("torch.Tensor.uniform_", "self, from_=0, to=1", "jax.random.uniform({rng}, {self}.shape, {self}.dtype, {from_=0}, {to=1})", inplace=True),
+    Op(
+        "torch.Tensor.normal_",
+        "self, mean=0, std=1",
+        "{mean=0} + {std=1} * jax.random.normal({rng}, {self}.shape, {self}.dtype)",
+        inplace=True,
+    ),
+    Op(
+        "torch.Tensor.uniform_",
+        "self, from_=0, to=1",
+        "jax.random.uniform({rng}, {self}.shape, {self}.dtype, {from_=0}, {to=1})",
+        inplace=True,
+    ),
     Op("torch.Tensor.exponential_", "self, lambd=1", "jax.random.exponential({rng}, {self}.shape, {self}.dtype) / {lambd=1}", inplace=True),
     Op(
         "torch.Tensor.log_normal_",
@@ -70,7 +86,12 @@ IN_PLACE = [
         "jnp.exp({mean=1} + {std=2} * jax.random.normal({rng}, {self}.shape, {self}.dtype))",
         inplace=True,
     ),
-    Op("torch.Tensor.cauchy_", "self, median=0, sigma=1", "{median=0} + {sigma=1} * jax.random.cauchy({rng}, {self}.shape, {self}.dtype)", inplace=True),
+    Op(
+        "torch.Tensor.cauchy_",
+        "self, median=0, sigma=1",
+        "{median=0} + {sigma=1} * jax.random.cauchy({rng}, {self}.shape, {self}.dtype)",
+        inplace=True,
+    ),
     Op("torch.Tensor.geometric_", "self, p", "jax.random.geometric({rng}, {p}, {self}.shape).astype({self}.dtype)", inplace=True),
     Op("torch.Tensor.bernoulli_", "self, p=0.5", "jax.random.bernoulli({rng}, {p=0.5}, {self}.shape).astype({self}.dtype)", inplace=True),
     Op("torch.Tensor.random_", "self, from_=0, to=None", Refused("`random_` without bounds depends on the dtype: use `torch.randint`")),

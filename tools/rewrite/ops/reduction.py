@@ -48,7 +48,9 @@ def _variance(function: str) -> Template:
     def to(call: Call) -> str:
         dim, correction = _correction(call)
         dim = {"None": "", "{dim}": "axis={dim}, "}.get(dim, f"axis={dim}, ")
-        correction = {"int({dim})": str(int(call.literal("dim"))) if isinstance(call.literal("dim"), bool) else correction}.get(correction, correction)
+        correction = {"int({dim})": str(int(call.literal("dim"))) if isinstance(call.literal("dim"), bool) else correction}.get(
+            correction, correction
+        )
         return f"{function}({{input}}, {dim}ddof={correction}, keepdims={{keepdim}})"
 
     return to
@@ -112,16 +114,26 @@ EXTREMA = [
     *spelled("median", REDUCE, _ordered("median")),
     *spelled("nanmedian", REDUCE, _ordered("nanmedian")),
     *spelled("mode", "input, dim=-1, keepdim=False", "vendored.mode({input}, {dim}, keepdim={keepdim})", returns="tuple"),
-    *spelled("kthvalue", "input, k, dim=-1, keepdim=False", "vendored.kthvalue({input}, {k}, {dim=-1}, keepdim={keepdim})", returns="tuple"),
+    *spelled(
+        "kthvalue", "input, k, dim=-1, keepdim=False", "vendored.kthvalue({input}, {k}, {dim=-1}, keepdim={keepdim})", returns="tuple"
+    ),
     *spelled("quantile", QUANTILE, _quantile("jnp.quantile")),
     *spelled("nanquantile", QUANTILE, _quantile("jnp.nanquantile")),
 ]
 
 NORMS = [
-    *spelled("norm", "input, p='fro', dim=None, keepdim=False, dtype=None", "vendored.norm({input}, {p}, {dim}, keepdim={keepdim}, dtype={dtype})"),
+    *spelled(
+        "norm",
+        "input, p='fro', dim=None, keepdim=False, dtype=None",
+        "vendored.norm({input}, {p}, {dim}, keepdim={keepdim}, dtype={dtype})",
+    ),
     *spelled("dist", "input, other, p=2", "vendored.norm({input} - {other}, {p})"),
     *spelled("renorm", "input, p, dim, maxnorm", "vendored.renorm({input}, {p}, {dim}, {maxnorm})", inplace=True),
     *spelled("trace", "input", "jnp.trace({input})"),
-    *spelled("cov", "input, *, correction=1, fweights=None, aweights=None", "vendored.cov({input}, correction={correction}, fweights={fweights}, aweights={aweights})"),
+    *spelled(
+        "cov",
+        "input, *, correction=1, fweights=None, aweights=None",
+        "vendored.cov({input}, correction={correction}, fweights={fweights}, aweights={aweights})",
+    ),
     *spelled("corrcoef", "input", "jnp.corrcoef({input})"),
 ]

@@ -27,7 +27,7 @@ def _is_known_size(node: ast.expr) -> bool:
 def _expand(tensor: str, size: str) -> Template:
     def to(call: Call) -> str:
         parts = elements(call, size)
-        if parts is not None and parts and all(map(_is_known_size, parts)) or call.text(size).endswith(".shape"):
+        if (parts is not None and parts and all(map(_is_known_size, parts))) or call.text(size).endswith(".shape"):
             return f"jnp.broadcast_to({{{tensor}}}, {sequence(call, size) if size == 'sizes' else '{' + size + '}'})"
         return f"vendored.expand({{{tensor}}}, {{{'*' if size == 'sizes' else ''}{size}}})"
 
@@ -92,7 +92,9 @@ def _repeat(tensor: str, repeats: str) -> Template:
 def _repeat_interleave(call: Call) -> str:
     if not call.given("repeats") or is_kind(call, "repeats", "tensor", "parameter"):
         if not call.given("output_size"):
-            return Refused("how often each element is repeated is a tensor, so the shape of the result depends on values", "dynamic-shape")(call)
+            return Refused("how often each element is repeated is a tensor, so the shape of the result depends on values", "dynamic-shape")(
+                call
+            )
     return "jnp.repeat({input}, {repeats}, axis={dim}, total_repeat_length={output_size})"
 
 
@@ -119,7 +121,14 @@ VIEWS = [
     Op("torch.ravel", "input", "{input}.ravel()", method="ravel"),
     Op("torch.unflatten", "input, dim, sizes", "vendored.unflatten({input}, {dim}, {sizes})", method="unflatten"),
     Op("torch.squeeze", "input, dim=None", _squeeze, method="squeeze", inplace=True, aliases=("torch.squeeze_copy",)),
-    Op("torch.unsqueeze", "input, dim", "jnp.expand_dims({input}, {dim})", method="unsqueeze", inplace=True, aliases=("torch.unsqueeze_copy",)),
+    Op(
+        "torch.unsqueeze",
+        "input, dim",
+        "jnp.expand_dims({input}, {dim})",
+        method="unsqueeze",
+        inplace=True,
+        aliases=("torch.unsqueeze_copy",),
+    ),
     Op("torch.Tensor.expand", "self, *sizes", _expand("self", "sizes")),
     Op("torch.expand_copy", "input, size", _expand("input", "size")),
     Op("torch.broadcast_to", "input, size", _expand("input", "size"), method="broadcast_to"),
@@ -136,7 +145,14 @@ VIEWS = [
 AXES = [
     Op("torch.permute", "input, dims", "{input}.transpose({dims})", aliases=("torch.permute_copy",)),
     Op("torch.Tensor.permute", "self, *dims", "{self}.transpose({*dims})"),
-    Op("torch.transpose", "input, dim0, dim1", _transpose("dim0", "dim1"), method="transpose", inplace=True, aliases=("torch.transpose_copy",)),
+    Op(
+        "torch.transpose",
+        "input, dim0, dim1",
+        _transpose("dim0", "dim1"),
+        method="transpose",
+        inplace=True,
+        aliases=("torch.transpose_copy",),
+    ),
     Op("torch.swapdims", "input, dim0, dim1", _transpose("dim0", "dim1"), method="swapdims", inplace=True),
     Op("torch.swapaxes", "input, axis0, axis1", _transpose("axis0", "axis1"), method="swapaxes", inplace=True),
     Op("torch.t", "input", "{input}.T", method="t", inplace=True, aliases=("torch.t_copy",)),
@@ -166,7 +182,9 @@ PARTS = [
     Op("torch.select", "input, dim, index", _select, method="select", aliases=("torch.select_copy",)),
     Op("torch.Tensor.unfold", "self, dimension, size, step", "vendored.sliding_windows({self}, {dimension}, {size}, {step})"),
     Op("torch.unfold_copy", "input, dimension, size, step", "vendored.sliding_windows({input}, {dimension}, {size}, {step})"),
-    Op("torch.select_scatter", "input, src, dim, index", "vendored.select_scatter({input}, {src}, {dim}, {index})", method="select_scatter"),
+    Op(
+        "torch.select_scatter", "input, src, dim, index", "vendored.select_scatter({input}, {src}, {dim}, {index})", method="select_scatter"
+    ),
     Op(
         "torch.slice_scatter",
         "input, src, dim=0, start=None, end=None, step=1",

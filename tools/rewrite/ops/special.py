@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables import Op
+from migrate_agent.tools.rewrite.ops.calls import is_integral
+from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 S = "torch.special."
 UNARY = {
@@ -11,13 +12,24 @@ UNARY = {
     "i1": "jax.scipy.special.i1",
     "i1e": "jax.scipy.special.i1e",
     "ndtr": "vendored.ndtr",
-    "ndtri": "jax.scipy.special.ndtri",
-    "log_ndtr": "jax.scipy.special.log_ndtr",
     "erfcx": "vendored.erfcx",
 }
 BINARY = {"xlog1py": "jax.scipy.special.xlog1py", "zeta": "jax.scipy.special.zeta"}
 
+FLOAT_ONLY = {"ndtri": "jax.scipy.special.ndtri", "log_ndtr": "jax.scipy.special.log_ndtr"}
+
+
+def _floating(function: str) -> Template:
+    """These functions of JAX do not promote integers."""
+
+    def to(call: Call) -> str:
+        return f"{function}({{input}}.astype(float))" if is_integral(call, "input") else f"{function}({{input}})"
+
+    return to
+
+
 ROWS = [
     *(Op(S + name, "input", f"{function}({{input}})") for name, function in UNARY.items()),
+    *(Op(S + name, "input", _floating(function)) for name, function in FLOAT_ONLY.items()),
     *(Op(S + name, "input, other", f"{function}({{input}}, {{other}})") for name, function in BINARY.items()),
 ]

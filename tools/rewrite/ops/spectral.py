@@ -22,7 +22,7 @@ def _many(name: str) -> Template:
 
     def to(call: Call) -> str:
         plain = not call.given("s") or call.literal("s") is None
-        if plain and not name.startswith(("hfft", "ihfft")):
+        if plain and not name.startswith(("hfft", "ihfft")) and not isinstance(call.literal("dim"), int):
             return f"jnp.fft.{name}({{input}}, axes={axis(call)}, norm={{norm}})"
         return f"vendored.fft_over('{name}', {{input}}, {{s=None}}, {{dim=None}}, {{norm=None}})"
 
@@ -30,12 +30,20 @@ def _many(name: str) -> Template:
 
 
 TRANSFORMS = [
-    *(Op(f"torch.fft.{name}", "input, n=None, dim=-1, norm=None", f"jnp.fft.{name}({{input}}, {{n=None}}, axis={{dim}}, norm={{norm}})") for name in ONE),
+    *(
+        Op(f"torch.fft.{name}", "input, n=None, dim=-1, norm=None", f"jnp.fft.{name}({{input}}, {{n=None}}, axis={{dim}}, norm={{norm}})")
+        for name in ONE
+    ),
     *(Op(f"torch.fft.{name}", "input, s=None, dim=(-2, -1), norm=None", _many(name)) for name in (*TWO, "hfft2", "ihfft2")),
     *(Op(f"torch.fft.{name}", "input, s=None, dim=None, norm=None", _many(name)) for name in (*MANY, "hfftn", "ihfftn")),
     Op("torch.fft.fftshift", "input, dim=None", _shift("fftshift")),
     Op("torch.fft.ifftshift", "input, dim=None", _shift("ifftshift")),
-    Op("torch.fft.fftfreq", "n, d=1.0, *, dtype=None", "jnp.fft.fftfreq({n}, {d}, dtype={dtype})", samples=("torch.fft.fftfreq(5)", "torch.fft.fftfreq(4, 0.5)")),
+    Op(
+        "torch.fft.fftfreq",
+        "n, d=1.0, *, dtype=None",
+        "jnp.fft.fftfreq({n}, {d}, dtype={dtype})",
+        samples=("torch.fft.fftfreq(5)", "torch.fft.fftfreq(4, 0.5)"),
+    ),
     Op("torch.fft.rfftfreq", "n, d=1.0, *, dtype=None", "jnp.fft.rfftfreq({n}, {d}, dtype={dtype})", samples=("torch.fft.rfftfreq(5)",)),
 ]
 
@@ -44,14 +52,15 @@ STFT = [
         "stft",
         "input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode='reflect', normalized=False, onesided=None, "
         "return_complex=None, align_to_window=None",
-        "vendored.stft({input}, {n_fft}, hop_length={hop_length}, win_length={win_length}, window={window}, center={center}, pad_mode={pad_mode}, "
-        "normalized={normalized}, onesided={onesided}, return_complex={return_complex})",
+        "vendored.stft({input}, {n_fft}, hop_length={hop_length}, win_length={win_length}, window={window}, center={center}, "
+        "pad_mode={pad_mode}, normalized={normalized}, onesided={onesided}, return_complex={return_complex})",
     ),
     *spelled(
         "istft",
-        "input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False",
+        "input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, "
+        "return_complex=False",
         "vendored.istft({input}, {n_fft}, hop_length={hop_length}, win_length={win_length}, window={window}, center={center}, "
-        "normalized={normalized}, onesided={onesided}, length={length})",
+        "normalized={normalized}, onesided={onesided}, length={length}, return_complex={return_complex})",
     ),
 ]
 
@@ -76,7 +85,12 @@ WINDOWS = [
         _window("({alpha=0.54}, {beta=0.46})"),
         samples=("torch.hamming_window(7)",),
     ),
-    Op("torch.bartlett_window", PERIODIC, "vendored.bartlett_window({window_length}, periodic={periodic}, dtype={dtype})", samples=("torch.bartlett_window(7)",)),
+    Op(
+        "torch.bartlett_window",
+        PERIODIC,
+        "vendored.bartlett_window({window_length}, periodic={periodic}, dtype={dtype})",
+        samples=("torch.bartlett_window(7)",),
+    ),
     Op(
         "torch.kaiser_window",
         "window_length, periodic=True, beta=12.0, *, dtype=None",
@@ -90,7 +104,11 @@ WINDOWS = [
     Op(W + "general_hamming", "M, *, alpha=0.54, sym=True, dtype=None", _signal("({alpha=0.54}, 1 - {alpha=0.54})")),
     Op(W + "general_cosine", "M, *, a, sym=True, dtype=None", _signal("{a}")),
     Op(W + "bartlett", SYMMETRIC, "vendored.bartlett_window({M}, periodic=not {sym=True}, dtype={dtype})"),
-    Op(W + "kaiser", "M, *, beta=12.0, sym=True, dtype=None", "vendored.kaiser_window({M}, {beta=12.0}, periodic=not {sym=True}, dtype={dtype})"),
+    Op(
+        W + "kaiser",
+        "M, *, beta=12.0, sym=True, dtype=None",
+        "vendored.kaiser_window({M}, {beta=12.0}, periodic=not {sym=True}, dtype={dtype})",
+    ),
     Op(W + "cosine", SYMMETRIC, "vendored.sine_window({M}, periodic=not {sym=True}, dtype={dtype})"),
     Op(
         W + "gaussian",

@@ -23,7 +23,6 @@ from migrate_agent.tests.tools.rewrite.ops.expansion import dtype_constants, exp
 from migrate_agent.tools import vendored
 
 RTOL = 1e-10
-NON_DETERMINISTIC_SHAPE_ONLY = "random"
 
 
 class Mismatch(Exception):
@@ -106,7 +105,7 @@ def as_numpy(value: Any) -> np.ndarray[Any, Any]:
 def dtypes_agree(ours: Any, theirs: torch.Tensor, integral: bool) -> bool:
     """Equal dtypes; JAX makes float32 of bools where torch makes its default float (float64 here)."""
     wanted = str(theirs.dtype).removeprefix("torch.")
-    return str(ours.dtype) == wanted or (integral and {str(ours.dtype), wanted} == {"float32", "float64"})
+    return str(ours.dtype) == wanted or (integral and {str(ours.dtype), wanted} in ({"float32", "float64"}, {"complex64", "complex128"}))
 
 
 def compare(what: str, ours: Any, theirs: Any, rtol: float, dtypes: bool = True, integral: bool = False) -> None:
@@ -118,7 +117,7 @@ def compare(what: str, ours: Any, theirs: Any, rtol: float, dtypes: bool = True,
         raise Mismatch(f"{what}: dtype {a.dtype}, {theirs.dtype}")
     if a.size == 0:
         return
-    rtol = 1e-5 if "32" in str(a.dtype) or a.dtype.itemsize == 2 else rtol
+    rtol = 1e-5 if str(a.dtype) in ("float32", "float16", "bfloat16", "complex64") else rtol
     if a.dtype != b.dtype:
         a = a.astype(b.dtype)
     if b.dtype.kind not in "fc":
@@ -157,10 +156,20 @@ def jax_function(case: Case) -> tuple[str, Callable[..., list[Any]]]:
     return text, function
 
 
-def check(case: Case, rtol: float = RTOL, values: bool = True, ties: bool = False) -> str:
-    """Compare result and gradients of a case; gives the JAX text. Raises `Mismatch` and whatever expansion or evaluation raises."""
+def check(case: Case, rtol: float = RTOL, values: bool = True, ties: bool = False, hermitian: bool = False) -> str:
+    """Compare result and gradients of a case; gives the JAX text. Raises `Mismatch` and whatever expansion or evaluation raises.
+
+    Without `values` only shapes and dtypes count; `ties` leaves indices among equal integers open; `hermitian` the signs of eigenvectors.
+    """
     expected = leaves(torch_result(case))
     text, function = jax_function(case)
+    if hermitian:
+        expected = [leaf.abs() for leaf in expected]
+        signed = function
+
+        def function(*inputs: Any) -> list[Any]:
+            return [jnp.abs(leaf) for leaf in signed(*inputs)]
+
     arrays = [to_jax(tensor) for tensor in case.tensors]
     try:
         got = function(*arrays)
@@ -177,13 +186,16 @@ def check(case: Case, rtol: float = RTOL, values: bool = True, ties: bool = Fals
         compare(f"{text}: result {index}", ours, theirs, rtol, integral=integral)
     if case.differentiable and values:
         try:
-            compare_gradients(case, function, arrays, expected, rtol)
+            compare_gradients(case, function, arrays, expected, rtol, hermitian)
         except Mismatch as error:
             raise Mismatch(f"{text}: {error}") from error
     return text
 
 
-def compare_gradients(case: Case, function: Callable[..., list[Any]], arrays: list[jax.Array], expected: list[Any], rtol: float) -> None:
+def compare_gradients(
+    case: Case, function: Callable[..., list[Any]], arrays: list[jax.Array], expected: list[Any], rtol: float, hermitian: bool
+) -> None:
+    """Compare vector-Jacobian products with random cotangents; of Hermitian arguments the Hermitian part, since the rest is arbitrary."""
     wanted = [i for i, t in enumerate(case.tensors) if t.requires_grad]
     outputs = [i for i, leaf in enumerate(expected) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     if not wanted or not outputs:
@@ -204,6 +216,8 @@ def compare_gradients(case: Case, function: Callable[..., list[Any]], arrays: li
     cotangents = [jnp.conj(to_jax(w)).astype(r.dtype) for w, r in zip(weights, results, strict=True)]
     for position, ours, gradient in zip(wanted, pullback(cotangents), theirs, strict=True):
         gradient = torch.zeros_like(case.tensors[position]) if gradient is None else gradient
+        if hermitian:
+            ours, gradient = (ours + ours.mT) / 2, (gradient + gradient.mT) / 2
         compare(f"gradient of t{position}", jnp.conj(ours), gradient, rtol, dtypes=False)
 
 

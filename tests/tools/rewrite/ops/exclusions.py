@@ -5,8 +5,90 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-EXCLUDED: dict[str, str] = {}
+EXCLUDED: dict[str, str] = {
+    "linalg.pinv.singular": "the entry times a product of its arguments, not a public call",
+    "normal.in_place": "the entry writes into its input: `normal_`",
+    "nn.functional.triplet_margin_with_distance_loss": "the argument is a Python callable",
+    "sparse.sampled_addmm": "sparse tensors",
+    "sparse.mm": "sparse tensors",
+    "to_sparse": "sparse tensors",
+    "resize_": "changes the storage of a tensor",
+    "resize_as_": "changes the storage of a tensor",
+    "as_strided": "strided storage",
+    "as_strided_copy": "strided storage",
+    "as_strided_scatter": "strided storage",
+    "__getitem__": "an operator of Python: rewritten by the engine's rules",
+    **dict.fromkeys(
+        ("__radd__", "__rdiv__", "__rmul__", "__rand__", "__ror__", "__rxor__", "__rmatmul__", "__rmod__", "__rpow__", "__rsub__"),
+        "an operator of Python: rewritten by the engine's rules",
+    ),
+    "slice": "no public spelling",
+    **dict.fromkeys(
+        (
+            "_softmax_backward_data",
+            "native_group_norm",
+            "native_layer_norm",
+            "native_batch_norm",
+            "_native_batch_norm_legit",
+            "_batch_norm_with_update",
+            "_upsample_bilinear2d_aa",
+            "max_pool2d_with_indices_backward",
+            "torch._scaled_mm_v2",
+            "torch._scaled_mm",
+            "torch.ops.aten._safe_softmax.default",
+            "torch.ops.aten._flash_attention_forward",
+            "torch.ops.aten._efficient_attention_forward",
+            "_unsafe_masked_index",
+            "_unsafe_masked_index_put_accumulate",
+            "_chunk_cat",
+            "native_dropout_backward",
+            "grid_sampler_2d",
+            "grid_sampler_3d",
+            "_segment_reduce",
+            "hash_tensor",
+            "ormqr",
+            "geqrf",
+        ),
+        "no public spelling, or an internal of other functions",
+    ),
+    **dict.fromkeys(
+        (
+            "jiterator_unary",
+            "jiterator_binary",
+            "jiterator_4inputs_with_extra_args",
+            "jiterator_binary_return_by_ref",
+            "jiterator_2inputs_2outputs",
+        ),
+        "CUDA source given as a string",
+    ),
+}
 """Entries that are out of scope, with the reason."""
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "nonzero",
+            "argwhere",
+            "unique",
+            "unique_consecutive",
+            "masked_select",
+            "bincount",
+            "repeat_interleave",
+            "tensor_split",
+            "nn.functional.one_hot",
+        ),
+        "dynamic-shape",
+    ),
+    "nn.functional.batch_norm": "buffer-update",
+    "nn.functional.instance_norm": "buffer-update",
+}
+"""Entries some of whose samples a row declines, with the code of the hole."""
+
+MISSING: dict[str, str] = {}
+"""Entries that have no row yet."""
+
+WRONG: dict[str, str] = {}
+"""Entries whose row is known to differ, and how."""
 
 RANDOM = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted"} | {
     "rand_like", "randn", "randn_like", "randint", "randint_like", "normal", "bernoulli", "multinomial", "nn.functional.dropout",
@@ -19,6 +101,9 @@ RANDOM = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_stride
 TOLERANCES: dict[str, float] = {
     "nn.functional.hardsigmoid": 1e-7,  # torch multiplies the gradient by 1/6 in single precision
 }
+
+HERMITIAN = {"linalg.eigh", "linalg.eigvalsh", "linalg.pinv.hermitian"}
+"""Entries whose argument stands for a Hermitian matrix: signs of eigenvectors and the other part of the gradient are arbitrary."""
 
 TIES = {"kthvalue", "mode", "topk", "sort", "argsort", "median", "nanmedian"}
 """Entries whose index among equal values torch leaves open: indices are not compared for integers and bools."""
@@ -43,6 +128,9 @@ SKIPPED: tuple[tuple[str, str, str], ...] = (
     (r"nn.functional.(local_response_norm|avg_pool.d)", r"int64", "torch rounds averages of integers in its own way"),
     (r"nn.functional.(cosine_similarity|multi_margin_loss|multilabel_margin_loss)", r"\(\), \(\)", "scalars without a batch or class axis"),
     (r"nn.functional.(group_norm|unfold)", r"\(0, ", "an empty batch"),
+    (r"linalg.(det|slogdet)|logdet|linalg.vander", r"\(0, 0|\(\)\]", "a matrix without elements, or a scalar"),
+    (r"linalg.svd|svd", r"(full_matrices=True|some=False)", "torch gives no gradient for full matrices either; JAX raises"),
+    (r"istft", r"window=", "torch gives no gradient for the window"),
     (r"cov", r"int64", "torch makes float32 of integral weights whatever the default dtype is"),
 )
 """(entries, samples, reason): regular expressions on the name, and on dtype, source and shapes of a sample."""

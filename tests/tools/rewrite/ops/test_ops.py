@@ -1,0 +1,94 @@
+"""Every operator row against PyTorch, on PyTorch's own samples (`op_db`) and the rows' own."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+from migrate_agent.tests.tools.rewrite.ops import exclusions
+from migrate_agent.tests.tools.rewrite.ops.differential import Case, check, namespace
+from migrate_agent.tests.tools.rewrite.ops.survey import full_name, judge, spellings
+from migrate_agent.tools.rewrite.bind import parse_signature
+from migrate_agent.tools.rewrite.tables import Op, methods, ops
+
+SAMPLES = 1
+"""Samples of each dtype; `survey.judge` takes any number."""
+
+# `op_db` feeds overflow, division by zero and casts that drop parts on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROWS = list(dict.fromkeys([*ops().values(), *methods().values()]))
+NAME = re.compile(r"\b((?:jnp|jax|lax|np|math|vendored)(?:\.\w+)+)")
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Iterator[None]:
+    """float64 on both sides."""
+    torch.set_default_dtype(torch.float64)
+    with jax.enable_x64(True):
+        yield
+    torch.set_default_dtype(torch.float32)
+
+
+def in_scope() -> list[Any]:
+    left_out = exclusions.EXCLUDED.keys() | exclusions.MISSING.keys() | exclusions.WRONG.keys()
+    return [pytest.param(entry, id=full_name(entry)) for entry in op_db if not {entry.name, full_name(entry)} & left_out]
+
+
+@pytest.mark.parametrize("entry", in_scope())
+def test_row_does_what_torch_does(entry: Any) -> None:
+    judgement = judge(entry, SAMPLES)
+    expected = {"right", "refused"} if entry.name in exclusions.REFUSED else {"right"}
+    assert judgement.outcome in expected, judgement.detail
+    assert judgement.checked or judgement.outcome == "right"
+    if judgement.outcome == "refused":
+        assert judgement.detail.startswith(exclusions.REFUSED[entry.name])
+
+
+def test_entries_without_a_row_are_listed() -> None:
+    missing = {str(entry.name) for entry in op_db if not spellings(entry.name)} - exclusions.EXCLUDED.keys()
+    assert missing == exclusions.MISSING.keys()
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS if row.samples])
+def test_own_samples(row: Op) -> None:
+    for sample in row.samples:
+        assert check(Case(sample, (), False)), sample
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_row_is_well_formed(row: Op) -> None:
+    signature = parse_signature(row.signature)
+    known = {*signature.names, *signature.keyword_only, signature.variadic, "rng", "rngs"}
+    template = row.to if isinstance(row.to, str) else ""
+    assert set(re.findall(r"\{\*?(\w+)", template)) <= known
+    for name in NAME.findall(template):
+        resolve(name)
+
+
+def resolve(name: str) -> Any:
+    """The object a dotted name of a template stands for. Raises `AttributeError`."""
+    root, *rest = name.split(".")
+    value = namespace()[root]
+    for part in rest:
+        value = getattr(value, part)
+    return value
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.name.startswith("torch.")], ids=lambda row: row.name)
+def test_row_names_exist_in_torch(row: Op) -> None:
+    for name in (row.name, *row.aliases):
+        parts = name.split(".")
+        try:
+            value: Any = importlib.import_module(".".join(parts[:-1]))
+        except ModuleNotFoundError:
+            value = importlib.import_module(".".join(parts[:-2])).__dict__[parts[-2]]
+        names = (parts[-1], f"{parts[-1]}_")
+        assert any(hasattr(value, candidate) for candidate in names), name
