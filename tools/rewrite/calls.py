@@ -19,6 +19,10 @@ from migrate_agent.tools.types import Observed
 _MODULE = cst.Module([])
 
 
+CREATION = frozenset({"zeros", "ones", "empty", "full", "arange", "eye", "linspace"})
+"""Functions whose JAX counterparts take `dtype` and `device` too, so that a spread `**options` may be passed on."""
+
+
 @dataclass(frozen=True)
 class SourceCall:
     """The call as rows see it (`tables.Call`)."""
@@ -68,6 +72,12 @@ def apply_op(
 ) -> cst.BaseExpression:
     """The JAX expression for a torch call. Raises `Refuse`."""
     signature = parse_signature(op.signature)
+    spread = [argument for argument in arguments if argument.star == "**"]
+    if len(spread) == 1 and not signature.keywords and op.name.startswith("torch.") and op.name.removeprefix("torch.") in CREATION:
+        kept = [i for i, argument in enumerate(arguments) if argument.star != "**"]
+        made = apply_op(context, op, [arguments[i] for i in kept], [originals[i] for i in kept], receiver)
+        if isinstance(made, cst.Call):
+            return made.with_changes(args=tidy([*made.args, *spread]))
     arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
     try:
         bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)

@@ -62,7 +62,8 @@ class DropDevicePlumbing(Rule):
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         parent = self.context.parent()
         if not is_device(self.context.observed(original)) or not isinstance(
-            parent, (cst.Arg, cst.Element, cst.Comparison, cst.ComparisonTarget, cst.Return)
+            parent,
+            (cst.Arg, cst.Element, cst.DictElement, cst.IfExp, cst.BooleanOperation, cst.Comparison, cst.ComparisonTarget, cst.Return),
         ):
             return None
         if isinstance(parent, cst.Element) and self._stored():

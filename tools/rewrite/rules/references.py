@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 
 import libcst as cst
 
@@ -26,6 +27,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.modules.module.Module": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
+    "torch.__version__": repr(version("torch").partition("+")[0]),
     "torch.autograd.Function": "vendored.AutogradFunction",
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
@@ -66,6 +68,14 @@ class ReplaceTorchReferences(Rule):
         if isinstance(parent, cst.Attribute) and (parent.value is node) and context.dotted(parent):
             return None
         if isinstance(parent, cst.Call) and parent.func is node:
+            return None
+        asked = self.context.parent(2)
+        if (
+            isinstance(parent, cst.Arg)
+            and isinstance(asked, cst.Call)
+            and isinstance(asked.func, cst.Name)
+            and asked.func.value == "hasattr"
+        ):
             return None
         if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
             return None

@@ -1,0 +1,80 @@
+"""What rewriting has made constant is decided: code for other devices and modes goes."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.calls import bare
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.tables import layers, ops
+
+
+class DecideConstants(Rule):
+    """`if torch.cuda.is_available():` goes with its body, `a if hasattr(nn, "SiLU") else b` → `a`, `x and not torch.jit.is_scripting()` → `x`."""
+
+    ORDER = 80
+    CHECKS = ()
+    KEEP = ("def f(x):\n    if True:\n        x = x + 1\n    return x if False else 3\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if torch.cuda.is_available():\n        x = x.cuda()\n    return x\n",
+            "def f(x: jax.Array):\n    return x\n",
+        ),
+        (
+            'import torch\nfrom torch import nn\n\ndef f(x: torch.Tensor):\n    act = nn.SiLU if hasattr(nn, "SiLU") else None\n    return act\n',
+            "def f(x: jax.Array):\n    act = SiLU\n    return act\n",
+        ),
+    )
+
+    def leave_If(
+        self, original: cst.If, updated: cst.If
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
+        value = self._decided(original.test, updated.test)
+        if value is None or isinstance(self.context.parent(), cst.If):
+            return None
+        if value:
+            return self._body(updated.body, updated)
+        orelse = updated.orelse
+        if orelse is None:
+            return cst.RemoveFromParent()
+        return self._body(orelse.body, updated) if isinstance(orelse, cst.Else) else orelse
+
+    def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
+        value = self._decided(original.test, updated.test)
+        return None if value is None else self.context.place(bare(updated.body if value else updated.orelse))
+
+    def leave_BooleanOperation(self, original: cst.BooleanOperation, updated: cst.BooleanOperation) -> cst.BaseExpression | None:
+        absorbing = isinstance(updated.operator, cst.Or)
+        for old, new, other in ((original.left, updated.left, updated.right), (original.right, updated.right, updated.left)):
+            value = self._decided(old, new)
+            if value is not None:
+                return new if value is absorbing else self.context.place(bare(other))
+        return None
+
+    def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
+        value = self._decided(original.expression, updated.expression)
+        return cst.Name(str(not value)) if value is not None and isinstance(updated.operator, cst.Not) else None
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if not (isinstance(original.func, cst.Name) and original.func.value == "hasattr" and len(original.args) == 2):
+            return None
+        dotted, name = self.context.dotted(original.args[0].value), original.args[1].value
+        if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):
+            return None
+        full = f"{dotted}.{name.evaluated_value}"
+        return cst.Name(str(full in layers() or full in ops()))
+
+    def _decided(self, old: cst.BaseExpression, new: cst.BaseExpression) -> bool | None:
+        """The value of a test that rewriting made constant."""
+        was = isinstance(old, cst.Name) and old.value in ("True", "False")
+        return new.value == "True" if not was and isinstance(new, cst.Name) and new.value in ("True", "False") else None
+
+    def _body(self, suite: cst.BaseSuite, whole: cst.If) -> cst.FlattenSentinel[cst.BaseStatement]:
+        if not isinstance(suite, cst.IndentedBlock):
+            small = [s for s in suite.body if isinstance(s, cst.BaseSmallStatement)]
+            return cst.FlattenSentinel([cst.SimpleStatementLine(small, leading_lines=whole.leading_lines)])
+        body = list(suite.body)
+        first = body[0]
+        if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            body[0] = first.with_changes(leading_lines=[*whole.leading_lines, *first.leading_lines])
+        return cst.FlattenSentinel(body)
