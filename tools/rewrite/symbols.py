@@ -61,13 +61,27 @@ def _string_annotations(source: str) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
-        for child in ast.walk(annotation) if isinstance(annotation, ast.AST) else ():
-            if isinstance(child, ast.Constant) and isinstance(child.value, str):
+        if isinstance(annotation, ast.expr):
+            for text in _forward_references(annotation):
                 try:
-                    names |= {n.id for n in ast.walk(ast.parse(child.value, mode="eval")) if isinstance(n, ast.Name)}
+                    names |= {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
                 except SyntaxError:
                     continue
     return names
+
+
+GENERIC = frozenset("Optional List Dict Tuple Union Type Callable Sequence Iterable Iterator Mapping Set list dict tuple type set".split())
+"""Types whose parameters are types, so that a string among them names one; in `Literal["a"]` or `Float["b n"]` it does not."""
+
+
+def _forward_references(node: ast.expr) -> list[str]:
+    """The texts of an annotation that name types."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.Subscript):
+        name = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        return _forward_references(node.slice) if name in GENERIC else []
+    return [text for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for text in _forward_references(child)]
 
 
 def attribute_chains(source: str, root: str) -> set[str]:

@@ -20,7 +20,7 @@ def _added(product: str) -> Template:
 
 
 def _einsum(call: Call) -> str:
-    if call.count("operands") == 1 and is_kind(call, "operands", "list", "tuple"):
+    if call.count("operands") == 1 and not call.text("operands").startswith("*") and is_kind(call, "operands", "list", "tuple"):
         return "vendored.einsum({equation}, {*operands})"
     return "jnp.einsum({equation}, {*operands})"
 

@@ -80,7 +80,7 @@ def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
 
 
 class MakeParameters(Rule):
-    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`; `register_buffer` and `register_parameter` → attributes."""
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)` (chosen at run time where it is a value); `register_buffer` and `register_parameter` → attributes."""
 
     ORDER = 5
     KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
@@ -104,10 +104,9 @@ class MakeParameters(Rule):
         if data is None or any(a.star for a in updated.args):
             self.context.hole(original, "nn.Parameter without its data", "unsupported")
             return None
-        kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
         if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
-            self.context.hole(original, "whether this parameter is trained depends on a value", "unsupported")
-            return None
+            return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
+        kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
         return self.context.build(f"{kind}({{data}})", data=data)
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
