@@ -17,9 +17,9 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 class Leaf(NamedTuple):
-    """A reference to the `index`-th array."""
+    """A reference to an array, by its number."""
 
-    index: int
+    number: int
 
 
 class Unencodable(Exception):
@@ -145,7 +145,6 @@ def skeleton(tree: Tree) -> Any:
             return (kind, body.rpartition(":")[2], tuple((key, skeleton(part)) for key, part in tree["fields"].items()))
         case _:
             return (kind, str(body))
-
 
 
 def items(tree: Tree) -> list[Any]:

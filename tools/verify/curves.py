@@ -28,16 +28,15 @@ def torch_curve(
     """Losses before each of the steps, and after the last. Raises what the original raises."""
     import torch
 
+    from migrate_agent.tools.verify import codec
     from migrate_agent.tools.verify.streams import Stream
-    from migrate_agent.tools.verify.torch_unit import codec, comparable, is_leaf, loss
+    from migrate_agent.tools.verify.torch_unit import comparable, is_leaf, loss
 
     module = unit.module(state, "train", native=native)
     trained = [value for value in module.parameters() if value.requires_grad]
     rows: dict[str, Any] = {
         "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=limits.MOMENTUM),
-        "adamw": lambda: torch.optim.AdamW(
-            trained, lr=rate, betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY
-        ),
+        "adamw": lambda: torch.optim.AdamW(trained, lr=rate, betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY),
     }
     step = rows[optimiser]()
     losses = []
@@ -50,9 +49,9 @@ def torch_curve(
             value = loss(outputs, targets[batch])
             step.zero_grad()
             if value.requires_grad:
-                value.backward()
+                torch.autograd.backward(value)
         step.step()
-        losses.append(float(value))
+        losses.append(value.item())
     return losses
 
 

@@ -22,12 +22,18 @@ NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "co
 ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
 
 
+def configure(name: str, value: Any) -> None:
+    """Set an option of jax's configuration."""
+    update: Any = jax.config.update
+    update(name, value)
+
+
 def lift_to_float64() -> None:
     """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""
-    jax.config.update("jax_enable_x64", True)
+    configure("jax_enable_x64", True)
     wide = {name: getattr(jnp, NARROW[np.dtype(getattr(jnp, name)).name]) for name in ALIASES if hasattr(jnp, name)}
     narrow = {getattr(jnp, name): value for name, value in wide.items()}
-    dtypes = importlib.import_module("jax._src.dtypes")
+    dtypes: Any = importlib.import_module("jax._src.dtypes")
     original = dtypes.check_and_canonicalize_user_dtype
 
     def lifted(dtype: Any, fun_name: Any = None) -> Any:
@@ -49,7 +55,9 @@ def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
             for function in (item, *vars(item).values()) if isinstance(item, type) else (item,):
                 defaults = getattr(function, "__kwdefaults__", None)
                 if isinstance(defaults, dict):
-                    function.__kwdefaults__ = {key: narrow.get(value, value) if isinstance(value, type(jnp.int32)) else value for key, value in defaults.items()}
+                    function.__kwdefaults__ = {
+                        key: narrow.get(value, value) if isinstance(value, type(jnp.int32)) else value for key, value in defaults.items()
+                    }
 
 
 class Draws:
@@ -58,7 +66,7 @@ class Draws:
     def __init__(self) -> None:
         self.stream: Stream | None = None
         self.rates: list[list[Any]] = []
-        self._core = importlib.import_module("jax._src.random.core")
+        self._core: Any = importlib.import_module("jax._src.random.core")
         self._own: dict[str, Callable[..., Any]] = {}
         for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
             self._own[name] = getattr(self._core, name)
@@ -88,7 +96,8 @@ class Draws:
                 self._asked = None
 
         jax.random.bernoulli = self._core.bernoulli = bernoulli
-        for cls in (nnx.Rngs, nnx.RngStream):
+        classes: tuple[Any, ...] = (nnx.Rngs, nnx.RngStream)
+        for cls in classes:
             cls.bernoulli = lambda rngs, *args, **kwargs: bernoulli(rngs(), *args, **kwargs)
 
     @contextmanager
@@ -148,7 +157,7 @@ class Draws:
 def counting_compilations(counts: dict[str, int]) -> Iterator[None]:
     """Count the XLA compilations by function name."""
 
-    def note(event: str, duration: float, **details: Any) -> None:
+    def note(event: str, duration_secs: float, **details: Any) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
             name = str(details.get("fun_name", ""))
             counts[name] = counts.get(name, 0) + 1

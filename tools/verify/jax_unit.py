@@ -58,6 +58,12 @@ def describe_error(error: BaseException, root: Path) -> dict[str, str]:
     return {"error": text, "kind": "concretisation" if isinstance(error, CONCRETISATION) else "error"}
 
 
+def split(model: Any) -> tuple[Any, Any, Any]:
+    """Graph definition, trainable parameters, and the rest."""
+    parts: Any = nnx.split(model, is_trainable, ...)
+    return parts[0], parts[1], parts[2]
+
+
 class Candidate:
     """The candidate's module of one example. Raises what import, setup and constructor raise."""
 
@@ -82,10 +88,10 @@ class Candidate:
         """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
         try:
             model = nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0)))
-            graphdef, trainable, _ = nnx.split(model, is_trainable, ...)
-            rest = jax.jit(lambda: nnx.split(self.fresh(nnx.Rngs(0)), is_trainable, ...)[2])()
+            graphdef, trainable, _ = split(model)
+            rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2])()
         except CONCRETISATION:
-            graphdef, trainable, rest = nnx.split(self.fresh(nnx.Rngs(0)), is_trainable, ...)
+            graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
         zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
         return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
 
@@ -104,7 +110,7 @@ class Candidate:
     def parts(self, mode: str) -> tuple[Any, Any, Any]:
         """Graph definition, trainable parameters and the rest, in `train` or `eval` mode."""
         self.model.train() if mode == "train" else self.model.eval()
-        graphdef, trainable, rest = nnx.split(self.model, is_trainable, ...)
+        graphdef, trainable, rest = split(self.model)
         return graphdef, trainable, rest
 
     def state_of(self, graphdef: Any, trainable: Any, rest: Any) -> dict[str, Array]:
@@ -126,7 +132,9 @@ def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:
     from safetensors.flax import load_file
 
     found = load_file(path)
-    return {name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in found.items()}
+    return {
+        name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in found.items()
+    }
 
 
 @dataclass
@@ -171,7 +179,7 @@ class Program:
         outputs: list[Any] = []
         tree = codec.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        graphdef, _, after = nnx.split(model, is_trainable, ...)
+        graphdef, _, after = split(model)
         self.traced = Traced(tree, stream.log(), graphdef)
         return loss(outputs, targets), (outputs, after)
 

@@ -46,7 +46,7 @@ NOISE_FACTOR_FP32: Final = 8.0
 SEEDS: Final = 3
 STEPS: Final = 5
 INITS: Final = (8, 64)
-INIT_ELEMENTS: Final = 2_000_000
+INIT_ELEMENTS: Final = 600_000
 """Constructions for the initialisation test: as many as make this many elements altogether, within `INITS`. A bias of 8 elements needs 64
 for the test to tell uniform from normal of another width; a large model has elements enough."""
 INIT_SAMPLE: Final = 4096
@@ -82,6 +82,10 @@ MAX_SHAPES: Final = 3
 MAX_LITERAL_ITEMS: Final = 512
 MAX_LITERAL_CHARACTERS: Final = 4096
 """A literal with more items or characters than this is data, not code."""
+
+FRESH_CALLS: Final = 8
+FRESH_ALPHA: Final = 1e-9
+"""Dropout must not repeat itself in this many further calls, where right ones would all repeat with at most this probability."""
 
 RATE_DIGITS: Final = 5
 """Dropout rates are compared to this many digits (float32 has seven)."""

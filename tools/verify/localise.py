@@ -58,7 +58,9 @@ def find(theirs: Sequence[Record], ours: Sequence[Record]) -> Record | None:
 
 def _agree(theirs: Sequence[Array], ours: Sequence[Array]) -> bool:
     floor = limits.FLOOR_FP64 * limits.NOISE_FACTOR
-    return len(theirs) == len(ours) and not any(compare("", their, our, (0.0, 0.0), floor).failed for their, our in zip(theirs, ours, strict=True))
+    return len(theirs) == len(ours) and not any(
+        compare("", their, our, (0.0, 0.0), floor).failed for their, our in zip(theirs, ours, strict=True)
+    )
 
 
 def _original_job(results: Results, scenario: Scenario) -> Job:

@@ -32,9 +32,9 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
         return []
     pairs = []
     for number, (their, our) in enumerate(zip(codec.items(theirs), codec.items(ours), strict=True)):
-        key = f"{prefix}out/{their.index}" if isinstance(their, codec.Leaf) else ""
+        key = f"{prefix}out/{their.number}" if isinstance(their, codec.Leaf) else ""
         expected = scenario.arrays[key] if key else np.asarray(their)
-        got = answer.arrays.get(f"out/{our.index}") if isinstance(our, codec.Leaf) else np.asarray(our)
+        got = answer.arrays.get(f"out/{our.number}") if isinstance(our, codec.Leaf) else np.asarray(our)
         pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got))
     return pairs
 
@@ -93,5 +93,3 @@ def compared(results: Results, check: str, *roles: str) -> Verdict | None:
     if not applies(results, *roles):
         return None
     return verdict("numeric", check, output_differences(results, *roles), UNPAIRED)
-
-

@@ -16,6 +16,8 @@ from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.static import Source, closure
 
 SIDE = "migrate_agent.tools.verify"
+NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+"""What jax makes of 64-bit dtypes unless told otherwise."""
 
 
 class OriginalFailed(Exception):
@@ -135,7 +137,10 @@ class Results:
         """A job of `jax_side`. It gets what `given` holds, and of the original's results only what says how to call it."""
         kept = ("name", "example", "role", "mode", "gradient", "state", "leaf_dtypes")
         facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
-        told = [{**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []} for item in facts]
+        told = [
+            {**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []}
+            for item in facts
+        ]
         describing = ("tree", "state", "state_dtypes", "frozen", "inits")
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")

@@ -37,7 +37,9 @@ def single(value: Array) -> Array:
     return value
 
 
-def sample_state(state: Mapping[str, Array], parameters: frozenset[str], tied: Mapping[str, str], seed: int, strength: float) -> dict[str, Array]:
+def sample_state(
+    state: Mapping[str, Array], parameters: frozenset[str], tied: Mapping[str, str], seed: int, strength: float
+) -> dict[str, Array]:
     """Perturbed parameters and buffers, by name; `tied` names get their first name's values. `strength` 1 is usual, 0 leaves all as it is."""
     drawn: dict[str, Array] = {}
     for index, (name, value) in enumerate(state.items()):

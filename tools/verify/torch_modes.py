@@ -20,12 +20,15 @@ LIFTED = {
     torch.complex64: torch.complex128,
     torch.complex32: torch.complex128,
 }
-LIFTED_NAMES = {"torch.FloatTensor": "torch.DoubleTensor", "torch.HalfTensor": "torch.DoubleTensor", "torch.BFloat16Tensor": "torch.DoubleTensor"}
+LIFTED_NAMES = {
+    "torch.FloatTensor": "torch.DoubleTensor",
+    "torch.HalfTensor": "torch.DoubleTensor",
+    "torch.BFloat16Tensor": "torch.DoubleTensor",
+}
 LIFTED_METHODS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.float: torch.Tensor.double,
     torch.Tensor.half: torch.Tensor.double,
     torch.Tensor.bfloat16: torch.Tensor.double,
-    torch.Tensor.cfloat: torch.Tensor.cdouble,
 }
 
 
@@ -45,7 +48,15 @@ class LiftFunctions(TorchFunctionMode):
         return LIFTED_METHODS.get(func, func)(*tree_map(_lift, args), **tree_map(_lift, dict(kwargs or {})))
 
 
-class LiftOperators(TorchDispatchMode):
+class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A dispatch mode that does not import `torch._dynamo` (two seconds) for its first operator; nothing is compiled here."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class LiftOperators(OperatorMode):  # type: ignore[no-untyped-call]
     """The same below composite functions, which `LiftFunctions` does not see into."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -60,11 +71,11 @@ def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     return float(low), float(high) - float(low)
 
 
-class PairedDraws(TorchDispatchMode):
+class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
     """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything."""
 
     def __init__(self, stream: Stream) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.stream = stream
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -129,7 +140,7 @@ def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
 
 def _pair(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, str], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
     given = dict(zip(names, args, strict=False))
-    return tuple(kwargs.get(name, given.get(name, default)) for name, default in zip(names, defaults, strict=True))  # type: ignore[return-value]
+    return tuple(kwargs.get(name, given.get(name, default)) for name, default in zip(names, defaults, strict=True))
 
 
 def _unit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, float]:
@@ -154,14 +165,16 @@ DRAWS: dict[str, Callable[..., None]] = {
     "bernoulli_": _bernoulli,
     "bernoulli": _bernoulli,
 }
-QUIET = frozenset({"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "_fused_sdp_choice", "rrelu_with_noise"})
+QUIET = frozenset(
+    {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "_fused_sdp_choice", "rrelu_with_noise"}
+)
 
 
-class RoundingNoise(TorchDispatchMode):
+class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
     """Every freshly computed float64 result is changed by one ulp at random: what comes out differs as another right program might."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -197,7 +210,7 @@ def exact() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     torch.finfo = _FinfoLifted(finfo)  # type: ignore[assignment, misc]
     try:
-        with LiftOperators(), LiftFunctions():
+        with LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
             yield
     finally:
         torch.set_default_dtype(default)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_unit import Original, Result, to_numpy, tensors_of
+from migrate_agent.tools.verify.torch_unit import Original, Result, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
 
@@ -84,7 +85,10 @@ class Author:
         return {
             "skipped": self.skipped,
             "tree": unit.tree,
-            "signatures": {"constructor": describe(unit.cls, "__init__", torch.nn.Module), "call": describe(unit.cls, "forward", torch.nn.Module)},
+            "signatures": {
+                "constructor": describe(unit.cls, "__init__", torch.nn.Module),
+                "call": describe(unit.cls, "forward", torch.nn.Module),
+            },
             "state": {name: list(value.shape) for name, value in state.items()},
             "parameters": sorted(unit.parameters),
             "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
@@ -106,7 +110,7 @@ class Author:
         usual = finite_share(unit.run(state, self.values(0), "eval"))
         for strength in STRENGTHS:
             drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, seed, strength)
-            result = attempt(lambda drawn=drawn: unit.run(drawn, self.values(0), "eval"))
+            result = attempt(partial(unit.run, drawn, self.values(0), "eval"))
             if result is not None and finite_share(result) >= usual:
                 return drawn
         return dict(state)
@@ -135,7 +139,11 @@ class Author:
         accepted = 0
         batch = False
         for kind, label, values in shape_variants(self.original.leaves):
-            if accepted < limits.MAX_SHAPES and not (kind == "batch" and batch) and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
+            if (
+                accepted < limits.MAX_SHAPES
+                and not (kind == "batch" and batch)
+                and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+            ):
                 accepted += 1
 
     def edges(self) -> None:
@@ -212,7 +220,9 @@ class Author:
         found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
         try:
             for optimiser in ("sgd", "adamw"):
-                found[optimiser] = {key: curve(optimiser, *how) for key, how in (("exact", (False, 0)), ("noisy", (False, 1)), ("native", (True, 0)))}
+                found[optimiser] = {
+                    key: curve(optimiser, *how) for key, how in (("exact", (False, 0)), ("noisy", (False, 1)), ("native", (True, 0)))
+                }
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
             return None
@@ -282,7 +292,9 @@ def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
         if value.dtype.kind not in "fc" or not value.size:
             continue
         with np.errstate(invalid="ignore", over="ignore"):
-            changes = [np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape]
+            changes = [
+                np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape
+            ]
         finite = [change[np.isfinite(change)] for change in changes]
         rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
         noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
@@ -315,7 +327,9 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     return records
 
 
-def original_records(original: Original, state: Mapping[str, Array], values: Sequence[Array], mode: str) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+def original_records(
+    original: Original, state: Mapping[str, Array], values: Sequence[Array], mode: str
+) -> tuple[list[dict[str, Any]], dict[str, Array]]:
     """Run once with hooks on every submodule."""
     records: list[dict[str, Any]] = []
     found: dict[str, Array] = {}

@@ -77,7 +77,7 @@ class Original:
         with exact():
             self.exact = self.fresh()
         self.exact.to(torch.float64)
-        self.parameters = {name: value for name, value in self.native.named_parameters(remove_duplicate=False)}
+        self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
     def fresh(self) -> Any:
         """A newly constructed module."""
@@ -117,7 +117,14 @@ class Original:
         return module.train(mode == "train")
 
     def run(
-        self, state: State, values: Sequence[Array], mode: str, *, targets: Mapping[int, Array] | None = None, native: bool = False, noise: int = 0
+        self,
+        state: State,
+        values: Sequence[Array],
+        mode: str,
+        *,
+        targets: Mapping[int, Array] | None = None,
+        native: bool = False,
+        noise: int = 0,
     ) -> Result:
         """One forward, and one backward pass where `targets` are given. Raises what the original raises."""
         if noise:
@@ -132,7 +139,7 @@ class Original:
             if targets is not None:
                 value = loss(outputs, targets)
                 if value.requires_grad:
-                    value.backward()
+                    torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
         result.draws = stream.log()
         result.dtypes = [dtype_name(item) for item in outputs]
@@ -202,7 +209,9 @@ def _decode(tree: codec.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[An
         if isinstance(item, list):
             return [walk(part) for part in item]
         if isinstance(item, tuple):
-            return type(item)(*map(walk, item)) if hasattr(item, "_fields") else type(item)(map(walk, item)) if type(item) is tuple else item
+            return (
+                type(item)(*map(walk, item)) if hasattr(item, "_fields") else type(item)(map(walk, item)) if type(item) is tuple else item
+            )
         if isinstance(item, dict):
             return {key: walk(part) for key, part in item.items()}
         if hasattr(item, "__dataclass_fields__") and not isinstance(item, type):

@@ -16,6 +16,8 @@ from migrate_agent.tools.verify.localise import first_divergence
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations, texts
 
 LOCALISED = ("forward_fp64", "training_fp64", "shapes_fp64", "edges_fp64")
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
+"""What a check may run into where the candidate's process wrote a result of another form."""
 _KEPT: dict[str, Expectations] = {}
 
 
@@ -79,6 +81,8 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
             return [*verdicts, Verdict(check.stage, check.name, "unverified", detail=str(error))]
         except CandidateFailed as error:
             return [*verdicts, Verdict(check.stage, check.name, "fail", detail=str(error))]
+        except MALFORMED as error:
+            verdict = Verdict(check.stage, check.name, "unverified", detail=f"could not judge: {type(error).__name__}: {error}"[:300])
         if verdict is None:
             continue
         verdicts.append(_located(results, check, verdict) if options.localise and not failed else verdict)

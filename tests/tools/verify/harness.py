@@ -26,13 +26,18 @@ from flax import nnx
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong candidate: the right one with `old` replaced by `new`. `check` alone refuses it; `place` is the submodule it must name."""
+    """A wrong candidate: the right one with `old` replaced by `new`. `check` refuses it, no other check where `alone`.
+
+    `place` is the submodule that must be named; `status` is `unverified` where the check cannot judge.
+    """
 
     label: str
     check: str
     old: str
     new: str
     place: str = ""
+    alone: bool = False
+    status: str = "fail"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import Pair, Wrong
+from migrate_agent.tests.tools.verify.harness import Pair, Wrong
 
 LINEAR = """
 def uniform(bound):
@@ -13,6 +13,8 @@ def uniform(bound):
 def linear(a, b, rngs):
     return nnx.Linear(a, b, kernel_init=uniform(a ** -0.5), bias_init=uniform(a ** -0.5), rngs=rngs)
 """
+
+BAD = "bad = lambda v: v + 0 * jax.lax.linalg.schur(jax.lax.stop_gradient(v.T @ v))[0][0, 0]\n        "
 
 MLP = Pair(
     "mlp",
@@ -42,37 +44,76 @@ class M(nnx.Module):
     wrongs=(
         Wrong("tanh for exact GELU", "forward_fp64", "approximate=False", "approximate=True", "the unit itself"),
         Wrong("epsilon 1e-6 for 1e-5", "forward_fp64", "epsilon=1e-5", "epsilon=1e-6", "norm"),
-        Wrong("transposed square weight", "forward_fp64", "self.down(jax.nn.gelu(", "(lambda h: h @ self.down.kernel[...].T + self.down.bias[...])(jax.nn.gelu(", "the unit itself"),
-        Wrong("missing parameter", "state_names", "self.norm = nnx.LayerNorm(d, ", "self.norm = nnx.LayerNorm(d, use_bias=False, "),
-        Wrong("other parameter name", "signature", "def __call__(self, x):", "def __call__(self, y, x=None):\n        x = y"),
+        Wrong(
+            "transposed square weight",
+            "forward_fp64",
+            "self.down(jax.nn.gelu(",
+            "(lambda h: h @ self.down.kernel[...].T + self.down.bias[...])(jax.nn.gelu(",
+            "the unit itself",
+        ),
+        Wrong(
+            "missing parameter", "state_names", "self.norm = nnx.LayerNorm(d, ", "self.norm = nnx.LayerNorm(d, use_bias=False, ", alone=True
+        ),
+        Wrong("other parameter name", "signature", "def __call__(self, x):", "def __call__(self, y, x=None):\n        x = y", alone=True),
         Wrong("another default", "signature", "d=8", "d=9"),
-        Wrong("shape-specific", "shapes_fp64", "return x +", "return x * (x.shape[0] == 4) +"),
+        Wrong("shape-specific", "shapes_fp64", "return x +", "return x * (x.shape[0] == 4) +", alone=True),
         Wrong("batch mixed by a wrong axis", "forward_fp64", "return x +", "return x + 1e-9 * x.mean(0) +"),
-        Wrong("ReLU for GELU where positive", "forward_fp64", "jax.nn.gelu(self.up(self.norm(x)), approximate=False)", "jax.nn.relu(self.up(self.norm(x)))"),
-        Wrong("lost gradient", "gradients_inputs", "return x +", "return jax.lax.stop_gradient(x) +"),
-        Wrong("lost parameter gradient", "gradients_parameters", "+ self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
-              "+ (lambda h: h @ jax.lax.stop_gradient(self.down.kernel[...]) + self.down.bias[...])(jax.nn.gelu(self.up(self.norm(x)), approximate=False))"),
-        Wrong("lecun for kaiming", "initialisation", "kernel_init=uniform(a ** -0.5), ", ""),
-        Wrong("zeros for uniform bias", "initialisation", ", bias_init=uniform(a ** -0.5)", ""),
-        Wrong("half precision inside", "forward_fp32", "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
-              "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False).astype(jnp.bfloat16)).astype(jnp.float32)"),
-        Wrong("another output dtype", "forward_fp32", "approximate=False))", "approximate=False)).astype(jnp.bfloat16)"),
-        Wrong("imports torch", "imports", "class M", "import torch\nclass M"),
-        Wrong("imports the original", "imports", "class M", "from m import M as Original\nclass M"),
-        Wrong("a host callback", "calls", "return x +", "jax.debug.callback(lambda v: None, x)\n        return x +"),
-        Wrong("evaluates text", "calls", "return x +", "x = eval('x')\n        return x +"),
-        Wrong("patches jax", "patches", "class M", "jax.nn.relu = jax.nn.gelu\nclass M"),
-        Wrong("a table of answers", "constants", "class M", f"TABLE = {list(range(600))}\nclass M"),
-        Wrong("does not parse", "parses", "return x +", "return x + +)"),
-        Wrong("branches on a value", "jits", "return x +", "x = x if x.sum() < 1e30 else x + 1\n        return x +"),
-        Wrong("clamped", "edges_fp64", "return x +", "return jnp.clip(x, -50, 50) +"),
-        Wrong("a tuple instead of an array", "output_tree", "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
-              "return (x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False)),)"),
-        Wrong("raises in its constructor", "candidate_runs", "self.up =", "assert d < 8\n        self.up ="),
-        Wrong("a frozen parameter", "state_kinds", "self.up = linear(d, d, rngs)",
-              "self.up = linear(d, d, rngs)\n        self.up.bias = nnx.Variable(self.up.bias.get_value())"),
-        Wrong("counts its calls in Python", "compiles_once", "return x +", "self.calls = getattr(self, 'calls', 0) + 1\n        return x +"),
-        Wrong("leaks a tracer", "leaks", "return x +", "M.seen = x\n        return x +"),
+        Wrong(
+            "ReLU for GELU where positive",
+            "forward_fp64",
+            "jax.nn.gelu(self.up(self.norm(x)), approximate=False)",
+            "jax.nn.relu(self.up(self.norm(x)))",
+        ),
+        Wrong("lost gradient", "gradients_inputs", "return x +", "return jax.lax.stop_gradient(x) +", alone=True),
+        Wrong(
+            "lost parameter gradient",
+            "gradients_parameters",
+            "+ self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+            "+ (lambda h: h @ jax.lax.stop_gradient(self.down.kernel[...]) + self.down.bias[...])(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+            alone=True,
+        ),
+        Wrong("lecun for kaiming", "initialisation", "kernel_init=uniform(a ** -0.5), ", "", alone=True),
+        Wrong("zeros for uniform bias", "initialisation", ", bias_init=uniform(a ** -0.5)", "", alone=True),
+        Wrong(
+            "half precision inside",
+            "forward_fp32",
+            "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+            "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False).astype(jnp.bfloat16)).astype(jnp.float32)",
+            alone=True,
+        ),
+        Wrong("another output dtype", "forward_fp32", "approximate=False))", "approximate=False)).astype(jnp.bfloat16)", alone=True),
+        Wrong("imports torch", "imports", "class M", "import torch\nclass M", alone=True),
+        Wrong("imports the original", "imports", "class M", "from m import M as Original\nclass M", alone=True),
+        Wrong("a host callback", "calls", "return x +", "jax.debug.callback(lambda v: None, x)\n        return x +", alone=True),
+        Wrong("evaluates text", "calls", "return x +", "x = eval('x')\n        return x +", alone=True),
+        Wrong("patches jax", "patches", "class M", "jax.nn.relu = jax.nn.gelu\nclass M", alone=True),
+        Wrong("a table of answers", "constants", "class M", f"TABLE = {list(range(600))}\nclass M", alone=True),
+        Wrong("does not parse", "parses", "return x +", "return x + +)", alone=True),
+        Wrong("branches on a value", "jits", "return x +", "x = x if x.sum() < 1e30 else x + 1\n        return x +", alone=True),
+        Wrong("clamped", "edges_fp64", "return x +", "return jnp.clip(x, -50, 50) +", alone=True),
+        Wrong(
+            "a tuple instead of an array",
+            "output_tree",
+            "return x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False))",
+            "return (x + self.down(jax.nn.gelu(self.up(self.norm(x)), approximate=False)),)",
+            alone=True,
+        ),
+        Wrong("raises in its constructor", "candidate_runs", "self.up =", "assert d < 8\n        self.up =", alone=True),
+        Wrong(
+            "a frozen parameter",
+            "state_kinds",
+            "self.up = linear(d, d, rngs)",
+            "self.up = linear(d, d, rngs)\n        self.up.bias = nnx.Variable(self.up.bias.get_value())",
+            alone=True,
+        ),
+        Wrong(
+            "counts its calls in Python",
+            "compiles_once",
+            "return x +",
+            "self.calls = getattr(self, 'calls', 0) + 1\n        return x +",
+            alone=True,
+        ),
+        Wrong("leaks a tracer", "leaks", "return x +", "M.seen = x\n        return x +", alone=True),
     ),
 )
 
@@ -121,13 +162,23 @@ class M(nnx.Module):
 """,
     call="torch.randn(2, 3, 5, 6)",
     wrongs=(
-        Wrong("biased running variance", "buffers", " * (n / (n - 1))", ""),
-        Wrong("momentum the other way round", "buffers", "0.9 * self.running_mean[...] + 0.1 * mean", "0.1 * self.running_mean[...] + 0.9 * mean"),
-        Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", ""),
+        Wrong("biased running variance", "buffers", " * (n / (n - 1))", "", alone=True),
+        Wrong(
+            "momentum the other way round",
+            "buffers",
+            "0.9 * self.running_mean[...] + 0.1 * mean",
+            "0.1 * self.running_mean[...] + 0.9 * mean",
+            alone=True,
+        ),
+        Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", "", alone=True),
         Wrong("unbiased variance", "training_fp64", "x.var((0, 2, 3))", "x.var((0, 2, 3), ddof=1)", "norm"),
         Wrong("always batch statistics", "forward_fp64", "if self.use_running_average:", "if self.use_running_average is None:", "norm"),
-        Wrong("statistics without gradient", "gradients_inputs", "mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))",
-              "mean, var = jax.lax.stop_gradient(x.mean((0, 2, 3))), x.var((0, 2, 3))"),
+        Wrong(
+            "statistics without gradient",
+            "gradients_inputs",
+            "mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))",
+            "mean, var = jax.lax.stop_gradient(x.mean((0, 2, 3))), x.var((0, 2, 3))",
+        ),
     ),
 )
 
@@ -156,16 +207,62 @@ class M(nnx.Module):
     call="torch.randn(16, 6)",
     wrongs=(
         Wrong("dropout dropped", "training_fp64", "return self.drop(jnp.tanh(self.fc(x)))", "return jnp.tanh(self.fc(x))"),
-        Wrong("scale dropped", "training_fp64", "return self.drop(jnp.tanh(self.fc(x)))",
-              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)"),
-        Wrong("drops in evaluation too", "randomness", "return self.drop(jnp.tanh(self.fc(x)))",
-              "h = jnp.tanh(self.fc(x))\n        k = jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)\n        return h * k if self.drop.deterministic else h * k / 0.75"),
-        Wrong("a fixed key", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
-              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), 0.75, h.shape) / 0.75"),
-        Wrong("one mask for all rows", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
-              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, (1, 6)) / 0.75"),
-        Wrong("another rate with the right scale", "dropout", "return self.drop(jnp.tanh(self.fc(x)))",
-              "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.5, h.shape) / 0.75"),
+        Wrong(
+            "scale dropped",
+            "training_fp64",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)",
+        ),
+        Wrong(
+            "drops in evaluation too",
+            "randomness",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        k = jax.random.bernoulli(self.drop.rngs(), 0.75, h.shape)"
+            "\n        return h * k if self.drop.deterministic else h * k / 0.75",
+            alone=True,
+        ),
+        Wrong(
+            "another value in float32 training",
+            "curves_fp32",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = self.drop(jnp.tanh(self.fc(x)))\n        return h * 1.05 if x.dtype.itemsize == 4 and not self.drop.deterministic else h",
+            alone=True,
+        ),
+        Wrong(
+            "not for TPU",
+            "lowers_for_tpu",
+            "return self.drop(",
+            BAD + "x = jax.lax.platform_dependent(x, cpu=jnp.positive, cuda=jnp.positive, tpu=bad)\n        return self.drop(",
+            alone=True,
+        ),
+        Wrong(
+            "not for CUDA",
+            "lowers_for_cuda",
+            "return self.drop(",
+            BAD + "x = jax.lax.platform_dependent(x, cpu=jnp.positive, tpu=jnp.positive, cuda=bad)\n        return self.drop(",
+            alone=True,
+        ),
+        Wrong(
+            "a fixed key",
+            "dropout",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), 0.75, h.shape) / 0.75",
+            alone=True,
+        ),
+        Wrong(
+            "one mask for all rows",
+            "dropout",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, (1, 6)) / 0.75",
+            alone=True,
+        ),
+        Wrong(
+            "another rate with the right scale",
+            "dropout",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.5, h.shape) / 0.75",
+            alone=True,
+        ),
     ),
 )
 PAIRS = (MLP, BATCH_NORM, DROPOUT)

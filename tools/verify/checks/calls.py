@@ -55,7 +55,18 @@ PARTLY: dict[str, str] = {
     "platform": "system machine",
 }
 """Modules of which only these parts may be used."""
-INTERNALS = ("__globals__", "__code__", "__builtins__", "__subclasses__", "__closure__", "__loader__", "__spec__", "f_back", "tb_frame", "gi_frame")
+INTERNALS = (
+    "__globals__",
+    "__code__",
+    "__builtins__",
+    "__subclasses__",
+    "__closure__",
+    "__loader__",
+    "__spec__",
+    "f_back",
+    "tb_frame",
+    "gi_frame",
+)
 
 
 def judge(results: Results) -> Verdict:

@@ -15,7 +15,9 @@ def judge(results: Results) -> Verdict | None:
     if not found:
         return None
     if not found["stable"]:
-        return Verdict("compile", "compiles_once", "fail", detail="a call changes a static attribute of the module, so that every call compiles anew")
+        return Verdict(
+            "compile", "compiles_once", "fail", detail="a call changes a static attribute of the module, so that every call compiles anew"
+        )
     wanted = len({scenario.facts["example"] for scenario, answer in results.answers("seed", kind="native") if not answer.error})
     count = int(results.native["compilations"])
     detail = f"peak memory {results.peak_memory_bytes / 2**20:.0f} MB"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
-from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.check import NEW_PROCESS, Check
 from migrate_agent.tools.verify.curve_judge import curve_verdict
 from migrate_agent.tools.verify.results import Results
 
@@ -14,4 +14,4 @@ def judge(results: Results) -> Verdict | None:
     return curve_verdict(results, "curves_fp32", "native", limits.CURVE_FP32)
 
 
-CHECK = Check("behavioural", "curves_fp32", judge, cost=3)
+CHECK = Check("behavioural", "curves_fp32", judge, cost=NEW_PROCESS)

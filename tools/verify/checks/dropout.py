@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
-from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.check import NEW_PROCESS, Check
 from migrate_agent.tools.verify.results import Results
 
 
@@ -17,22 +18,30 @@ def judge(results: Results) -> Verdict | None:
         return None
     scenario = next(scenario for scenario in results.expected.scenarios if scenario.facts["role"] == "gradient")
     theirs = rates([draw[1:] for draw in scenario.facts["draws"] if draw[0] == "bernoulli"])
+    noisy = any(draw[0] == "normal" for draw in scenario.facts["draws"])
     if "error" in found:
         return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {found['error']}")
-    problem = next((text for key, text in PROBLEMS.items() if not found[key]), "")
+    problem = "" if found["repeatable"] else "two calls with the same random state give different results"
+    if not problem and not found["fresh"] and (noisy or repeats(theirs) < limits.FRESH_ALPHA):
+        problem = "further calls draw the same numbers again"
     ours = rates([[draw[1], draw[0]] for draw in found["rates"]])
     if problem:
         return Verdict("numeric", "dropout", "fail", detail=problem)
     if None in theirs or None in ours:
         return Verdict("numeric", "dropout", "unverified", detail="a rate of dropout could not be read")
     wrong = theirs != ours
-    return Verdict("numeric", "dropout", "fail" if wrong else "pass", detail=f"draws by rate of keeping: {ours}" + (f" instead of {theirs}" if wrong else ""))
+    return Verdict(
+        "numeric",
+        "dropout",
+        "fail" if wrong else "pass",
+        detail=f"draws by rate of keeping: {ours}" + (f" instead of {theirs}" if wrong else ""),
+    )
 
 
-PROBLEMS = {
-    "repeatable": "two calls with the same random state give different results",
-    "fresh": "a second call draws the same numbers again",
-}
+def repeats(rates: Mapping[float | None, int]) -> float:
+    """The probability that a right candidate draws the same masks in all further calls."""
+    exponent = sum(count * math.log(rate**2 + (1 - rate) ** 2) for rate, count in rates.items() if rate is not None and 0 < rate < 1)
+    return math.exp(max(limits.FRESH_CALLS * exponent, -700.0))
 
 
 def rates(draws: Sequence[Sequence[object]]) -> dict[float | None, int]:
@@ -47,4 +56,4 @@ def rates(draws: Sequence[Sequence[object]]) -> dict[float | None, int]:
     return totals
 
 
-CHECK = Check("numeric", "dropout", judge, cost=6)
+CHECK = Check("numeric", "dropout", judge, cost=NEW_PROCESS)

@@ -8,12 +8,10 @@ import numpy as np
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
-from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.check import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare import Difference, pattern_problem, rms, verdict
 from migrate_agent.tools.verify.pairing import UNPAIRED, Pair, output_pairs, paired
-from migrate_agent.tools.verify.results import Answer, Results, Scenario
-
-WITHOUT_X64 = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+from migrate_agent.tools.verify.results import NATIVE, Answer, Results, Scenario
 
 
 def judge(results: Results) -> Verdict | None:
@@ -37,8 +35,8 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     for number, (their, our) in enumerate(zip(theirs, ours, strict=False)):
         if not isinstance(their, codec.Leaf) or not isinstance(our, codec.Leaf):
             continue
-        wanted, got = scenario.facts["native"][their.index], answer.facts["dtypes"][our.index]
-        if WITHOUT_X64.get(wanted, wanted) != WITHOUT_X64.get(got, got):
+        wanted, got = scenario.facts["native"][their.number], answer.facts["dtypes"][our.number]
+        if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, f"dtype {got} instead of {wanted}")
 
 
@@ -61,4 +59,4 @@ def compare_native(exact: Pair, native: Pair, noise: float) -> Difference:
     return Difference(label, rms(np.abs(ours - truth)) / size, limits.FP32_FACTOR * own + max(limits.FLOOR_FP32, conditioning))
 
 
-CHECK = Check("numeric", "forward_fp32", judge, cost=5)
+CHECK = Check("numeric", "forward_fp32", judge, cost=NEW_PROCESS)

@@ -6,8 +6,8 @@ import numpy as np
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
-from migrate_agent.tools.verify.check import Check
-from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.check import NEW_PROCESS, Check
+from migrate_agent.tools.verify.results import NATIVE, Results
 from migrate_agent.tools.verify.sampling import Array
 
 
@@ -21,10 +21,23 @@ def judge(results: Results) -> Verdict | None:
         return Verdict("numeric", "initialisation", "fail", detail=f"fresh construction raised {job['error']}")
     ours = results.outputs["native"].get("initial", {})
     alpha = limits.INIT_ALPHA / len(theirs)
+    dtypes = results.described()["state_dtypes"]
+    other = [
+        f"{name}: dtype {job['dtypes'].get(name)} instead of {dtype}"
+        for name, dtype in dtypes.items()
+        if not _same(job["dtypes"].get(name), dtype)
+    ]
+    if other:
+        return Verdict("numeric", "initialisation", "fail", detail="; ".join(other[:3]))
     judged = {name: _judge(value, ours.get(name), alpha) for name, value in theirs.items() if value.size}
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     smallest = min((p for _, p in judged.values()), default=1.0)
     return Verdict("numeric", "initialisation", "fail" if wrong else "pass", smallest, alpha, "; ".join(wrong[:3]))
+
+
+def _same(ours: str | None, theirs: str) -> bool:
+    """Whether a dtype is torch's, jax's narrower defaults granted."""
+    return ours is not None and NATIVE.get(ours, ours) == NATIVE.get(theirs, theirs)
 
 
 def _judge(theirs: Array, ours: Array | None, alpha: float) -> tuple[str, float]:
@@ -51,7 +64,7 @@ def _constant_problem(theirs: Array, ours: Array) -> str:
 
 
 def _distribution_problem(theirs: Array, ours: Array, alpha: float) -> tuple[str, float]:
-    from scipy.stats import ks_2samp
+    from scipy.stats import ks_2samp  # type: ignore[import-untyped]
 
     p = float(ks_2samp(theirs.reshape(-1), ours.reshape(-1), method="asymp").pvalue)
     if p >= alpha:
@@ -59,4 +72,4 @@ def _distribution_problem(theirs: Array, ours: Array, alpha: float) -> tuple[str
     return f"another distribution (mean {ours.mean():.3g}, deviation {ours.std():.3g}; torch's {theirs.mean():.3g}, {theirs.std():.3g})", p
 
 
-CHECK = Check("numeric", "initialisation", judge, cost=5)
+CHECK = Check("numeric", "initialisation", judge, cost=NEW_PROCESS)

@@ -20,7 +20,12 @@ def judge(results: Results) -> Verdict | None:
             detail = f"{scenario.name}: {UNPAIRED}: {_told(ours)} instead of {_told(theirs)}"
             return Verdict("numeric", "randomness", "unverified", detail=detail[:300])
         if not theirs and ours:
-            return Verdict("numeric", "randomness", "fail", detail=f"{scenario.name}: it drops at random in {scenario.facts['mode']} mode, torch does not")
+            return Verdict(
+                "numeric",
+                "randomness",
+                "fail",
+                detail=f"{scenario.name}: it drops at random in {scenario.facts['mode']} mode, torch does not",
+            )
     return Verdict("numeric", "randomness", "pass", detail=f"{drawing} scenarios draw") if drawing else None
 
 

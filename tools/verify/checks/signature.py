@@ -15,7 +15,9 @@ def judge(results: Results) -> Verdict:
     """Fail with the first difference."""
     theirs = results.described()["signatures"]
     ours = results.exact["spec"]["signatures"]
-    problem = constructor_problem(theirs["constructor"], ours["constructor"]) or parameters_problem("__call__", theirs["call"], ours["call"])
+    problem = constructor_problem(theirs["constructor"], ours["constructor"]) or parameters_problem(
+        "__call__", theirs["call"], ours["call"]
+    )
     return Verdict("spec", "signature", "fail" if problem else "pass", detail=problem)
 
 

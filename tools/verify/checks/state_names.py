@@ -14,7 +14,9 @@ def judge(results: Results) -> Verdict:
         return Verdict("spec", "state_names", "fail", detail=f"its state cannot be read: {spec['error']}")
     ours = spec["state"]
     problems = [f"missing {name}" for name in theirs if name not in ours] + [f"unexpected {name}" for name in ours if name not in theirs]
-    problems += [f"{name} has shape {ours[name]} instead of {theirs[name]}" for name in theirs if name in ours and theirs[name] != ours[name]]
+    problems += [
+        f"{name} has shape {ours[name]} instead of {theirs[name]}" for name in theirs if name in ours and theirs[name] != ours[name]
+    ]
     if not problems and "load" in spec:
         problems = [f"loading the original's state raised {spec['load']['error']}"]
     detail = "; ".join(problems[:5]) if problems else f"{len(theirs)} parameters and buffers"

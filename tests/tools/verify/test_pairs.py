@@ -1,0 +1,42 @@
+"""Right candidates are verified, wrong ones are refused by the check that should, with the place named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tests.tools.verify import pairs_layers, pairs_models
+from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
+from migrate_agent.tools.verify.check import load_checks
+
+PAIRS = (*pairs_layers.PAIRS, *pairs_models.PAIRS)
+WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder a pair, so that the original runs once for all candidates."""
+    return tmp_path_factory.mktemp("pairs")
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_right_candidate_is_verified(pair: Pair, sandbox: ProcessSandbox, folder: Path) -> None:
+    evidence = check_pair(pair, pair.candidate(), sandbox, folder / pair.name, stop=False)
+    assert evidence.status == "verified", told(evidence)
+
+
+@pytest.mark.parametrize(("pair", "wrong"), WRONGS)
+def test_wrong_candidate_is_refused(pair: Pair, wrong: Wrong, sandbox: ProcessSandbox, folder: Path) -> None:
+    evidence = check_pair(pair, pair.candidate(wrong), sandbox, folder / pair.name)
+    refused = {verdict.check: verdict for verdict in evidence.verdicts if verdict.status != "pass"}
+    assert wrong.check in refused, told(evidence)
+    assert refused[wrong.check].status == wrong.status
+    assert not wrong.alone or len(refused) == 1, told(evidence)
+    assert wrong.place in next(iter(refused.values())).detail
+
+
+def test_every_check_has_a_wrong_candidate_that_it_alone_refuses() -> None:
+    alone = {wrong.check for pair in PAIRS for wrong in pair.wrongs if wrong.alone}
+    assert {check.name for check in load_checks()} <= alone

@@ -1,0 +1,134 @@
+"""What goes wrong on either side is told in one line, and never counts as a pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
+from migrate_agent.tests.tools.verify.pairs_layers import MLP
+from migrate_agent.tools.types import Evidence, Job, Run
+
+SMALL = Pair(
+    "small",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return 2 * x
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return 2 * x
+""",
+    call="torch.randn(3, 4)",
+)
+
+ORIGINALS = {
+    "raises": (replace(SMALL, call="torch.zeros(2), 7"), "takes 2 positional arguments"),
+    "does not import": (replace(SMALL, torch="import not_there\n" + SMALL.torch.replace("\n    ", "\n")), "not_there"),
+    "never ends": (replace(SMALL, torch=SMALL.torch.replace("return 2 * x", "\n            while True: pass")), "timeout"),
+    "ends its process": (
+        replace(SMALL, torch=SMALL.torch.replace("return 2 * x", "\n            import os; os._exit(3)")),
+        "exit status 3",
+    ),
+    "takes what cannot be passed": (replace(SMALL, call="object()"), "object"),
+}
+CANDIDATES = {
+    "never ends": ("return 2 * x", "\n        while True: pass", "timeout"),
+    "takes all memory": ("pass", "self.big = jnp.ones((1 << 31, 4))", "memory"),
+    "exits": ("pass", "raise SystemExit(0)", "SystemExit"),
+    "recurses": ("return 2 * x", "return self(x)", "RecursionError"),
+    "is a function": ("class M(nnx.Module):", "def M(*, rngs): pass\nclass N(nnx.Module):", "no flax.nnx.Module"),
+}
+
+
+def only(evidence: Evidence, status: str) -> str:
+    """The detail of the verdicts of this status, of which there must be one at least."""
+    found = [verdict.detail for verdict in evidence.verdicts if verdict.status == status]
+    assert found, told(evidence)
+    assert all("\n" not in detail for detail in found)
+    return " | ".join(found)
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_original_that_does_not_run_leaves_the_unit_unverified(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    pair, words = ORIGINALS[name]
+    evidence = check_pair(pair, SMALL.candidate(), sandbox, tmp_path, seconds=4.0)
+    assert evidence.status == "unverified", told(evidence)
+    assert words in only(evidence, "unverified")
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_candidate_that_does_not_run_fails(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    old, new, words = CANDIDATES[name]
+    evidence = check_pair(SMALL, SMALL.candidate().replace(old, new), sandbox, tmp_path, seconds=8.0)
+    assert evidence.status == "failed", told(evidence)
+    assert words in only(evidence, "fail")
+
+
+class Forger:
+    """A sandbox whose candidate jobs claim something else than they did."""
+
+    name = "forger"
+
+    def __init__(self, inner: ProcessSandbox, claim: object) -> None:
+        self.inner, self.claim = inner, claim
+
+    def run(self, job: Job) -> Run:
+        """Forge the result of the candidate's side."""
+        run = self.inner.run(job)
+        return replace(run, result=self.claim) if job.side == "candidate" else run
+
+    def close(self) -> None:
+        """Nothing of its own."""
+
+
+@pytest.mark.parametrize(
+    "claim", [None, [], {}, {"scenarios": {}}, {"spec": {}, "scenarios": {}}, {"spec": "verified", "scenarios": {"e0-eval-s0": {}}}]
+)
+def test_forged_results_never_pass(claim: object, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    evidence = check_pair(SMALL, SMALL.candidate(), Forger(sandbox, claim), tmp_path)  # type: ignore[arg-type]
+    assert evidence.status != "verified", told(evidence)
+
+
+class Watcher:
+    """A sandbox that looks at what candidates' jobs are given."""
+
+    name = "watcher"
+
+    def __init__(self, inner: ProcessSandbox) -> None:
+        self.inner = inner
+        self.jobs: list[Job] = []
+        self.files: list[str] = []
+
+    def run(self, job: Job) -> Run:
+        """Take note and run."""
+        self.jobs.append(job)
+        self.files += [path.name for root in job.inputs.values() for path in root.rglob("*") if job.side == "candidate"]
+        return self.inner.run(job)
+
+    def release(self, run: Run) -> None:
+        """As the real one."""
+        self.inner.release(run)
+
+    def close(self) -> None:
+        """Nothing of its own."""
+
+
+def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_away(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    watcher = Watcher(sandbox)
+    for _ in range(2):
+        evidence = check_pair(MLP, MLP.candidate(), watcher, tmp_path)  # type: ignore[arg-type]
+        assert evidence.status == "verified", told(evidence)
+    assert [job.entry.rpartition(":")[2] for job in watcher.jobs] == ["run", "exact", "native", "exact", "native"]
+    assert {path.parent.name for path in (tmp_path / "work").rglob("*.safetensors")} == {"inputs", "states"}
+    told_keys = {key for job in watcher.jobs[1:] for scenario in job.arguments["scenarios"] for key in scenario}
+    assert told_keys == {"name", "example", "role", "mode", "gradient", "state", "leaf_dtypes", "native", "draws"}
+    assert all(name.endswith(".safetensors") or name in ("inputs", "states") for name in watcher.files)

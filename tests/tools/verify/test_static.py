@@ -1,0 +1,119 @@
+"""The static checks, one line of code at a time."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tools.verify.checks import calls, constants, patches
+from migrate_agent.tools.verify.static import Source, closure, imported_modules, module_name
+
+FORBIDDEN_CALLS = [
+    "eval('1')",
+    "e = eval",
+    "exec('x')",
+    "open('f')",
+    "__import__('os')",
+    "import os\nos.environ['KEY']",
+    "from os import environ",
+    "import os\no = os\no.system('ls')",
+    "import sys\nsys.modules['m']",
+    "import sys as s\ns._getframe()",
+    "import inspect\ninspect.stack()",
+    "from pathlib import Path",
+    "import jax\njax.pure_callback(f, x)",
+    "from jax import pure_callback",
+    "from jax.experimental import io_callback as c",
+    "import jax\njax.debug.print('x')",
+    "from jax._src import core",
+    "import numpy as np\nnp.load('f')",
+    "import jax.numpy as jnp\njnp.save('f', x)",
+    "f.__globals__",
+    "getattr(f, '__globals__')",
+    "().__class__.__base__.__subclasses__()",
+    "vars()",
+]
+HARMLESS = [
+    "import os\nos.path.join('a', 'b')",
+    "import sys\nsys.float_info.max",
+    "import inspect\ninspect.signature(f)",
+    "class A:\n    def open(self):\n        return self.open()",
+    "def f(open):\n    return open()",
+    "import jax\njax.nn.gelu(x, approximate=False)",
+    "x.compile()",
+    "import math\nmath.sqrt(2)",
+]
+PATCHES = [
+    "import jax\njax.nn.relu = f",
+    "import jax.numpy as jnp\njnp.sum = jnp.mean",
+    "from flax import nnx\nnnx.Linear.__call__ = f",
+    "import numpy\ndel numpy.sum",
+    "import jax\nsetattr(jax.random, 'normal', f)",
+    "import jax\njax.config.x64 += 1",
+]
+
+
+def source(text: str) -> Source:
+    """A file of this text."""
+    return Source("m_jax.py", ast.parse(text))
+
+
+@pytest.mark.parametrize("text", FORBIDDEN_CALLS)
+def test_forbidden_calls_are_found(text: str) -> None:
+    assert list(calls.find(source(text)))
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_harmless_code_is_left_alone(text: str) -> None:
+    assert not [*calls.find(source(text)), *patches.find(source(text)), *constants.find(source(text))]
+
+
+@pytest.mark.parametrize("text", PATCHES)
+def test_changes_to_imported_modules_are_found(text: str) -> None:
+    assert list(patches.find(source(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["x = '" + "a" * 5000 + "'", "x = [" + "0," * 600 + "]", f"x = {1 << 300}", "x = {" + "'a': [1, 2, 3]," * 200 + "}"]
+)
+def test_data_in_the_code_is_found(text: str) -> None:
+    assert list(constants.find(source(text)))
+
+
+def test_documentation_is_not_data() -> None:
+    assert not list(constants.find(source('"""' + "a" * 5000 + '"""')))
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "package", "expected"),
+    [
+        ("import a.b", "p.m", False, {"a.b"}),
+        ("from . import x", "p.m", False, {"p", "p.x"}),
+        ("from .x import y", "p.m", False, {"p.x", "p.x.y"}),
+        ("from .x import y", "p", True, {"p.x", "p.x.y"}),
+        ("from ..x import y", "p.q.m", False, {"p.x", "p.x.y"}),
+        ("def f():\n    import z", "m", False, {"z"}),
+    ],
+)
+def test_imports_are_resolved(text: str, module: str, package: bool, expected: set[str]) -> None:
+    assert set(imported_modules(ast.parse(text), module, package)) == expected
+
+
+def test_closure_follows_imports_in_the_tree(tmp_path: Path) -> None:
+
+    root = tmp_path
+    files = {
+        "src/pkg_jax/__init__.py": "",
+        "src/pkg_jax/model.py": "from .blocks import Block\nimport jax",
+        "src/pkg_jax/blocks.py": "from pkg_jax import nnx_layers",
+        "src/pkg_jax/nnx_layers.py": "",
+        "src/pkg_jax/unused.py": "",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    found = {item.path for item in closure(root, "src/pkg_jax/model.py", "src")}
+    assert found == set(files) - {"src/pkg_jax/unused.py"}
+    assert module_name("src/pkg_jax/__init__.py", "src") == "pkg_jax"
