@@ -15,6 +15,10 @@ DROPPED = frozenset(
 """Torch arguments without a meaning in JAX; dropped where a signature does not name them."""
 
 
+SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+"""NumPy's argument names, which torch takes too."""
+
+
 class BindError(Exception):
     """The call does not fit the signature (or cannot be matched in source form)."""
 
@@ -81,6 +85,8 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
             elif name == signature.variadic:
                 rest = [cst.Arg(argument.value)]
                 continue
+            elif SYNONYMS.get(name, "") in (*signature.names, *signature.keyword_only):
+                name = SYNONYMS[name]
             elif name in DROPPED:
                 dropped[name] = argument.value
                 continue

@@ -69,6 +69,8 @@ class Context:
     positions: Any
     taken: frozenset[str]
     """Names bound anywhere in the file, so that helpers do not clash with them."""
+    observed_lines: frozenset[int] = frozenset()
+    """Lines on which something ran while the examples did."""
     stack: list[cst.CSTNode] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -270,11 +272,13 @@ class Rewritten:
     spans: tuple[Span, ...]
 
 
-def rewrite_file(repo: Repo, file: FileModel, facts: Facts, randomness: Randomness) -> Rewritten:
+def rewrite_file(
+    repo: Repo, file: FileModel, facts: Facts, randomness: Randomness, observed_lines: frozenset[int] = frozenset()
+) -> Rewritten:
     """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    context = Context(repo, file, facts, randomness, positions, taken_names(file))
+    context = Context(repo, file, facts, randomness, positions, taken_names(file), observed_lines)
     walker = _Pass(context, [rule(context) for rule in rule_classes()])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)

@@ -61,7 +61,8 @@ class Workspace:
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""
         if path not in self._rewritten:
-            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness)
+            lines = frozenset(span.line for span in self.observations.get(path, ()))
+            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines)
         return self._rewritten[path]
 
     def statements(self, path: str) -> tuple[Statement, ...]:

@@ -21,6 +21,22 @@ def no_grad(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)`, computed again for the gradient instead of being kept (https://docs.pytorch.org/docs/stable/checkpoint.html)."""
+    places = [i for i, value in enumerate(args) if isinstance(value, jax.Array)]
+
+    def run(target: Callable[..., Any], *values: Any) -> Any:
+        full = list(args)
+        for place, value in zip(places, values, strict=True):
+            full[place] = value
+        return target(*full)
+
+    values = [args[place] for place in places]
+    if isinstance(function, nnx.Module):
+        return nnx.remat(run)(function, *values)
+    return jax.checkpoint(functools.partial(run, function))(*values)
+
+
 def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:
     """`x[mask] = value` for a scalar value: `mask` (a, b) selects rows of `x` (a, b, …)."""
     mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))

@@ -15,6 +15,7 @@ TEMPLATES: Mapping[str, str] = {
     "H": "{x}.conj().T",
     "mH": "{x}.conj().mT",
     "is_cuda": "False",
+    "requires_grad": "True",
     "is_sparse": "False",
     "is_quantized": "False",
     "is_mps": "False",
@@ -23,7 +24,6 @@ TEMPLATES: Mapping[str, str] = {
 REFUSED: Mapping[str, str] = {
     "grad": "a gradient that is kept on a tensor: in JAX it is what `jax.grad` returns",
     "grad_fn": "the autograd graph is not there in JAX",
-    "requires_grad": "whether a tensor requires a gradient is not a property of arrays",
     "is_leaf": "the autograd graph is not there in JAX",
     "layout": "arrays have no layout",
 }
@@ -32,7 +32,7 @@ REFUSED: Mapping[str, str] = {
 class ReplaceTensorAttributes(Rule):
     """`x.data` → `lax.stop_gradient(x)` (or `x` where it is written to or initialised), `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
 
-    Declines (a hole) for what belongs to autograd: `.grad`, `.requires_grad`.
+    Declines (a hole) for what belongs to autograd, such as `.grad`; every array can have a gradient, so `.requires_grad` is `True`.
     """
 
     ORDER = 25
@@ -58,6 +58,8 @@ class ReplaceTensorAttributes(Rule):
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")
+            return None
+        if isinstance(parent, cst.AssignTarget):
             return None
         return context.place(context.build(TEMPLATES[name], x=updated.value))
 

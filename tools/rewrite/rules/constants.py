@@ -56,7 +56,11 @@ class DecideConstants(Rule):
         return cst.Name(str(not value)) if value is not None and isinstance(updated.operator, cst.Not) else None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        if not (isinstance(original.func, cst.Name) and original.func.value == "hasattr" and len(original.args) == 2):
+        if not isinstance(original.func, cst.Name) or len(original.args) != 2:
+            return None
+        if original.func.value == "isinstance":
+            return cst.Name("False") if self.context.dotted(original.args[1].value).startswith("torch.cuda.") else None
+        if original.func.value != "hasattr":
             return None
         dotted, name = self.context.dotted(original.args[0].value), original.args[1].value
         if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):

@@ -70,12 +70,7 @@ class ReplaceTorchReferences(Rule):
         if isinstance(parent, cst.Call) and parent.func is node:
             return None
         asked = self.context.parent(2)
-        if (
-            isinstance(parent, cst.Arg)
-            and isinstance(asked, cst.Call)
-            and isinstance(asked.func, cst.Name)
-            and asked.func.value == "hasattr"
-        ):
+        if isinstance(parent, cst.Arg) and isinstance(asked, cst.Call) and self._asked(asked, dotted):
             return None
         if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
             return None
@@ -84,6 +79,11 @@ class ReplaceTorchReferences(Rule):
         except Refuse as refusal:
             context.hole(node, refusal.reason, refusal.code)
             return None
+
+    def _asked(self, call: cst.Call, dotted: str) -> bool:
+        """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        return name == "hasattr" or (name == "isinstance" and dotted.startswith("torch.cuda."))
 
     def _value(self, dotted: str) -> cst.BaseExpression:
         context = self.context

@@ -1,0 +1,23 @@
+"""`torch.utils`: trees and recomputation (https://docs.pytorch.org/docs/stable/checkpoint.html)."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.tables import Op
+
+ROWS = (
+    Op(
+        "torch.utils.checkpoint.checkpoint",
+        "function, *args, use_reentrant=None, context_fn=None, determinism_check='default', debug=False, preserve_rng_state=True, **kwargs",
+        "vendored.checkpoint({function}, {*args})",
+        returns="",
+        samples=("torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(3), use_reentrant=False)",),
+    ),
+    Op(
+        "torch.utils._pytree.tree_flatten",
+        "tree, is_leaf=None",
+        "jax.tree.flatten({tree}, is_leaf=lambda leaf: leaf is None)",
+        returns="tuple",
+    ),
+    Op("torch.utils._pytree.tree_unflatten", "leaves, treespec", "jax.tree.unflatten({treespec}, {leaves})", returns=""),
+    Op("torch.utils._pytree.tree_map", "func, tree, *rests", "jax.tree.map({func}, {tree}, {*rests})", returns=""),
+)
