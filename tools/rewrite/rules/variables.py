@@ -80,7 +80,7 @@ def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
 
 
 class MakeParameters(Rule):
-    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)` (chosen at run time where it is a value); `register_buffer` and `register_parameter` → attributes."""
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`; `register_buffer` and `register_parameter` → attributes."""
 
     ORDER = 5
     KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
