@@ -88,7 +88,7 @@ def apply_op(
         bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
     template = op.to if isinstance(op.to, str) else op.to(call)
-    return expand(context, template, bound, op.name)
+    return expand(context, template, bound, op.name, signature.defaults)
 
 
 def bare(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -108,12 +108,12 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
-def expand(context: Context, template: str, bound: Bound, name: str) -> cst.BaseExpression:
+def expand(context: Context, template: str, bound: Bound, name: str, torch_defaults: Mapping[str, str] | None = None) -> cst.BaseExpression:
     """Fill a template with bound arguments and the randomness reachable here. Raises `Refuse`."""
     values: dict[str, cst.BaseExpression] = dict(bound.values)
     values |= _randomness(context, template, name)
     try:
-        return context.use(fill(template, values, bound.variadic))
+        return context.use(fill(template, values, bound.variadic, torch_defaults))
     except Missing as error:
         raise Refuse(f"{name}: argument {error} is needed", "unbound-call") from error
 
@@ -139,7 +139,7 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
             return _vendored(context, layer, arguments)
         call = SourceCall(context, signature, bound)
         template = layer.to if isinstance(layer.to, str) else layer.to(call)
-        return expand(context, template, bound, layer.name)
+        return expand(context, template, bound, layer.name, signature.defaults)
     return _vendored(context, layer, arguments)
 
 

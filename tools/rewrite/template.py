@@ -113,10 +113,14 @@ def _parse(template: str) -> tuple[cst.BaseExpression, Mapping[str, str]]:
 
 class _Fill(cst.CSTTransformer):
     def __init__(
-        self, arguments: Mapping[str, Sequence[cst.BaseExpression]], defaults: Mapping[str, str], variadic: frozenset[str]
+        self,
+        arguments: Mapping[str, Sequence[cst.BaseExpression]],
+        defaults: Mapping[str, str],
+        variadic: frozenset[str],
+        torch_defaults: Mapping[str, str],
     ) -> None:
         super().__init__()
-        self.arguments, self.defaults, self.variadic = arguments, defaults, variadic
+        self.arguments, self.defaults, self.variadic, self.torch_defaults = arguments, defaults, variadic, torch_defaults
         self.parents: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -146,14 +150,21 @@ class _Fill(cst.CSTTransformer):
 
     def _call(self, call: cst.Call) -> cst.Call:
         arguments: list[cst.Arg] = []
-        for argument in call.args:
+        for place, argument in enumerate(call.args):
             value = argument.value
             if argument.star == "*" and isinstance(value, cst.Name) and value.value.startswith(_MARK):
                 continue
-            if _unfilled(value):
-                continue
+            if name := _unfilled(value):
+                if not self._followed(call.args[place:]) or not isinstance(value, cst.Name) or name not in self.torch_defaults:
+                    continue
+                argument = argument.with_changes(value=cst.parse_expression(self.torch_defaults[name]))
             arguments.append(argument)
         return call.with_changes(args=_commas(arguments))
+
+    def _followed(self, arguments: Sequence[cst.Arg]) -> bool:
+        """Whether the first of these is positional and one behind it as well, so that leaving it out would shift that one."""
+        first, *rest = arguments
+        return first.keyword is None and any(a.keyword is None and not a.star and not _unfilled(a.value) for a in rest)
 
 
 def _sequence(values: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
@@ -213,8 +224,12 @@ def fill(
     template: str,
     arguments: Mapping[str, cst.BaseExpression],
     variadic: Mapping[str, Sequence[cst.Arg]] | None = None,
+    torch_defaults: Mapping[str, str] | None = None,
 ) -> cst.BaseExpression:
-    """The template as a tree, its placeholders replaced. Raises `Missing` where a needed argument was left out."""
+    """The template as a tree, its placeholders replaced. Raises `Missing` where a needed argument was left out.
+
+    An argument that was left out in front of a positional one gets torch's own default (`torch_defaults`), so that nothing shifts.
+    """
     variadic = variadic or {}
     parsed, defaults = _parse(template)
     spliced = parsed.visit(_Splice(variadic))
@@ -224,7 +239,7 @@ def fill(
         starred = [argument for argument in given if argument.star]
         values[name] = [_starred_tuple(given)] if starred else [argument.value for argument in given]
     plain = frozenset(name for name, given in variadic.items() if not any(argument.star for argument in given))
-    filled = spliced.visit(_Fill(values, defaults, plain))
+    filled = spliced.visit(_Fill(values, defaults, plain, torch_defaults or {}))
     assert isinstance(filled, cst.BaseExpression)
     if name := _unfilled(filled):
         raise Missing(name)
