@@ -60,7 +60,8 @@ class SourceCall:
         return None
 
     def count(self, name: str) -> int:
-        return len(self.bound.variadic.get(name, ()))
+        given = self.bound.variadic.get(name, ())
+        return len(given) + sum(1 for argument in given if argument.star)
 
 
 def apply_op(

@@ -56,7 +56,7 @@ class Call(Protocol):
         ...
 
     def count(self, name: str) -> int:
-        """How many values the caller passed for a variadic argument."""
+        """How many values the caller passed for a variadic argument; one that is spread with a star counts as several."""
         ...
 
 
