@@ -60,6 +60,18 @@ def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
                     }
 
 
+@contextmanager
+def tracers_as_data() -> Iterator[None]:
+    """Let plain arrays that a constructor keeps be data under `jit` too: flax 0.12 takes tracers for static attributes."""
+    pytreelib: Any = importlib.import_module("flax.nnx.pytreelib")
+    tracer = importlib.import_module("jax._src.interpreters.partial_eval").DynamicJaxprTracer
+    pytreelib.DATA_REGISTRY.add(tracer)
+    try:
+        yield
+    finally:
+        pytreelib.DATA_REGISTRY.discard(tracer)
+
+
 class Draws:
     """The replaced samplers. `stream` set: draws come from it. `stream` None: jax's own, with `bernoulli`'s rates noted in `rates`."""
 

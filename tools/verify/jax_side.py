@@ -20,7 +20,7 @@ from flax import nnx
 from migrate_agent.tools import weights
 from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.curves import NumpyOptimiser
-from migrate_agent.tools.verify.jax_modes import Draws, configure, counting_compilations, lift_to_float64
+from migrate_agent.tools.verify.jax_modes import Draws, configure, counting_compilations, lift_to_float64, tracers_as_data
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error, is_leaf
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
@@ -293,7 +293,8 @@ def initial(session: Session) -> dict[str, Any]:
     dtypes: dict[str, str] = {}
     for seed in range(session.arguments["described"][0]["inits"]):
         try:
-            model = nnx.merge(graphdef, jitted(jax.random.key(2000 + seed)))
+            with tracers_as_data():
+                model = nnx.merge(graphdef, jitted(jax.random.key(2000 + seed)))
         except Exception:
             model = candidate.fresh(nnx.Rngs(2000 + seed))
         for name, value in weights.state_dict(model).items():

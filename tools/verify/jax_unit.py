@@ -17,7 +17,7 @@ from flax import nnx
 
 from migrate_agent.tools import weights
 from migrate_agent.tools.verify import codec
-from migrate_agent.tools.verify.jax_modes import Draws
+from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import Stream
 
@@ -64,6 +64,12 @@ def split(model: Any) -> tuple[Any, Any, Any]:
     return parts[0], parts[1], parts[2]
 
 
+def keeps_tracers(graphdef: Any) -> bool:
+    """Whether a module constructed under `jit` holds tracers where arrays would be if it were constructed eagerly."""
+    values = [getattr(attribute, "value", None) for _, attribute in graphdef.attributes]
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
 class Candidate:
     """The candidate's module of one example. Raises what import, setup and constructor raise."""
 
@@ -87,10 +93,12 @@ class Candidate:
     def _build(self) -> Any:
         """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
         try:
-            model = nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0)))
-            graphdef, trainable, _ = split(model)
-            rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2])()
-        except CONCRETISATION:
+            with tracers_as_data():
+                graphdef, trainable, _ = split(nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0))))
+                rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2])()
+            if keeps_tracers(graphdef):
+                raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
+        except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
             graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
         zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
         return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))

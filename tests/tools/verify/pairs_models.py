@@ -17,12 +17,13 @@ ATTENTION = Pair(
             self.v = nn.Linear(d, d)
             self.proj = nn.Linear(d, d)
             self.register_buffer("mask", torch.tril(torch.ones(16, 16)))
+            self.register_buffer("slopes", torch.arange(1.0, heads + 1) / heads, persistent=False)
 
         def forward(self, x, keep=None):
             B, T, C = x.shape
             split = lambda t: t.view(B, T, self.heads, C // self.heads).transpose(1, 2)
             q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
-            att = q @ k.transpose(-2, -1) / math.sqrt(C // self.heads)
+            att = q @ k.transpose(-2, -1) / math.sqrt(C // self.heads) * self.slopes[:, None, None]
             att = att.masked_fill(self.mask[:T, :T] == 0, float("-inf"))
             if keep is not None:
                 att = att.masked_fill(~keep[:, None, None, :], -1e4)
@@ -45,12 +46,13 @@ class Attention(nnx.Module):
         self.heads = heads
         self.q, self.k, self.v, self.proj = (linear(d, d, rngs) for _ in range(4))
         self.mask = nnx.Variable(jnp.tril(jnp.ones((16, 16))))
+        self.slopes = jnp.arange(1.0, heads + 1) / heads
 
     def __call__(self, x, keep=None):
         B, T, C = x.shape
         split = lambda t: t.reshape(B, T, self.heads, C // self.heads).swapaxes(1, 2)
         q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
-        att = q @ k.swapaxes(-2, -1) / math.sqrt(C // self.heads)
+        att = q @ k.swapaxes(-2, -1) / math.sqrt(C // self.heads) * self.slopes[:, None, None]
         att = jnp.where(self.mask[...][:T, :T] == 0, -jnp.inf, att)
         if keep is not None:
             att = jnp.where(keep[:, None, None, :], att, -1e4)

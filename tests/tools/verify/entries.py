@@ -1,0 +1,79 @@
+"""Job entries for `test_modes`: the same draws and casts asked for in torch and in jax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """Values and log of one draw of each kind, in float64."""
+    import torch
+
+    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+
+    stream = Stream(3)
+    with PairedDraws(stream), exact():
+        values = [
+            torch.rand(3),
+            torch.randn(2, 2),
+            torch.rand(2) * 3 - 1,
+            torch.empty(4).uniform_(-1, 2),
+            torch.randint(2, 9, (5,)),
+            torch.randperm(6),
+            torch.empty(3).exponential_(),
+            torch.nn.functional.dropout(torch.ones(4), 0.75, True),
+        ]
+        casts = [
+            str(value.dtype) for value in (torch.ones(1).float(), torch.ones(1).to(torch.bfloat16), torch.zeros(1, dtype=torch.float16))
+        ]
+    return {"values": [value.tolist() for value in values], "draws": [draw[:2] for draw in stream.log()], "casts": casts}
+
+
+def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """The same in jax, under `jit`."""
+    import jax
+    import numpy as np
+    from jax.random import normal
+
+    from migrate_agent.tools.verify.jax_modes import Draws, lift_to_float64
+
+    lift_to_float64()
+    import jax.numpy as jnp
+    from flax import nnx
+
+    from migrate_agent.tools.verify.streams import Stream
+
+    stream, draws = Stream(3), Draws()
+
+    def draw(key: Any) -> Any:
+        rngs = nnx.Rngs(key)
+        return [
+            jax.random.uniform(key, (3,)),
+            normal(key, (2, 2)),
+            rngs.uniform((2,)) * 3 - 1,
+            jax.random.uniform(key, (4,), minval=-1, maxval=2),
+            jax.random.randint(key, (5,), 2, 9),
+            jax.random.permutation(key, 6),
+            jax.random.exponential(key, (3,)),
+            jnp.where(rngs.bernoulli(0.25, (4,)), 1 / 0.25, 0.0),
+        ]
+
+    with draws.paired(stream):
+        values = jax.jit(draw)(jax.random.key(0))
+    casts = [
+        jnp.ones(1).astype("float32"),
+        jnp.asarray(1.0, np.float32),
+        jnp.zeros(1, jnp.bfloat16),
+        nnx.Linear(1, 1, rngs=nnx.Rngs(0)).kernel[...],
+    ]
+    rate = draws.rates[-1][0]
+    log = [row[:2] for row in stream.log()]
+    return {
+        "values": [np.asarray(value).tolist() for value in values],
+        "draws": log,
+        "casts": [str(cast.dtype) for cast in casts],
+        "rate": rate,
+    }

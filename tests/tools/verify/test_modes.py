@@ -1,0 +1,44 @@
+"""Both frameworks are made to compute in float64 and to draw the same random numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tools.types import Job, Side
+
+ENTRIES = "migrate_agent.tests.tools.verify.entries"
+
+
+def run(sandbox: ProcessSandbox, side: Side, name: str, folder: Path) -> Any:
+    """The result of an entry."""
+    done = sandbox.run(Job(side, f"{ENTRIES}:{name}", folder))
+    assert done.status == "ok", done.error + done.traceback
+    return done.result
+
+
+@pytest.fixture(scope="module")
+def drawn(sandbox: ProcessSandbox, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """What torch and jax drew."""
+    folder = tmp_path_factory.mktemp("empty")
+    return run(sandbox, "original", "torch_draws", folder), run(sandbox, "candidate", "jax_draws", folder)
+
+
+def test_draws_pair_up(drawn: tuple[Any, Any]) -> None:
+    torchs, jaxs = drawn
+    assert torchs["draws"] == jaxs["draws"]
+    for theirs, ours in zip(torchs["values"], jaxs["values"], strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-15)
+
+
+def test_casts_are_lifted(drawn: tuple[Any, Any]) -> None:
+    assert set(drawn[0]["casts"]) == {"torch.float64"}
+    assert set(drawn[1]["casts"]) == {"float64"}
+
+
+def test_rates_are_known_under_jit(drawn: tuple[Any, Any]) -> None:
+    assert drawn[1]["rate"] == 0.25

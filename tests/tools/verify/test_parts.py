@@ -1,0 +1,230 @@
+"""The pure parts: trees, sampling, comparison, localisation, signatures, optimisers."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_agent.tools.verify import arrays, codec, limits, sampling
+from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
+from migrate_agent.tools.verify.compare import compare
+from migrate_agent.tools.verify.curves import NumpyOptimiser
+from migrate_agent.tools.verify.localise import Record, find
+from migrate_agent.tools.verify.signatures import describe
+
+Point = namedtuple("Point", "x y")
+
+
+@dataclass
+class Config:
+    """Something that a unit might take."""
+
+    size: int
+    mask: Any = None
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.just(np.arange(3)),
+    st.builds(Point, st.integers(), st.none()),
+)
+trees = st.recursive(
+    leaves, lambda inner: st.one_of(st.lists(inner), st.tuples(inner, inner), st.dictionaries(st.text(), inner)), max_leaves=8
+)
+
+
+def is_array(value: Any) -> bool:
+    """The leaves of these tests."""
+    return isinstance(value, np.ndarray)
+
+
+@given(trees)
+def test_trees_come_back(value: Any) -> None:
+    found: list[Any] = []
+    tree = codec.encode(value, found, is_array)
+    back = codec.decode(tree, found, {})
+    assert repr(back) == repr(value)
+    assert len(codec.items(tree)) >= len(found)
+
+
+def test_classes_are_found_under_their_new_module() -> None:
+    leaves_of: list[Any] = []
+    tree = codec.encode(Config(3, np.ones(2)), leaves_of, is_array)
+    renamed = {"migrate_agent.tests.tools.verify.old": __name__}
+    tree["dataclass"] = "migrate_agent.tests.tools.verify.old:Config"
+    assert codec.decode(tree, leaves_of, renamed).size == 3
+
+
+@pytest.mark.parametrize("value", [object(), {1.5: 2}, {1, 2}, print])
+def test_what_cannot_travel_is_refused(value: Any) -> None:
+    with pytest.raises(codec.Unencodable):
+        codec.encode(value, [], is_array)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [((1, 2), [1, 2]), ({"a": 1}, {"b": 1}), (None, 0), ((1,), (1, 2)), ("a", "b")])
+def test_trees_of_other_form_differ(theirs: Any, ours: Any) -> None:
+    skeletons = [codec.skeleton(codec.encode(value, [], is_array)) for value in (theirs, ours)]
+    assert skeletons[0] != skeletons[1]
+
+
+def test_arrays_come_back_from_files(tmp_path: Path) -> None:
+    values = {"a": np.array(1.5), "b/c": np.ones((2, 3)).T, "c": np.array([1 + 2j, 0]), "d": np.array([True]), "e": np.zeros((0, 3))}
+    arrays.save(tmp_path / "x/y.safetensors", values)
+    back = arrays.load(tmp_path / "x/y.safetensors")
+    assert back.keys() == values.keys()
+    for name, value in values.items():
+        np.testing.assert_array_equal(back[name], value)
+        assert back[name].shape == value.shape
+
+
+STATE = {
+    "weight": np.linspace(-1, 1, 20),
+    "bias": np.zeros(4),
+    "scale": np.ones(4),
+    "tied": np.linspace(-1, 1, 20),
+    "running_mean": np.zeros(4),
+    "running_var": np.ones(4),
+    "mask": np.tril(np.ones((3, 3))),
+    "hidden": np.array([0.0, -np.inf]),
+    "index": np.arange(5),
+}
+PARAMETERS = frozenset({"weight", "bias", "scale", "tied"})
+
+
+def test_states_are_randomised_but_stay_possible() -> None:
+    drawn = sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, 0, 1.0)
+    for name in ("weight", "bias", "scale", "running_mean", "running_var"):
+        assert (drawn[name] != STATE[name]).all()
+        np.testing.assert_array_equal(drawn[name], drawn[name].astype(np.float32))
+    assert (drawn["running_var"] > 0).all()
+    for name in ("mask", "hidden", "index"):
+        np.testing.assert_array_equal(drawn[name], STATE[name])
+    np.testing.assert_array_equal(drawn["tied"], drawn["weight"])
+
+
+def test_inputs_are_like_the_recorded_ones() -> None:
+    recorded = [np.random.default_rng(0).uniform(0, 1, (4, 5)), np.array([3, 7, 7]), np.array([True, False]), np.array([0.0, -np.inf, 0.0])]
+    drawn = sampling.sample_inputs([sampling.Leaf(value, "float32") for value in recorded], 1, None)
+    assert (drawn[0] >= 0).all() and (drawn[0] <= 1).all() and not (drawn[0] == recorded[0]).all()
+    assert set(drawn[1]) <= {3, 7} and drawn[2].dtype == bool
+    assert set(drawn[3]) <= {0.0, -np.inf}
+
+
+def test_edges_leave_masks_and_integers_alone() -> None:
+    leaves_given = [
+        sampling.Leaf(np.linspace(1, 2, 6), "float32"),
+        sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
+        sampling.Leaf(np.arange(3), "int64"),
+    ]
+    found = sampling.edges(leaves_given, limits.LARGE)
+    assert np.isnan(found["nan"][0]).sum() == 1 and (found["negative"][0] < 0).all()
+    for values in found.values():
+        np.testing.assert_array_equal(values[1], leaves_given[1].value)
+    assert sampling.edges(leaves_given[1:], limits.LARGE) == {}
+
+
+NOTHING = (0.0, 0.0)
+COMPARISONS: list[tuple[str, Any, Any, tuple[float, float], bool]] = [
+    ("equal", [1.0, 2.0], [1.0, 2.0], NOTHING, False),
+    ("rounding", [1.0, 2.0], [1.0 + 1e-15, 2.0], NOTHING, False),
+    ("an epsilon", [1.0, 2.0], [1.0 + 1e-7, 2.0], NOTHING, True),
+    ("ill-conditioned", [1.0, 2.0], [1.0 + 1e-7, 2.0], (1e-8, 1e-8), False),
+    ("wrong however ill-conditioned", [1.0, 2.0], [1.1, 2.0], (1.0, 1.0), True),
+    ("one small element among large ones", [1e6, 1.0], [1e6, 1.5], NOTHING, True),
+    ("shape", [1.0, 2.0], [[1.0, 2.0]], NOTHING, True),
+    ("NaN on both sides", [np.nan, 2.0], [np.nan, 2.0], NOTHING, False),
+    ("NaN on one side", [1.0, 2.0], [np.nan, 2.0], NOTHING, True),
+    ("sign of infinity", [np.inf, 2.0], [-np.inf, 2.0], NOTHING, True),
+    ("integers", [1, 2], [1, 3], NOTHING, True),
+    ("zeros", [0.0, 0.0], [0.0, 0.0], NOTHING, False),
+    ("not zero", [0.0, 0.0], [0.0, 1e-3], NOTHING, True),
+    ("empty", [], [], NOTHING, False),
+]
+
+
+@pytest.mark.parametrize(("expected", "got", "noise", "failed"), [row[1:] for row in COMPARISONS], ids=[row[0] for row in COMPARISONS])
+def test_comparison(expected: Any, got: Any, noise: tuple[float, float], failed: bool) -> None:
+    assert compare("x", np.array(expected), np.array(got), noise, limits.FLOOR_FP64).failed == failed
+
+
+def record(path: str, given_value: float, result: float) -> Record:
+    """A call of a submodule."""
+    return Record(path, "Layer", (np.array([given_value]),), (np.array([result]),))
+
+
+def test_culprit_got_equal_inputs() -> None:
+    theirs = [record("a.fc", 1, 2), record("a.out", 3, 4), record("a", 1, 4), record("b", 4, 5), record("", 1, 5)]
+    ours = [record("a.fc", 1, 2), record("a.out", 3.5, 4.5), record("a", 1, 4.5), record("b", 4.5, 5.5), record("", 1, 5.5)]
+    found = find(theirs, ours)
+    assert found is not None and found.path == "a"  # a.out only passes on what a's own code made of a.fc's result
+    ours[0] = record("a.fc", 1, 2.5)
+    found = find(theirs, ours)
+    assert found is not None and found.path == "a.fc"
+    assert find(theirs, theirs) is None
+
+
+class Base:
+    """Stands for `nn.Module`."""
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+
+class Theirs(Base):
+    """An original."""
+
+    def __init__(self, d: int, act: type = int, eps: float = 1e-5, *rest: int, flag: bool = False) -> None:
+        pass
+
+
+class Ours(Base):
+    """Its mirror."""
+
+    def __init__(self, d: int, act: type = float, eps: float = 1e-5, *rest: int, flag: bool = False, rngs: Any) -> None:
+        pass
+
+
+class Other(Base):
+    """A mirror with another default."""
+
+    def __init__(self, d: int, act: type = float, eps: float = 1e-6, *rest: int, flag: bool = False, rngs: Any) -> None:
+        pass
+
+
+def test_signatures() -> None:
+    theirs = describe(Theirs, "__init__", Base)
+    assert constructor_problem(theirs, describe(Ours, "__init__", Base)) == ""
+    assert "eps has the default 1e-06" in constructor_problem(theirs, describe(Other, "__init__", Base))
+    assert "no keyword-only parameter rngs" in constructor_problem(theirs, theirs)
+    assert parameters_problem("f", theirs, theirs) == ""
+    assert describe(Base, "__init__", Base) == []
+    assert describe(torch.nn.Linear, "__init__", torch.nn.Module) is None
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw"])
+def test_optimisers_are_torchs(kind: str) -> None:
+    start = np.random.default_rng(0).standard_normal((3, 4))
+    theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    settings: dict[str, Any] = {"lr": 0.05}
+    if kind == "sgd":
+        step: Any = torch.optim.SGD([theirs], momentum=limits.MOMENTUM, **settings)
+    else:
+        step = torch.optim.AdamW([theirs], betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY, **settings)
+    ours, rule = start, NumpyOptimiser(kind, 0.05, 1)
+    for _ in range(4):
+        theirs.grad = 2 * theirs.detach()
+        step.step()
+        (ours,) = rule.step([ours], [2 * ours])
+    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-13)
