@@ -144,6 +144,18 @@ class AvgPool1d(AvgPoolNd):
 
     spatial = 1
 
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+
 
 class AvgPool2d(AvgPoolNd):
     """https://docs.pytorch.org/docs/stable/generated/torch.nn.AvgPool2d.html"""

@@ -22,7 +22,7 @@ ROWS = (
         "torch.nn.RMSNorm",
         "normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None",
         "RMSNorm",
-        params=AFFINE,
+        params={"weight": "{self}.scale"},
         samples=("6",),
     ),
     Layer(
