@@ -23,7 +23,9 @@ def start(arguments: Mapping[str, Any]) -> Session:
     """Open a session on the repository, which lies where `sys.path` begins."""
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile runs its function as it is
     import torch
+    from torch.jit import _state
 
+    _state.disable()  # type: ignore[no-untyped-call]  # torch.jit.script would compile the source again, unobserved
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"])

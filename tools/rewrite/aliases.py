@@ -132,3 +132,13 @@ def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
                 for name in ast.walk(target):
                     if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and root(node.value) != name.id:
                         yield name.id, node.lineno
+
+
+def iterated(function: ast.AST, name: str, line: int) -> bool:
+    """Whether `name` is bound by a loop around `line` and has no other value since: a write to it may reach what the loop goes through."""
+    for loop in ast.walk(function):
+        if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):
+            continue
+        if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(loop.target)):
+            return not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop))
+    return False

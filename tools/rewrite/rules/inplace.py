@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import Alias, stale_alias
+from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
 from migrate_agent.tools.rewrite.rules.variables import storage, subscript, variable
@@ -340,6 +340,9 @@ class ReplaceInplaceUpdates(Rule):
     def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
         """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
         function = self._function()
+        if function is not None and iterated(function, name.value, self.context.span(name).line):
+            self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
+            return write
         alias = stale_alias(function, name.value, self.context.span(name).line) if function is not None else None
         if alias is None:
             return write

@@ -121,7 +121,7 @@ class ConvertMethods(Rule):
                 and self._base_takes_rngs()
                 and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args)
             ):
-                plain = [a for a in updated.args if a.star != "**"]
+                plain = [a for a in updated.args if a.star != "**" and not self._layer_option(a)]
                 spread = [a for a in updated.args if a.star == "**"]
                 return updated.with_changes(args=tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread]))
             return None
@@ -132,6 +132,12 @@ class ConvertMethods(Rule):
             if self._is_module(func.value):
                 return updated.with_changes(func=updated.func.value)
         return None
+
+    def _layer_option(self, argument: cst.Arg) -> bool:
+        """`device=` and `dtype=` handed to a torch layer's constructor."""
+        context = self.context
+        bases = context.repo.bases(context.cls) if context.cls else []
+        return argument.keyword is not None and argument.keyword.value in ("device", "dtype") and any(base in layers() for base in bases)
 
     def _is_module(self, node: cst.BaseExpression) -> bool:
         context = self.context

@@ -36,13 +36,20 @@ class StubUnexercised(Rule):
         context = self.context
         lines = context.observed_lines
         first, last = self._lines(suite)
+        outer = context.functions[0] if context.functions else None
+        if outer is not None and suite is not outer.body and not self._ran(outer.body):
+            return None
         inside = [hole for hole in context.holes if first <= hole.span.line <= last]
-        if not inside or not lines or any(first <= line <= last for line in lines):
+        if not inside or not lines or self._ran(suite):
             return None
         context.holes[:] = [hole for hole in context.holes if hole not in inside]
         reason = f"not migrated, since no example runs it: {inside[0].reason}"
         context.notes.append(f"{context.file.file.path}:{first}: {reason}")
         return cst.IndentedBlock([cst.parse_statement(f"raise NotImplementedError({reason!r})")])
+
+    def _ran(self, suite: cst.BaseSuite) -> bool:
+        first, last = self._lines(suite)
+        return any(first <= line <= last for line in self.context.observed_lines)
 
     def _lines(self, suite: cst.BaseSuite) -> tuple[int, int]:
         body = suite.body
