@@ -25,7 +25,7 @@ def start(arguments: Mapping[str, Any]) -> Session:
     import torch
     from torch.jit import _state
 
-    _state.disable()  # type: ignore[no-untyped-call]  # torch.jit.script would compile the source again, unobserved
+    _state.disable()  # torch.jit.script would compile the source again, unobserved
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"])

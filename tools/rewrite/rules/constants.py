@@ -65,7 +65,7 @@ class DecideConstants(Rule):
         dotted, name = self.context.dotted(original.args[0].value), original.args[1].value
         if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):
             return None
-        full = f"{dotted}.{name.evaluated_value}"
+        full = f"{dotted}.{name.raw_value}"
         return cst.Name(str(full in layers() or full in ops()))
 
     def _decided(self, old: cst.BaseExpression, new: cst.BaseExpression) -> bool | None:
