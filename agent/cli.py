@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.sandbox_command import app as sandbox_app
 from migrate_agent.agent.stops import Interrupted
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(sandbox_app, name="sandbox")
 
 Repo = Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

@@ -21,6 +21,7 @@ class Backend(NamedTuple):
 
 
 BACKENDS: dict[str, Backend] = {
+    "docker": Backend("migrate_agent.sandbox.docker", "DockerSandbox"),
     "bubblewrap": Backend("migrate_agent.sandbox.bubblewrap", "BubblewrapSandbox"),
     "process": Backend("migrate_agent.sandbox.process", "ProcessSandbox"),
 }
@@ -29,7 +30,7 @@ BACKENDS: dict[str, Backend] = {
 UNPROTECTED = (
     "warning: running code in a plain process with limits on time, memory and files, but WITHOUT protection of your network, "
     "of any file or process that you can reach, and of the original's outputs against a hostile candidate; "
-    "install bubblewrap for a real sandbox"
+    "for a real sandbox install bubblewrap, or start a Docker engine and run `migrate-agent sandbox build`"
 )
 
 

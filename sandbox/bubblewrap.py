@@ -10,25 +10,18 @@ run at the same time from each other, and system calls (no seccomp filter yet). 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import shutil
-import site
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from migrate_agent.sandbox.process import ProcessSandbox, area
+from migrate_agent.sandbox.view import SYSTEM, packages, python
 from migrate_agent.sandbox.worker import REFUSED
 from migrate_agent.tools.types import Job
 
 PROGRAM = "bwrap"
-SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
-    *("/etc/alternatives", "/etc/localtime"),
-)
-"""What programs and libraries of the system need; nothing else of the root is shown."""
 ISOLATION = (
     "--unshare-all",
     "--die-with-parent",
@@ -73,8 +66,8 @@ class BubblewrapSandbox(ProcessSandbox):
 
     def _command(self, key: tuple[str, ...]) -> list[str]:
         own = str(self._base.area(area(key)))
-        shown = _binds("--ro-bind", [*SYSTEM, *_python()])
-        hidden = [part for path in _packages(REFUSED[key[0]]) for part in ("--tmpfs", path)]
+        shown = _binds("--ro-bind", [*SYSTEM, *python()])
+        hidden = [part for path in packages(REFUSED[key[0]]) for part in ("--tmpfs", path)]
         empty = ["--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", *_tmpfs("/tmp")]
         user = [*_binds("--ro-bind", key[1:]), *_binds("--bind", [own]), *hidden]
         return [PROGRAM, *_isolation(), *shown, *empty, *user, "--remount-ro", "/", "--chdir", own, *super()._command(key)]
@@ -93,17 +86,3 @@ def _binds(option: str, paths: Iterable[str]) -> list[str]:
         elif Path(path).exists():
             parts += [option, path, path]
     return parts
-
-
-def _python() -> list[str]:
-    """The Python environment of this process: interpreter, standard library, packages, and what a worker needs of us."""
-    ours = Path(__file__).parents[1]
-    packages = [*site.getsitepackages(), site.getusersitepackages()]
-    places = [sys.prefix, sys.base_prefix, *packages, str(ours / "sandbox"), str(ours / "tools")]
-    return [text for place in places for text in (os.path.realpath(place), place)]
-
-
-def _packages(names: frozenset[str]) -> list[str]:
-    """The folders of these top-level packages, found without importing them."""
-    specs = [importlib.util.find_spec(name) for name in sorted(names)]
-    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]

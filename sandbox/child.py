@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from migrate_agent.sandbox import linux
+from migrate_agent.sandbox import linux, seccomp
 
 RESULT_BYTES = 16 * 2**20
 """The largest result, as JSON. Arrays belong into files in the output folder."""
@@ -63,6 +63,7 @@ def _confine(spec: Mapping[str, Any], result: int, log: int) -> int:
     os.environ.update(environment)
     os.chdir(spec["folders"]["scratch"])
     linux.drop_privileges()
+    seccomp.apply(spec["protected"], sockets=spec["side"] != "candidate")
     _python(spec)
     return result
 

@@ -107,7 +107,7 @@ class _Keeper:
     """One job from fork to report."""
 
     def __init__(self, spec: Mapping[str, Any], connection: socket.socket) -> None:
-        self.spec = spec
+        self.spec = {**spec, "protected": [1, os.getppid(), os.getpid()]}
         self.limits = spec["limits"]
         self.connection = connection
         self.log = _Log()

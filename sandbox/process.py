@@ -28,8 +28,8 @@ from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
 from migrate_agent.sandbox.child import RESULT_BYTES
 from migrate_agent.sandbox.keeper import LENGTH_BYTES, LOG_BYTES, NONCE_BYTES, STARTED
 from migrate_agent.sandbox.outcome import outcome
-from migrate_agent.sandbox.staging import Base, Stage, remove
-from migrate_agent.sandbox.zygote import END_SECONDS, Zygote
+from migrate_agent.sandbox.staging import KEPT, Base, Stage, remove
+from migrate_agent.sandbox.zygote import END_SECONDS, Worker, Zygote
 from migrate_agent.tools.types import Job, Run, Side
 
 MAX_WORKERS = 6
@@ -66,10 +66,10 @@ class ProcessSandbox:
     """Whether the kernel counts the sandbox's processes apart from the user's others."""
 
     def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
-        self._base = Base(folder)
+        self._base = Base(folder, self._job_owner())
         self._threads = threads
         self._lock = threading.Lock()
-        self._zygotes: dict[tuple[str, ...], Zygote] = {}
+        self._zygotes: dict[tuple[str, ...], Worker] = {}
         self._changed = threading.Condition(self._lock)
         self._runs = 0
         self._closed = False
@@ -114,12 +114,17 @@ class ProcessSandbox:
 
     def _run(self, job: Job) -> Run:
         key = self._key(job)
-        stage = self._base.stage(area(key), job.inputs)
-        try:
-            report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
-        except BaseException:
-            remove(stage.folder)
-            raise
+        report: Mapping[str, Any] = {}
+        for last in (False, True):
+            stage = self._base.stage(area(key), job.inputs)
+            try:
+                report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
+            except BaseException:
+                remove(stage.folder)
+                raise
+            if report or last or self._closed:
+                break
+            remove(stage.folder)  # its worker or keeper died, which need not be the job's doing
         output, refused = self._base.keep(stage, job.limits.file_bytes)
         run = Run(output=output, **outcome(report, job.limits)) if report else Run("crash", output, error="the sandbox's worker was killed")
         if not refused or run.status != "ok":
@@ -128,7 +133,7 @@ class ProcessSandbox:
 
     def release(self, run: Run) -> None:
         """Remove the files of a finished run."""
-        if run.output.parent == self._base.path / "kept":
+        if run.output.parent == self._base.path / KEPT:
             remove(run.output)
 
     def close(self) -> None:
@@ -149,6 +154,7 @@ class ProcessSandbox:
         folders = {name: str(path) for name, path in stage.folders.items()}
         return {
             "entry": job.entry,
+            "side": job.side,
             "root": str(job.root.resolve()),
             "arguments": dict(job.arguments),
             "inputs": {name: str(path) for name, path in stage.inputs.items()},
@@ -173,8 +179,16 @@ class ProcessSandbox:
         """What starts the worker for this key; the number of its control socket is appended."""
         return [sys.executable, "-B", "-P", "-m", "migrate_agent.sandbox.worker", key[0]]
 
+    def _job_owner(self) -> tuple[int, int] | None:
+        """User and group that own the folders of jobs, where these are not this process's."""
+        return None
+
+    def _launch(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, token: str) -> Worker:
+        """Start a worker for this key. Raises `OSError` or `SandboxUnavailable`."""
+        return Zygote(self._command(key), environment, log, token)
+
     @contextlib.contextmanager
-    def _worker(self, key: tuple[str, ...]) -> Iterator[Zygote]:
+    def _worker(self, key: tuple[str, ...]) -> Iterator[Worker]:
         """The live worker for this key, started where there is none, and kept while in use."""
         with self._lock:
             if self._closed:
@@ -194,12 +208,12 @@ class ProcessSandbox:
             with self._lock:
                 zygote.users -= 1
 
-    def _start(self, key: tuple[str, ...]) -> Zygote:
+    def _start(self, key: tuple[str, ...]) -> Worker:
         log = self._base.path / f"worker-{secrets.token_hex(4)}.log"
         environment = {**self._environment(), "HOME": str(self._base.area(area(key)))}
-        return self._starter.submit(Zygote, self._command(key), environment, log, secrets.token_hex(16)).result()
+        return self._starter.submit(self._launch, key, environment, log, secrets.token_hex(16)).result()
 
-    def _end(self, zygote: Zygote | None) -> None:
+    def _end(self, zygote: Worker | None) -> None:
         if zygote is not None:
             zygote.close()
 
@@ -212,12 +226,13 @@ class ProcessSandbox:
                     with there, contextlib.suppress(OSError):
                         zygote.submit(there)
                     nonce = secrets.token_hex(NONCE_BYTES // 2)
-                    report = _converse(here, request, nonce, seconds)
+                    report, hung = _converse(here, request, nonce, seconds)
+            if report is None or hung:
+                with self._lock:
+                    if self._zygotes.get(key) is zygote:
+                        self._end(self._zygotes.pop(key))
             if report is not None:
                 return report if report.get("nonce") == nonce else {}
-            with self._lock:
-                if self._zygotes.get(key) is zygote:
-                    self._end(self._zygotes.pop(key))
         if self._closed:
             return {}
         raise SandboxUnavailable(f"the sandbox's worker for the {key[0]} side does not start: {zygote.last_words()}")
@@ -228,10 +243,11 @@ def area(key: tuple[str, ...]) -> str:
     return f"{key[0]}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"
 
 
-def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -> Mapping[str, Any] | None:
-    """The report; {} where the job started but no proper report came; None where it never started."""
+def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -> tuple[Mapping[str, Any] | None, bool]:
+    """The report: {} where the job started but no proper report came, None where it never started; and whether the keeper hangs."""
     data = bytearray()
-    with contextlib.suppress(OSError):
+    hung = False
+    try:
         here.settimeout(START_SECONDS)
         here.sendall(len(request).to_bytes(LENGTH_BYTES, "big") + request + nonce.encode("ascii"))
         data += here.recv(len(STARTED), socket.MSG_WAITALL)
@@ -242,10 +258,14 @@ def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -
             if not more:
                 break
             data += more
+    except TimeoutError:
+        hung = True
+    except OSError:
+        pass  # the worker died; what came before says how far it got
     if not data.startswith(STARTED):
-        return None
+        return None, hung
     try:
         report = json.loads(data[len(STARTED) :])
     except (ValueError, RecursionError):
-        return {}
-    return report if isinstance(report, dict) else {}
+        report = {}
+    return (report if isinstance(report, dict) else {}), hung

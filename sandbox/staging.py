@@ -26,6 +26,7 @@ from pathlib import Path
 
 PREFIX = "migrate-agent-sandbox-"
 WRITABLE = ("output", "scratch", "home", "tmp")
+KEPT = "kept"
 FILES = 20_000
 """How many files and folders a job may leave."""
 
@@ -44,20 +45,26 @@ class Stage:
 
 
 class Base:
-    """The folder in which a sandbox makes those of its jobs. Removes, on opening, what sandboxes that died have left beside it."""
+    """The folder in which a sandbox makes those of its jobs. Removes, on opening, what sandboxes that died have left beside it.
 
-    def __init__(self, parent: Path | None) -> None:
+    `owner` is the user and group that jobs run as, where these differ from this process's.
+    """
+
+    def __init__(self, parent: Path | None, owner: tuple[int, int] | None = None) -> None:
         where = Path(tempfile.gettempdir() if parent is None else parent).resolve()
         prune(where)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
         self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._count = itertools.count(1)
+        self._owner = owner
 
     def area(self, name: str) -> Path:
         """The folder of this area, made where it is not there."""
         path = self.path / name
         path.mkdir(mode=0o700, exist_ok=True)
+        if self._owner and name != KEPT:
+            os.chown(path, *self._owner)
         return path
 
     def stage(self, area: str, inputs: Mapping[str, Path]) -> Stage:
@@ -68,6 +75,9 @@ class Base:
         copies = {name: folder / "inputs" / f"{number}{source.suffix}" for number, (name, source) in enumerate(inputs.items())}
         for name, copy in copies.items():
             _copy(inputs[name], copy)
+        if self._owner:
+            for path in (str(folder), *(entry.path for entry in walk(folder))):
+                os.chown(path, *self._owner, follow_symlinks=False)
         return Stage(folder, copies)
 
     def keep(self, stage: Stage, limit: int) -> tuple[Path, str]:
@@ -75,7 +85,7 @@ class Base:
 
         Returns the output folder, and why it was refused (and emptied), or "".
         """
-        kept = self.area("kept") / stage.folder.name
+        kept = self.area(KEPT) / stage.folder.name
         try:
             reason = unfit(stage.folders["output"], limit)
             stage.folders["output"].rename(kept)

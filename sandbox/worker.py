@@ -1,8 +1,9 @@
 """The zygote: imports torch or jax once, then forks a `keeper` for every job that the host sends.
 
-Started by the host as `python -m migrate_agent.sandbox.worker SIDE CONTROL`, where CONTROL is an inherited socket. Each message on it is
-one byte with the job's own socket attached; the end of the stream means that the host closed the sandbox, or died. The zygote only imports:
-it runs no operator and starts no thread, since neither XLA's backends nor OpenMP's threads survive a fork.
+Started by the host as `python -m migrate_agent.sandbox.worker SIDE CONTROL`, where CONTROL is the number of an inherited socket, or the
+path of one that the host listens on. Each message on it is one byte with the job's own socket attached; the end of the stream means that
+the host closed the sandbox, or died. The zygote only imports: it runs no operator and starts no thread, since neither XLA's backends nor
+OpenMP's threads survive a fork.
 """
 
 from __future__ import annotations
@@ -61,6 +62,15 @@ def main(side: str, control: socket.socket) -> NoReturn:
     os._exit(0)
 
 
+def _control(place: str) -> socket.socket:
+    """The control socket from its place: the number of one that was inherited, or the path of one that listens."""
+    if place.isdigit():
+        return socket.socket(fileno=int(place))
+    control = socket.socket(socket.AF_UNIX)
+    control.connect(place)
+    return control
+
+
 def _serve(control: socket.socket) -> None:
     wake, wake_end = socket.socketpair()
     wake.setblocking(False)
@@ -109,4 +119,4 @@ def _reap(keepers: set[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
+    main(sys.argv[1], _control(sys.argv[2]))

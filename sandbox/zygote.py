@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,16 +18,46 @@ from migrate_agent.sandbox.child import TOKEN
 END_SECONDS = 30.0
 
 
-class Zygote:
-    """A worker process. Raises `OSError` where the command cannot be started."""
+class Worker(ABC):
+    """A worker, wherever it runs: takes jobs over its control socket, and says to `log` what is not about a job."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, token: str) -> None:
-        self._control, theirs = socket.socketpair()
-        self._token = token
+    def __init__(self, log: Path, token: str) -> None:
         self._log = log
+        self.token = token
+        """What the environment of all that comes from this worker carries."""
         self.users = 0
         """How many jobs it runs; counted by the sandbox."""
         self._lock = threading.Lock()
+
+    @abstractmethod
+    def control(self) -> socket.socket:
+        """The socket that takes jobs. Raises `OSError` where the worker never came up."""
+
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether it can still take jobs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it and everything that came from it."""
+
+    def submit(self, connection: socket.socket) -> None:
+        """Have a keeper serve the other end of this connection. Raises `OSError` where the worker has died."""
+        with self._lock:
+            socket.send_fds(self.control(), [b"j"], [connection.fileno()])
+
+    def last_words(self) -> str:
+        """The last line that it wrote, for an error message."""
+        lines = self._log.read_text(errors="replace").split("\n") if self._log.exists() else []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+class Zygote(Worker):
+    """A worker that is a child process. Raises `OSError` where the command cannot be started."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, token: str) -> None:
+        super().__init__(log, token)
+        self._control, theirs = socket.socketpair()
         with theirs, log.open("wb") as stream:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno())],
@@ -39,34 +70,20 @@ class Zygote:
                 start_new_session=True,
             )
 
-    @property
-    def pid(self) -> int:
-        """The process id of what was started."""
-        return self._process.pid
+    def control(self) -> socket.socket:
+        return self._control
 
     def alive(self) -> bool:
-        """Whether it can still take jobs."""
         return self._process.poll() is None
 
-    def submit(self, connection: socket.socket) -> None:
-        """Have a keeper serve the other end of this connection. Raises `OSError` where the worker has died."""
-        with self._lock:
-            socket.send_fds(self._control, [b"j"], [connection.fileno()])
-
-    def last_words(self) -> str:
-        """The last line that it wrote, for an error message."""
-        lines = self._log.read_text(errors="replace").split("\n") if self._log.exists() else []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-
     def close(self) -> None:
-        """End it and everything that came from it. It kills its jobs itself when it sees the control socket close."""
-        self._control.close()
+        self._control.close()  # it kills its jobs itself when it sees that
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
         if self._process.poll() is None or self._process.returncode != 0:
             self._process.kill()
             self._process.wait()
-            sweep(self._token)
+            sweep(self.token)
 
 
 def sweep(token: str) -> list[int]:

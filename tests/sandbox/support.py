@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
+import docker  # type: ignore[import-untyped]
 import psutil  # type: ignore[import-untyped]
 import pytest
+import requests
 
-from migrate_agent.sandbox import BACKENDS, missing
+from migrate_agent.sandbox import BACKENDS, Sandbox, engine, missing
+from migrate_agent.sandbox.child import TOKEN
+from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.types import Job, Limits, Side
 
 HERE = Path(__file__).parent
@@ -32,3 +37,42 @@ def marked(marker: str) -> list[Any]:
         except psutil.Error:
             continue
     return found
+
+
+def workers_of(sandbox: Sandbox) -> list[Any]:
+    """The processes of this sandbox that serve jobs, wherever they run."""
+    assert isinstance(sandbox, ProcessSandbox)
+    tokens = {worker.token for worker in sandbox._zygotes.values()}
+    return [process for process in psutil.process_iter() if _environment(process).get(TOKEN) in tokens and _serves(process)]
+
+
+def _environment(process: Any) -> dict[str, str]:
+    try:
+        found: dict[str, str] = process.environ()
+    except (psutil.Error, OSError):
+        return {}
+    return found
+
+
+def _serves(process: Any) -> bool:
+    return "migrate_agent.sandbox.worker" in process.cmdline()
+
+
+def containers(folder: Path) -> list[str]:
+    """The containers of sandboxes whose jobs lie in this folder, once those that are being removed are gone."""
+    if REASONS["docker"]:
+        return []
+    with contextlib.closing(engine.connect()) as client:
+        found = client.containers.list(all=True, filters={"label": engine.LABEL}, ignore_removed=True)
+        ours = [each for each in found if each.labels[engine.LABEL].startswith(str(folder))]
+        return [each.name for each in ours if not _removed(each)]
+
+
+def _removed(container: Any) -> bool:
+    try:
+        container.wait(condition="removed", timeout=20)
+    except requests.exceptions.RequestException:
+        return False
+    except docker.errors.NotFound:
+        return True
+    return True

@@ -25,7 +25,7 @@ def test_importing_the_package_is_light() -> None:
 
 
 def test_unknown_kind() -> None:
-    with pytest.raises(SandboxError, match="unknown sandbox 'jail': choose from auto, bubblewrap, process"):
+    with pytest.raises(SandboxError, match="unknown sandbox 'jail': choose from auto, docker, bubblewrap, process"):
         open_sandbox("jail")
 
 
@@ -37,6 +37,7 @@ def test_demanded_kind_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_falls_back_to_the_process_with_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     said: list[str] = []
     sandbox = open_sandbox("auto", folder=tmp_path, warn=said.append)
     sandbox.close()
@@ -44,6 +45,7 @@ def test_auto_falls_back_to_the_process_with_a_warning(monkeypatch: pytest.Monke
 
 
 def test_auto_prefers_what_protects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     monkeypatch.setattr("migrate_agent.sandbox.bubblewrap.missing", lambda: "")
     said: list[str] = []
     sandbox = open_sandbox("auto", folder=tmp_path, warn=said.append)

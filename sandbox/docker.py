@@ -1,0 +1,284 @@
+"""The Docker backend: the warm worker and its jobs in a container of an engine on this machine.
+
+Holds what bubblewrap holds (no network, a file system that shows only the system's libraries, Python and the job's `root`, an empty home,
+no process but the worker's, no capabilities, no torch on the candidate's disk), and beyond it: the engine's seccomp filter, a cgroup with
+limits on memory, processes and CPU that nothing inside can pass, the engine's masks over /proc and /sys, and a user that is not root even
+where the host's is. A container serves the jobs of one side and one `root`; it is labelled, removed when the sandbox closes, and ends by
+itself, and is removed, when the host's process dies. Does **not** hold: jobs of one worker that run at the same time from each other.
+
+Image: one with packages of its own (`migrate-agent sandbox build --packages`), else the minimal one, with the host's system libraries and
+Python environment mounted read-only. Source: the Docker Engine API's reference, "Create a container".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+
+from migrate_agent.sandbox import engine, idmap
+from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
+from migrate_agent.sandbox.child import TOKEN
+from migrate_agent.sandbox.process import START_SECONDS, ProcessSandbox, area
+from migrate_agent.sandbox.staging import remove
+from migrate_agent.sandbox.view import OURS, PARTS, SYSTEM, packages, python
+from migrate_agent.sandbox.worker import REFUSED
+from migrate_agent.sandbox.zygote import END_SECONDS, Worker
+from migrate_agent.tools.types import Job, Limits
+
+NOBODY = 65534
+MEMORY_SHARE, MEMORY_JOBS = 0.75, 4
+"""A container may use this share of the machine's memory, and no more than so many jobs at their default limits need."""
+PROCESSES = 4096 + 256
+SMALL, SHARED_MEMORY = 2**16, 256 * 2**20
+CONTROL = "/run/migrate-agent"
+INSIDE = "/opt/migrate-agent"
+"""Where our own code lies in images that have a Python of their own."""
+LOG_BYTES = 2**16
+RESTART_SECONDS = 30.0
+"""How long an engine that is being restarted is waited for."""
+RETRY_SECONDS = 0.25
+
+
+def missing() -> str:
+    """Why this backend cannot be used here, or ""."""
+    try:
+        client = engine.connect()
+    except SandboxUnavailable as error:
+        return str(error)
+    try:
+        if reason := engine.unsuitable(client):
+            return f"the Docker engine cannot serve: {reason}"
+        found = engine.image(client, "candidate") and engine.image(client, "original")
+        return "" if found else "the Docker engine has no image of ours: run `migrate-agent sandbox build`"
+    except Exception as error:
+        return f"the Docker engine does not answer: {engine.one_line(error)}"
+    finally:
+        client.close()
+
+
+def user() -> int:
+    """Whom jobs run as: this process's user, so that files agree; nobody where that is root."""
+    return os.getuid() or NOBODY
+
+
+class DockerSandbox(ProcessSandbox):
+    """Runs jobs in children of warm workers inside containers. A context manager; safe for `run` from several threads."""
+
+    name = "docker"
+
+    def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
+        self.own_users = os.getuid() == 0
+        self._client = engine.connect()
+        engine.prune(self._client)
+        super().__init__(threads=threads, folder=folder)
+
+    def close(self) -> None:
+        """Stop all containers with whatever they run, and remove all files. May be called more than once."""
+        super().close()
+        self._client.close()
+
+    def _job_owner(self) -> tuple[int, int] | None:
+        return (NOBODY, NOBODY) if os.getuid() == 0 else None
+
+    def _key(self, job: Job) -> tuple[str, ...]:
+        return (job.side, str(job.root.resolve()))
+
+    def _launch(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, token: str) -> Worker:
+        place = self._base.area(f"container-{token[:8]}")
+        until = time.monotonic() + RESTART_SECONDS
+        while True:
+            try:
+                return self._container(key, {**environment, TOKEN: token}, log, place)
+            except Exception as error:
+                if time.monotonic() > until or isinstance(error, SandboxError) or getattr(error, "status_code", 500) < 500:
+                    remove(place)
+                    raise SandboxUnavailable(f"the Docker engine cannot start a container: {engine.one_line(error)}") from error
+                threading.Event().wait(RETRY_SECONDS)  # it may be on its way up again
+
+    def _container(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, place: Path) -> Container:
+        image = engine.image(self._client, key[0])
+        if image is None:
+            raise SandboxUnavailable("no image of ours is left: run `migrate-agent sandbox build`")
+        view = place / "root"
+        view.mkdir(exist_ok=True)
+        root = Path(key[1])
+        with idmap.shown(root, view, NOBODY) if os.getuid() == 0 else contextlib.nullcontext(root) as shown:
+            binds = {str(self._base.area(area(key))): "rw", key[1]: str(shown)}
+            return Container(self._client, image, key, environment, binds, log, place, str(self._base.path))
+
+
+class Container(Worker):
+    """A worker in a container. Raises what the engine's client raises, and `OSError`."""
+
+    def __init__(
+        self,
+        client: Any,
+        image: engine.Image,
+        key: tuple[str, ...],
+        environment: Mapping[str, str],
+        binds: Mapping[str, str],
+        log: Path,
+        place: Path,
+        base: str,
+    ) -> None:
+        super().__init__(log, environment[TOKEN])
+        self._place = place
+        self._control: socket.socket | None = None
+        self._listener = _listen(place)
+        own = next(path for path, kind in binds.items() if kind == "rw")
+        try:
+            self._container = client.containers.create(
+                image.name,
+                **_isolation(),
+                **_program(image, key[0]),
+                environment=_inside(image, environment),
+                labels={engine.LABEL: base},
+                tmpfs=_tmpfs(image, key[0]),
+                volumes=_volumes(image, key, own, binds[key[1]], place),
+                working_dir=own,
+            )
+            try:
+                self._follow()
+                self._container.start()
+            except BaseException:
+                engine.remove(self._container)
+                raise
+        except BaseException:
+            self._listener.close()
+            raise
+
+    def _follow(self) -> None:
+        """Write what the container says to the log, the first part of it."""
+        from docker.utils.socket import frames_iter  # type: ignore[import-untyped]
+
+        stream = self._container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+
+        def copy() -> None:
+            room = LOG_BYTES
+            with self._log.open("wb") as file, stream, stream._response, contextlib.suppress(OSError):  # the engine may go away
+                for _, data in frames_iter(stream, tty=False):
+                    file.write(data[:room])
+                    file.flush()
+                    room -= len(data[:room])
+
+        self._follower = threading.Thread(target=copy, daemon=True, name="sandbox-log")
+        self._follower.start()
+
+    def control(self) -> socket.socket:
+        if self._control is None:
+            until = time.monotonic() + START_SECONDS
+            while not select.select([self._listener], [], [], RETRY_SECONDS)[0]:
+                if not self._follower.is_alive() or time.monotonic() > until:
+                    raise ConnectionError("the container ended before its worker came up")
+            self._control = self._listener.accept()[0]
+            self._listener.close()
+            remove(self._place)
+        return self._control
+
+    def alive(self) -> bool:
+        if self._control is None:
+            return self._follower.is_alive()
+        try:
+            return self._control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        for end in (self._control, self._listener):
+            if end is not None:
+                end.close()
+        remove(self._place)
+        with contextlib.suppress(Exception):  # without its control socket it ends, and without an engine nobody can do more
+            engine.remove(self._container)
+        self._follower.join(END_SECONDS)
+
+
+def _listen(place: Path) -> socket.socket:
+    """A socket at `place`/control/socket, through a short name: addresses of sockets have at most 108 bytes."""
+    folder = place / "control"
+    remove(folder)
+    folder.mkdir(mode=0o711)
+    descriptor = os.open(folder, os.O_PATH)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(f"/proc/self/fd/{descriptor}/socket")
+        os.chmod(folder / "socket", 0o666)  # the folders above it are ours alone
+        listener.listen(1)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(descriptor)
+    return listener
+
+
+def _isolation() -> dict[str, Any]:
+    """What separates every container, whatever it runs."""
+    memory = int(min(MEMORY_SHARE * psutil.virtual_memory().total, MEMORY_JOBS * Limits().memory_bytes))
+    return {
+        "user": f"{user()}:{os.getgid() or NOBODY}",
+        "network_mode": "none",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "ipc_mode": "private",
+        "hostname": "sandbox",
+        "mem_limit": memory,
+        "memswap_limit": memory,
+        "pids_limit": PROCESSES,
+        "nano_cpus": (os.cpu_count() or 1) * 10**9,
+        "cpu_shares": 512,
+        "oom_score_adj": 500,
+        "shm_size": SHARED_MEMORY,
+        "ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "log_config": {"Type": "none"},
+        "auto_remove": True,
+        "detach": True,
+    }
+
+
+def _program(image: engine.Image, side: str) -> dict[str, Any]:
+    import sys
+
+    executable = sys.executable if image.python == engine.HOST else image.python
+    return {
+        "entrypoint": [executable],
+        "command": ["-B", "-P", "-m", "migrate_agent.sandbox.worker", side, f"{CONTROL}/socket"],
+    }
+
+
+def _inside(image: engine.Image, environment: Mapping[str, str]) -> dict[str, str]:
+    if image.python == engine.HOST:
+        return dict(environment)
+    kept = {name: value for name, value in environment.items() if name not in ("PATH", "LD_LIBRARY_PATH", "PYTHONUSERBASE")}
+    return {**kept, "PYTHONPATH": INSIDE}
+
+
+def _tmpfs(image: engine.Image, side: str) -> dict[str, str]:
+    """/tmp for the jobs; an open /root, below which something may be mounted; and nothing where packages lie that this side may not see."""
+    hidden = packages(REFUSED[side]) if image.python == engine.HOST else []
+    empty = dict.fromkeys([*hidden, "/root"], f"ro,nosuid,nodev,size={SMALL},mode=755")
+    return {"/tmp": f"rw,nosuid,nodev,size={SHARED_MEMORY},mode=1777", **empty}
+
+
+def _volumes(image: engine.Image, key: tuple[str, ...], own: str, root: str, place: Path) -> dict[str, dict[str, str]]:
+    """Source and target of what is mounted, as lists of `source:target:mode` would say it."""
+    if image.python == engine.HOST:
+        paths = [path for path in SYSTEM if not os.path.islink(path)]
+        shown = {path: path for path in (*paths, *python()) if os.path.exists(path)}
+    else:
+        shown = {str(OURS / part): f"{INSIDE}/migrate_agent/{part}" for part in PARTS}
+    mounts = {**shown, str(place / "control"): CONTROL, root: key[1]}
+    volumes = {source: {"bind": target, "mode": "ro"} for source, target in mounts.items()}
+    return {**volumes, own: {"bind": own, "mode": "rw"}}

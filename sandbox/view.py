@@ -1,0 +1,32 @@
+"""What of the host a sandbox is shown, read-only: the system's libraries and the Python environment of this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import site
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
+    *("/etc/alternatives", "/etc/localtime"),
+)
+"""What programs and libraries of the system need; nothing else of the root is shown."""
+OURS = Path(__file__).parents[1]
+PARTS = ("sandbox", "tools")
+"""The folders of ours that a worker needs."""
+
+
+def python() -> list[str]:
+    """The Python environment of this process: interpreter, standard library, packages, and what a worker needs of us."""
+    packages = [*site.getsitepackages(), site.getusersitepackages()]
+    places = [sys.prefix, sys.base_prefix, *packages, *(str(OURS / part) for part in PARTS)]
+    return [text for place in places for text in (os.path.realpath(place), place)]
+
+
+def packages(names: Iterable[str]) -> list[str]:
+    """The folders of these top-level packages, found without importing them."""
+    specs = [importlib.util.find_spec(name) for name in sorted(names)]
+    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
