@@ -105,7 +105,8 @@ class Layer:
     passed as a value, inherited from, or built from arguments the source does not spell out. `to` is the template of the direct construction
     (default: the vendored class with the caller's arguments and `rngs={rngs}`). `reads` says how attributes of an instance are spelled
     in NNX (`weight` → `{self}.kernel[...].T`); attributes not named are read as they are.
-    `writes` likewise for assigning a Parameter (tying): `weight` → `{self}.kernel = {value}`.
+    Vendored layers whose layout differs from torch's have properties with torch's names (`weight`, `running_mean`) that read and set arrays in
+    torch's layout; a variable that is assigned to one is shared.
     """
 
     name: str

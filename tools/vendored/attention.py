@@ -1,6 +1,7 @@
 """Scaled dot-product and multi-head attention with PyTorch's semantics."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -127,7 +128,7 @@ class MultiheadAttention(nnx.Module):
             query, key, value = (x.swapaxes(0, 1) for x in (query, key, value))
         mask = merge_masks(attn_mask, key_padding_mask, self.num_heads, promote_half(query).dtype)
         query, key, value = self.project(query, key, value)
-        attended, by_head = self.attend(query, key, value, mask)
+        attended, by_head = self.attend(query, key, value, mask, jax.nn.softmax if need_weights else safe_softmax)
         output = self.out_proj(attended)
         weights = (by_head.mean(1) if average_attn_weights else by_head) if need_weights else None
         return output if self.batch_first else output.swapaxes(0, 1), weights
@@ -140,8 +141,18 @@ class MultiheadAttention(nnx.Module):
         biases = [None] * 3 if self.in_proj_bias is None else jnp.split(self.in_proj_bias[...], 3)
         return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
 
-    def attend(self, query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-        """The heads' outputs (N, L, E) before the output projection, and the weights (N, heads, L, S)."""
+    def attend(
+        self,
+        query: jax.Array,
+        key: jax.Array,
+        value: jax.Array,
+        mask: jax.Array | None,
+        softmax: Callable[[jax.Array], jax.Array],
+    ) -> tuple[jax.Array, jax.Array]:
+        """The heads' outputs (N, L, E) before the output projection, and the weights (N, heads, L, S).
+
+        `softmax` differs: without `need_weights` PyTorch takes a path on which a row that is masked out entirely is zero instead of NaN.
+        """
         batch, length, _ = query.shape
         if self.bias_k is not None:
             key, value, mask = self.extend(key, value, mask, value_of(self.bias_k), value_of(self.bias_v))
@@ -150,7 +161,7 @@ class MultiheadAttention(nnx.Module):
             key, value, mask = self.extend(key, value, mask, zero, zero)
         query, key, value = (x.reshape(batch, -1, self.num_heads, self.head_dim).swapaxes(1, 2) for x in (query, key, value))
         scores = promote_half(query) @ promote_half(key).swapaxes(-1, -2) / math.sqrt(self.head_dim)
-        weights = jax.nn.softmax(scores if mask is None else scores + mask, axis=-1).astype(query.dtype)
+        weights = softmax(scores if mask is None else scores + mask).astype(query.dtype)
         weights = dropout(weights, self.dropout, not self.deterministic, rngs=self.rngs)
         return (weights @ value).swapaxes(1, 2).reshape(batch, length, self.embed_dim), weights
 

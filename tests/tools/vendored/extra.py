@@ -99,13 +99,13 @@ EXTRA: list[tuple[type[nn.Module], tuple[Any, ...], dict[str, Any], Any]] = [
 def extra_infos() -> list[ModuleInfo]:
     """One `ModuleInfo` for each entry, run in training and eval mode."""
     return [
-        ModuleInfo(cls, module_inputs_func=_inputs(args, kwargs, call), train_and_eval_differ="Norm" in cls.__name__)
+        ModuleInfo(cls, module_inputs_func=_inputs(args, kwargs, call), train_and_eval_differ="Norm" in cls.__name__)  # type: ignore[no-untyped-call]
         for cls, args, kwargs, call in EXTRA
     ]
 
 
 def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any], call: Any) -> Any:
     def samples(*_: Any, **__: Any) -> list[ModuleInput]:
-        return [ModuleInput(FunctionInput(*args, **kwargs), FunctionInput(*call()))]
+        return [ModuleInput(FunctionInput(*args, **kwargs), FunctionInput(*call()))]  # type: ignore[no-untyped-call]
 
     return samples

@@ -25,11 +25,11 @@ INPUTS = 10_000 if os.environ.get("ALL_MODULE_INPUTS") else 3
 @pytest.fixture(autouse=True)
 def exact() -> Iterator[None]:
     """Double precision; programs that run once are not worth optimising."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
+    before = jax.config.read("jax_disable_most_optimizations")  # type: ignore[no-untyped-call]
+    jax.config.update("jax_disable_most_optimizations", True)  # type: ignore[no-untyped-call]
     with jax.enable_x64(True):
         yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", before)  # type: ignore[no-untyped-call]
 
 
 def name(info: ModuleInfo) -> str:
