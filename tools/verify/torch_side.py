@@ -30,9 +30,13 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     scenarios: list[dict[str, Any]] = []
     examples: list[dict[str, Any]] = []
     errors = []
+    seen: set[str] = set()
     for index, texts in enumerate(arguments["examples"]):
         try:
             original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"))
+            if original.likeness() in seen:
+                continue
+            seen.add(original.likeness())
             author = Author(original, len(examples), texts, output)
             examples.append({"index": index, **author.write(first=not examples)})
             scenarios += author.scenarios

@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, exact
 
+PLAIN = (bool, int, float, str, tuple, type(None))
 State = Mapping[str, Array]
 
 
@@ -82,6 +83,16 @@ class Original:
     def fresh(self) -> Any:
         """A newly constructed module."""
         return construct(self.cls, self.example, self.namespace)
+
+    def likeness(self) -> str:
+        """Equal for examples that exercise the same things: configuration of all submodules, states' and arguments' shapes."""
+        modules = {
+            path: {key: value for key, value in vars(module).items() if type(value) in PLAIN}
+            for path, module in self.native.named_modules()
+        }
+        shapes = [[leaf.value.shape, leaf.dtype] for leaf in self.leaves]
+        states = {name: tuple(value.shape) for name, value in tensors_of(self.native).items()}
+        return repr((str(self.native), modules, shapes, states, self.tree))
 
     def state(self) -> dict[str, Array]:
         """Parameters and persistent buffers as constructed, float64."""
