@@ -88,8 +88,22 @@ def apply_op(
         first = signature.names[0] if signature.names else signature.variadic
         bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
-    template = op.to if isinstance(op.to, str) else op.to(call)
-    return expand(context, template, bound, op.name, signature.defaults)
+    return expand(context, _template(op, call), bound, op.name, signature.defaults)
+
+
+def _template(op: Op, call: SourceCall) -> str:
+    if isinstance(op.to, str):
+        return op.to
+    try:
+        return op.to(call)
+    except (
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # a row that does not expect this call must not stop the file
+        raise Refuse(f"{op.name}: its row does not cover this call ({type(error).__name__})", "unbound-call") from error
 
 
 def bare(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -161,11 +161,23 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         found = repo.resolve(dotted)
         if found and found[1]:
             function.calls.add((found[0].file.path, found[1]))
+    elif keys := called(repo, facts.observed.get(span)):
+        function.calls |= keys
     elif isinstance(call.func, ast.Attribute):
         row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
         receiver = facts.observed.get(span_of(call.func.value, file.lines))
         if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
             function.needs = True
+
+
+def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
+    """The functions of the repository that a value was seen to be (`functools.partial` looked through)."""
+    found: set[FunctionKey] = set()
+    for kind in fact.kinds if fact else ():
+        head, _, name = kind.removeprefix("partial:").partition(":")
+        if head == "function" and (place := repo.resolve(name)) and place[1]:
+            found.add((place[0].file.path, place[1]))
+    return found
 
 
 def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:

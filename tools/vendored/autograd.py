@@ -41,16 +41,17 @@ class AutogradFunction:
     def apply(cls, *args: Any) -> Any:
         """Call it. Arguments that are no arrays are constants."""
         places = [i for i, a in enumerate(args) if isinstance(a, (jax.Array, np.ndarray))]
+        wanted = tuple(i in places and jnp.issubdtype(a.dtype, jnp.inexact) for i, a in enumerate(args))
+        others = [None if i in places else a for i, a in enumerate(args)]  # no array may stay in what the functions below hold on to
         constants: dict[str, Any] = {}
 
         def merged(values: tuple[Any, ...]) -> list[Any]:
-            full = list(args)
+            full = list(others)
             for place, value in zip(places, values, strict=True):
                 full[place] = value
             return full
 
         def context() -> AutogradContext:
-            wanted = tuple(i in places and jnp.issubdtype(args[i].dtype, jnp.inexact) for i in range(len(args)))
             return AutogradContext(saved_tensors=(), needs_input_grad=wanted)
 
         @jax.custom_vjp

@@ -7,7 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
-from migrate_agent.tools.rewrite.randomness import constructs_module
+from migrate_agent.tools.rewrite.randomness import called, constructs_module
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
 
@@ -60,9 +60,19 @@ class ReplaceTorchCalls(Rule):
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if dotted:
             return self._function(updated, dotted)
+        functions = called(context.repo, context.observed(original.func))
+        if functions and functions <= context.randomness.parameter and not self._own(original.func):
+            return with_rngs(context, updated, "a function that draws")
         if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
             return self._method(original, original.func, updated, updated.func)
         return None
+
+    def _own(self, func: cst.BaseExpression) -> bool:
+        """Whether this names a method of the class itself, which is looked up in the class."""
+        context = self.context
+        if not (isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls):
+            return False
+        return any(func.attr.value in model.methods for model in context.repo.ancestors(context.cls))
 
     def _construct(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
         if any(a.keyword and a.keyword.value == "rngs" for a in updated.args):

@@ -9,7 +9,7 @@ from migrate_agent.tools.rewrite.engine import Rule
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
 DROPPED = frozenset(
     "torch.enable_grad torch.set_grad_enabled torch.jit.script torch.jit.export torch.jit.ignore torch.jit.unused torch.compile torch.compiler.disable "
-    "torch.autograd.function.once_differentiable torch.jit.script_method torch.jit.interface torch.jit.script_if_tracing "
+    "torch.nn.attention.sdpa_kernel torch.backends.cuda.sdp_kernel torch.autograd.function.once_differentiable torch.jit.script_method torch.jit.interface torch.jit.script_if_tracing "
     "torch._dynamo.disable torch.profiler.record_function torch.autograd.profiler.record_function torch.cuda.nvtx.range torch.amp.custom_fwd "
     "torch.amp.custom_bwd torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.autograd.set_detect_anomaly".split()
 )
@@ -48,6 +48,11 @@ class ReplaceGradientContexts(Rule):
             if name in AUTOCAST and not self._off(item.item):
                 self.context.hole(item, "autocast: decide on a dtype policy", "autocast")
                 return None
+        dropped = [
+            self.context.span(item) for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST
+        ]
+        inside = [h for h in self.context.holes if any((s.line, s.column) <= h.span[:2] <= (s.end_line, s.end_column) for s in dropped)]
+        self.context.holes[:] = [hole for hole in self.context.holes if hole not in inside]
         if kept:
             return updated.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
         body: list[cst.BaseStatement] = (

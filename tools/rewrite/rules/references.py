@@ -29,6 +29,9 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.parameter.Parameter": "nnx.Param",
     "torch.__version__": repr(version("torch").partition("+")[0]),
     "torch.autograd.Function": "vendored.AutogradFunction",
+    "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
+    "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
+    "torch.nn.modules.instancenorm._InstanceNorm": "vendored.InstanceNormNd",
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
     "torch.Size": "tuple",
@@ -108,7 +111,7 @@ class ReplaceTorchReferences(Rule):
         if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes(body, parameters):
             return body.func
         name = dotted.rpartition(".")[2]
-        if dotted.startswith("torch.nn.functional.") and name in symbols():
+        if name in symbols() and (dotted.startswith("torch.nn.functional.") or str(op.to).startswith(f"vendored.{name}(")):
             return self.context.helper(name)
         return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in parameters]), body)
 

@@ -168,6 +168,22 @@ class ReadVariables(Rule):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
 
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
+        """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
+        context = self.context
+        call = context.parent(2)
+        fact = context.observed(original)
+        if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
+            return None
+        dotted = context.dotted(call.func)
+        if (
+            dotted.startswith(("einops.", "torch."))
+            and not dotted.startswith("torch.nn.")
+            and getattr(context.parent(), "keyword", None) is not original
+        ):
+            return subscript(updated)
+        return None
+
     def _optional(self, node: cst.Attribute) -> bool:
         """Whether the constructor may leave the attribute `None`."""
         context = self.context
