@@ -49,8 +49,13 @@ def heaviside(x: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def nextafter(x: jax.Array, y: jax.Array) -> jax.Array:
-    """The next number after `x` towards `y`; has no gradient (https://pytorch.org/docs/stable/generated/torch.nextafter.html)."""
-    return jnp.nextafter(lax.stop_gradient(x), lax.stop_gradient(y))
+    """The next number after `x` towards `y`; the gradient passes to `x` where they differ.
+
+    https://pytorch.org/docs/stable/generated/torch.nextafter.html
+    """
+    fixed = lax.stop_gradient(x)
+    moves = jnp.where((x != y) & jnp.isfinite(x), x - fixed, 0)
+    return jnp.nextafter(fixed, lax.stop_gradient(y)) + moves
 
 
 def logit(x: jax.Array, eps: float | None = None) -> jax.Array:

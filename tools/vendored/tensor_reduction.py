@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from migrate_agent.tools.vendored.tensor_norm import vector_norm
+
 Axes = int | Sequence[int] | None
 
 
@@ -138,8 +140,6 @@ def std_mean(x: jax.Array, axis: Axes = None, ddof: int = 1, keepdims: bool = Fa
 
 def renorm(x: jax.Array, p: float, dim: int, maxnorm: float) -> jax.Array:
     """Slices along `dim` whose p-norm exceeds `maxnorm`, scaled down to it (https://pytorch.org/docs/stable/generated/torch.renorm.html)."""
-    from migrate_agent.tools.vendored.tensor_norm import vector_norm
-
     axes = tuple(i for i in range(x.ndim) if i != dim % x.ndim)
     norms = vector_norm(x, p, axes, keepdim=True)
     return x * jnp.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

@@ -47,7 +47,7 @@ def _index_select(call: Call) -> str:
 def _take_along_dim(call: Call) -> str:
     if call.given("dim") and call.literal("dim") is not None:
         return "vendored.take_along_dim({input}, {indices}, {dim})"
-    return "jnp.take({input}, {indices})"
+    return "jnp.take({input}, {indices}.reshape(-1))"
 
 
 def _index_put(call: Call) -> str:

@@ -89,6 +89,11 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
     return jnp.asarray(tensor.resolve_conj().resolve_neg().numpy().copy())
 
 
+def evaluate(text: str, **arrays: Any) -> Any:
+    """The value of JAX source, vendored helpers being at hand by their bare names too."""
+    return eval(text, vars(namespace()["vendored"]) | dict(namespace()), arrays)
+
+
 def leaves(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in leaves(item)]

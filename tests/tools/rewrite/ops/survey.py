@@ -55,7 +55,7 @@ def judge(entry: Any, limit: int) -> Judgement:
                 if method and not isinstance(args[0], torch.Tensor):
                     continue
                 ordered = args if method or name not in exclusions.ARGUMENTS else exclusions.ARGUMENTS[name](args)
-                case = write_call(name, ordered, keywords, entry.supports_autograd, method)
+                case = write_call(name, ordered, keywords, entry.supports_autograd and full not in exclusions.NO_GRADIENT, method)
                 if skipped(name, f"{dtype} {case.source} {[tuple(t.shape) for t in case.tensors]}"):
                     continue
                 try:

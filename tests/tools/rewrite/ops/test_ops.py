@@ -5,16 +5,20 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from migrate_agent.tests.tools.rewrite.ops import exclusions
-from migrate_agent.tests.tools.rewrite.ops.differential import Case, check, namespace
+from migrate_agent.tests.tools.rewrite.ops.differential import RTOL, Case, compare, evaluate, leaves, namespace, to_jax, torch_result
+from migrate_agent.tests.tools.rewrite.ops.expansion import expand
 from migrate_agent.tests.tools.rewrite.ops.survey import full_name, judge, spellings
+from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet
 from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.tables import Op, methods, ops
 
@@ -58,9 +62,36 @@ def test_entries_without_a_row_are_listed() -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS if row.samples])
-def test_own_samples(row: Op) -> None:
+def test_own_samples_through_the_engine(row: Op, tmp_path: Path) -> None:
     for sample in row.samples:
-        assert check(Case(sample, (), False)), sample
+        text, holes = rewrite_snippet(tmp_path, f"import torch\n\n{sample}\n")
+        assert not holes, sample
+        ours, theirs = leaves(evaluate(text.strip())), leaves(torch_result(Case(sample, (), False)))
+        assert len(ours) == len(theirs), text
+        for a, b in zip(ours, theirs, strict=True):
+            compare(text, a, b, RTOL, dtypes=False)
+
+
+FILLS = (
+    "normal_(1, 2)",
+    "uniform_(0, 3)",
+    "exponential_(2)",
+    "log_normal_()",
+    "cauchy_()",
+    "geometric_(0.35)",
+    "bernoulli_(0.3)",
+    "normal_()",
+)
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_random_fills(fill: str) -> None:
+    tensor = torch.zeros(200, 300)
+    ours = evaluate(expand(f"t0.{fill}", {"t0": tensor}), t0=to_jax(tensor))
+    theirs = to_jax(eval(f"tensor.{fill}", {"tensor": tensor}))
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    for quantile in (0.1, 0.5, 0.9):
+        assert jnp.allclose(jnp.quantile(ours, quantile), jnp.quantile(theirs, quantile), rtol=0.08, atol=0.05)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
