@@ -153,7 +153,8 @@ class Author:
     def edges(self) -> None:
         """Zeros, large, tiny and negative values, NaN and infinities."""
         for label, values in sampling.edges(self.original.leaves, limits.LARGE).items():
-            self.add(f"edge-{label}", "edge", "eval", 0, values, runs=1)
+            finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
+            self.add(f"edge-{label}", "edge" if finite else "nonfinite", "eval", 0, values, native=not finite, runs=1)
 
     def add(
         self,
