@@ -14,6 +14,7 @@ import migrate_agent.sandbox as package
 from migrate_agent.sandbox import SandboxError, SandboxUnavailable, open_sandbox
 from migrate_agent.sandbox.outcome import outcome, printable
 from migrate_agent.sandbox.staging import Base, prune, unfit
+from migrate_agent.tests.sandbox.support import REASONS
 from migrate_agent.tools.types import Limits
 
 REPORT = {"end": "exit", "wait_status": 0, "result": '{"status": "ok", "result": [1]}', "log": "", "seconds": 1.0, "peak_memory_bytes": 2}
@@ -100,3 +101,9 @@ def test_unfit_counts_bytes_and_accepts_plain_files(tmp_path: Path) -> None:
     (tmp_path / "below" / "file").write_bytes(b"x" * 1000)
     assert unfit(tmp_path, 2**20) == ""
     assert "more than 999 bytes" in unfit(tmp_path / "below", 999)
+
+
+def test_required_backends_work() -> None:
+    """Where the environment demands backends (continuous integration does), their tests may not be skipped."""
+    required = [kind for kind in os.environ.get("MIGRATE_AGENT_REQUIRE", "").split(",") if kind]
+    assert {kind: REASONS[kind] for kind in required if REASONS[kind]} == {}
