@@ -279,7 +279,7 @@ def rewrite_file(
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     context = Context(repo, file, facts, randomness, positions, taken_names(file), observed_lines)
-    walker = _Pass(context, [rule(context) for rule in rule_classes()])
+    walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in rule_classes()])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)
     for statement in wrapper.module.body:
@@ -300,6 +300,12 @@ def rewrite_file(
         frozenset(context.qualified),
         spans,
     )
+
+
+def is_jax(file: FileModel) -> bool:
+    """Whether a file is JAX code already: it imports jax or flax, and nothing of torch."""
+    roots = {dotted.partition(".")[0] for dotted in file.bindings.values()}
+    return bool(roots & {"jax", "flax"}) and "torch" not in roots
 
 
 def taken_names(file: FileModel) -> frozenset[str]:
