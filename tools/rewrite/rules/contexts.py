@@ -17,7 +17,6 @@ DROPPED = frozenset(
     torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.autograd.set_detect_anomaly
     """.split()
 )
-)
 AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast"})
 
 
