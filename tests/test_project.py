@@ -154,7 +154,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_wheel_holds_our_files_and_no_others(wheel: Path) -> None:
     data = [
-        file for package in ("prompts", "sandbox/image") for file in (ROOT / package).glob("*") if file.is_file() and file.suffix != ".py"
+        file
+        for package in ("prompts", "sandbox/image", "evals/zoo")
+        for file in (ROOT / package).glob("*")
+        if file.is_file() and file.suffix != ".py"
     ]
     expected = {f"migrate_agent/{path.as_posix()}" for path in sources()}
     expected |= {f"migrate_agent/{file.relative_to(ROOT).as_posix()}" for file in data}

@@ -1,0 +1,73 @@
+"""What a suite is: groups of cases, each run in a process of its own, and one outcome a case."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from migrate_agent.evals import suites
+
+Status = Literal["right", "wrong", "refused", "excluded"]
+STATUSES: tuple[Status, ...] = ("right", "wrong", "refused", "excluded")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one case ended.
+
+    `right`: the rewrite does what torch does. `wrong`: it does something else, or does not run. `refused`: the tool itself says that it could not
+    (a hole, or a verdict that is missing). `excluded`: out of the suite's scope, for the reason given, and not in the denominator.
+    """
+
+    case: str
+    status: Status
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a suite is run. `samples` bounds the inputs of one case (None: all); `quick` asks for the suite's cheaper judgement, where it has one."""
+
+    filter: str = ""
+    samples: int | None = 20
+    quick: bool = False
+    sandbox: str = "auto"
+
+    def wanted(self, name: str) -> bool:
+        """Whether the filter (comma-separated parts of names, any of which must occur) lets this case through."""
+        return any(part.strip() in name for part in self.filter.split(","))
+
+
+Group = tuple[str, ...]
+"""Names of cases that one process runs; where it dies, each is run alone."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite.
+
+    `groups` splits the wanted cases; `run` judges a group, in a process of its own; `seconds` is what one case may take at most.
+    `unit` says what is counted, in the plural.
+    """
+
+    name: str
+    title: str
+    unit: str
+    groups: Callable[[Options], Sequence[Group]]
+    run: Callable[[Group, Options], Iterator[Outcome]]
+    seconds: float = 120.0
+    versions: Callable[[Iterable[Outcome]], Mapping[str, str]] = lambda outcomes: {}
+
+
+def load_suites() -> dict[str, Suite]:
+    """Name → suite, found by walking `evals/suites/`. Imports what the suites import, PyTorch among it."""
+    found: dict[str, Suite] = {}
+    for info in sorted(pkgutil.iter_modules(suites.__path__), key=lambda info: info.name):
+        for value in vars(importlib.import_module(f"{suites.__name__}.{info.name}")).values():
+            if isinstance(value, Suite) and found.setdefault(value.name, value) is not value:
+                raise ValueError(f"two suites are called {value.name}")
+    return found

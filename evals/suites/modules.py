@@ -1,0 +1,110 @@
+"""PyTorch's own module database (`module_db`): each sample in a small class, rewritten, its state loaded, forward and gradients compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from flax import nnx
+
+from migrate_agent.evals.mirror import Source, load_mirror, rewrite
+from migrate_agent.evals.module_source import Sample, samples
+from migrate_agent.evals.op_source import Unspelled
+from migrate_agent.evals.parity import compare_modules, randomise, set_up_jax, to_jax
+from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
+from migrate_agent.evals.tidiness import untidy
+
+GROUP = 3
+EXCLUDED: dict[str, str] = {}
+RANDOM = {"RReLU": "random while training", "AlphaDropout": "random", "FeatureAlphaDropout": "random"}
+"""Modules whose values in training mode are random: they are compared in evaluation mode. (The verifier judges distributions.)"""
+
+
+@cache
+def entries() -> dict[str, Any]:
+    """Name → entry."""
+    from torch.testing._internal.common_modules import module_db
+
+    return {info.name.removeprefix("nn."): info for info in module_db}
+
+
+def groups(options: Options) -> Sequence[Group]:
+    """A few classes at a time."""
+    wanted = [name for name in entries() if options.wanted(name)]
+    return [tuple(wanted[start : start + GROUP]) for start in range(0, len(wanted), GROUP)]
+
+
+def run(group: Group, options: Options) -> Iterator[Outcome]:
+    """Judge these classes: `right` means every sample, in training and evaluation mode, forward, gradients, buffers and `state_dict`."""
+    torch.set_default_dtype(torch.float64)
+    set_up_jax()
+    problems: dict[str, list[tuple[Status, str]]] = {name: [] for name in group}
+    written: list[tuple[str, Sample]] = []
+    for name in group:
+        for sample in samples(entries()[name], options.samples) if name not in EXCLUDED else ():
+            if isinstance(sample, Unspelled):
+                problems[name].append(("refused", f"not written: {sample}"))
+            elif not (sample.training and name in RANDOM):
+                written.append((name, sample))
+    static = _judge(written, problems) if written else []
+    for name in group:
+        yield _outcome(name, problems[name], sum(owner == name for owner, _ in written))
+    if static:
+        yield Outcome(f"static check of {', '.join(group)}", "wrong", "; ".join(static[:5])[:500])
+
+
+def _judge(written: Sequence[tuple[str, Sample]], problems: dict[str, list[tuple[Status, str]]]) -> list[str]:
+    sources = [Source(sample.text(f"M{index}"), sample.names) for index, (_, sample) in enumerate(written)]
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+        holes, draft = rewrite(sources, Path(folder))
+        mirror = load_mirror(Path(folder))
+        for index, ((name, sample), hole) in enumerate(zip(written, holes, strict=True)):
+            text = f"{sample.construction}({sample.call}), {'train' if sample.training else 'eval'}"
+            if hole:
+                problems[name].append(("refused", f"{hole} | {text}"))
+            elif problem := _problem(sample, sources[index], getattr(mirror, f"M{index}")):
+                problems[name].append(("wrong", f"{problem} | {text}"))
+    return [] if any(holes) else untidy(draft.files)
+
+
+def _problem(sample: Sample, source: Source, rewritten: Any) -> str:
+    """What is wrong with a rewritten module, or nothing."""
+    names: dict[str, Any] = {"torch": torch}
+    exec(source.text, names)
+    torch.manual_seed(0)
+    original = next(value for key, value in names.items() if key.startswith("M"))(*sample.tensors)
+    inputs = [tensor.detach() for tensor in sample.inputs]
+    if any(torch.nn.parameter.is_lazy(tensor) for tensor in (*original.parameters(), *original.buffers())):
+        original(*inputs)  # a lazy module gets its shapes
+    original.train(sample.training)
+    randomise(original)
+    try:
+        rewrite = rewritten(*map(to_jax, sample.tensors), rngs=nnx.Rngs(0))
+        rewrite.train() if sample.training else rewrite.eval()
+        compare_modules(original, rewrite, inputs, {})
+    except Exception as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return ""
+
+
+def _outcome(name: str, problems: list[tuple[Status, str]], tried: int) -> Outcome:
+    if name in EXCLUDED:
+        return Outcome(name, "excluded", EXCLUDED[name])
+    if not problems:
+        return Outcome(name, "right", "", {"samples": tried})
+    details = {"samples": tried, "failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
+    status: Status = "wrong" if any(status == "wrong" for status, _ in problems) else "refused"
+    return Outcome(name, status, next(reason for kind, reason in problems if kind == status)[:500], details)
+
+
+def versions(outcomes: object) -> dict[str, str]:
+    """What the suite was measured on."""
+    return {package: version(package) for package in ("torch", "jax", "flax", "numpy")}
+
+
+MODULES = Suite("modules", "Layers (PyTorch's `module_db`)", "classes", groups, run, 900.0, versions)

@@ -1,0 +1,52 @@
+"""Packages of the package index, pinned and fetched at run time, migrated and verified class by class with `--no-llm`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from migrate_agent.evals.packages import Package, PackageError, load_packages
+from migrate_agent.evals.suite import Group, Options, Outcome, Suite
+from migrate_agent.evals.zoo_run import quick, verified
+
+
+@cache
+def packages() -> dict[str, Package]:
+    """Name → package."""
+    return {package.name: package for package in load_packages()}
+
+
+def groups(options: Options) -> Sequence[Group]:
+    """One package at a time; the largest first, so that none is left to run alone at the end."""
+    wanted = sorted(
+        (package for package in packages().values() if options.wanted(package.name)), key=lambda package: -len(package.examples)
+    )
+    return [(package.name,) for package in wanted]
+
+
+def run(group: Group, options: Options) -> Iterator[Outcome]:
+    """Judge every module class of these packages: `right` means `verified` (or, `quick`, equal in float64)."""
+    for name in group:
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+            try:
+                if options.quick:
+                    yield from quick(packages()[name], Path(folder))
+                else:
+                    yield from verified(packages()[name], Path(folder), options.sandbox)
+            except PackageError as error:
+                yield Outcome(name, "refused", f"not fetched: {error}")
+
+
+def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """What the suite was measured on: our frameworks, and the packages of which a case came up."""
+    seen = {outcome.case.partition("/")[0] for outcome in outcomes}
+    found = {name: version(name) for name in ("torch", "jax", "flax", "numpy")}
+    for name in sorted(seen & packages().keys()):
+        found |= packages()[name].versions
+    return found
+
+
+ZOO = Suite("zoo", "Packages from the index, class by class", "module classes", groups, run, 4 * 3600.0, versions)
