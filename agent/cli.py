@@ -237,3 +237,7 @@ def _listen_to_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
+
+
+if __name__ == "__main__":
+    main()
