@@ -9,6 +9,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.coverage import unexercised
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.facts import Facts, infer
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
@@ -61,9 +62,13 @@ class Workspace:
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""
         if path not in self._rewritten:
-            lines = frozenset(span.line for span in self.observations.get(path, ()))
+            lines = self.observed_lines(path)
             self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines)
         return self._rewritten[path]
+
+    def observed_lines(self, path: str) -> frozenset[int]:
+        """Lines of a file on which something ran while the examples did."""
+        return frozenset(span.line for span in self.observations.get(path, ()))
 
     def statements(self, path: str) -> tuple[Statement, ...]:
         """The file's top-level statements after all rules, in order."""
@@ -77,6 +82,8 @@ class Workspace:
         for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
             holes = [h for h in result.holes if original[0].lineno <= h.span.line <= span.end_line]
             nodes, holes, notes = self._without_idle(file, original[0], nodes, holes)
+            if isinstance(original[0], ast.ClassDef) and (model := file.classes.get(original[0].name)):
+                notes = [*notes, *unexercised(model, self.observed_lines(file.file.path))]
             text = "".join(result.header.code_for_node(node) for node in nodes)
             defines = tuple(name for statement in original for name in defined_names(statement))
             first = original[0]

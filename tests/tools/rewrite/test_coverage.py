@@ -1,0 +1,42 @@
+"""Notes on code that no example ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrate_agent.tools.rewrite.coverage import unexercised
+from migrate_agent.tools.types import Observed, Span
+from tests.tools.rewrite.snippets import snippet_workspace
+
+SOURCE = """from torch import nn
+
+class M(nn.Module):
+    def forward(self, x, deep=False):
+        y = x.sin()
+        if deep:
+            y = y.cos()
+        elif x.ndim > 9:
+            raise ValueError(x.shape)
+        return y
+
+    def other(self, x):
+        return x.exp()
+"""
+
+
+def _observed(*lines: int) -> dict[str, dict[Span, Observed]]:
+    return {"snippet.py": {Span(line, 8, line, 9): Observed(("tensor",)) for line in lines}}
+
+
+def test_branches_and_methods_that_did_not_run_are_named(tmp_path: Path) -> None:
+    space = snippet_workspace(tmp_path, SOURCE, _observed(5, 10))
+    model = space.repo.files["snippet.py"].classes["M"]
+    assert unexercised(model, space.observed_lines("snippet.py")) == [
+        "snippet.py:7: this branch of M.forward is run by no example",
+        "snippet.py:12: M.other is run by no example",
+    ]
+
+
+def test_nothing_is_said_where_nothing_was_observed(tmp_path: Path) -> None:
+    space = snippet_workspace(tmp_path, SOURCE)
+    assert unexercised(space.repo.files["snippet.py"].classes["M"], frozenset()) == []
