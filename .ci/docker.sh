@@ -7,7 +7,7 @@ set -euo pipefail
 
 PYTHON=${PYTHON_IN_VENV:-.venv/bin/python}
 STATE=${MIGRATE_AGENT_ENGINE:-/var/tmp/migrate-agent-engine}
-DEBIAN=migrate-agent-debian:bookworm
+DEBIAN=migrate-agent-debian:bookworm-open
 
 install() { # COMMAND PACKAGE…: installs the packages where the command is missing
   command -v "$1" > /dev/null && return
@@ -42,6 +42,7 @@ debian() {
   local root
   root=$(mktemp -d)
   debootstrap --variant=minbase bookworm "$root" > "$STATE.debootstrap.log" || { tail "$STATE.debootstrap.log" >&2; return 1; }
+  chmod 755 "$root/root" # an empty file system mounted there takes this mode, and environments below it must be in reach
   tar -C "$root" --exclude=./dev --exclude=./var/cache/apt -c . | docker import - "$DEBIAN" > /dev/null
   rm -rf "$root"
 }
