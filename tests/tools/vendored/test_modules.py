@@ -16,7 +16,13 @@ from migrate_agent.tests.tools.vendored.exclusions import CONSTANT_ARGUMENTS, EX
 from migrate_agent.tests.tools.vendored.extra import extra_infos
 from migrate_agent.tests.tools.vendored.modules import cases, compare, infos, layer_classes, spread
 
-pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # that path of torch's is for inference without gradients
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:enable_nested_tensor"),  # that path of torch's is for inference without gradients
+    pytest.mark.filterwarnings("ignore:linear_cross_entropy"),  # torch says when it does not compute in chunks
+    pytest.mark.filterwarnings("ignore:size_average and reduce args"),
+    pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss"),
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths"),
+]
 
 INPUTS = 10_000 if os.environ.get("ALL_MODULE_INPUTS") else 3
 """How many inputs of each entry run."""
