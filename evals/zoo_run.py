@@ -28,6 +28,7 @@ from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
 from migrate_agent.tools.verify.jax_modes import lift_to_float64
 
 GIT = ["git", "-c", "user.name=zoo", "-c", "user.email=zoo@example.invalid", "-c", "commit.gpgsign=false"]
+CLI = "from migrate_agent.agent.cli import main; main()"
 STATUS: Mapping[str, Status] = {"verified": "right", "failed": "wrong", "unverified": "refused", "skipped": "excluded"}
 
 
@@ -50,7 +51,7 @@ def verified(package: Package, folder: Path, sandbox: str) -> Iterator[Outcome]:
     """The command line's own judgement: `migrate-agent run --yes --no-llm`, one outcome for each unit of its report."""
     make_repository(package, folder / "repository")
     report = folder / "report.json"
-    command = [sys.executable, "-m", "migrate_agent.agent.cli", "run", "--repo", str(folder / "repository"), "--yes", "--no-llm"]
+    command = [sys.executable, "-c", CLI, "run", "--repo", str(folder / "repository"), "--yes", "--no-llm"]
     done = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
     if not report.exists():
         last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]

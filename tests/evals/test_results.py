@@ -1,0 +1,129 @@
+"""Packages as they are pinned, results as they are stored, and the scoreboard made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.evals import results, runner, scoreboard
+from migrate_agent.evals.packages import Package, PackageError, Source, lay_out, load_packages
+from migrate_agent.evals.suite import Options, Outcome, Suite, load_suites
+from migrate_agent.evals.worker import decode, encode
+
+FILES = {"pkg/__init__.py": "from pkg.a import *\n", "pkg/a.py": "x = 1\n", "pkg/sub/b.py": "y = 2\n", "pkg/data.txt": "no Python"}
+OUTCOMES = [Outcome("a", "right"), Outcome("b", "wrong", "off"), Outcome("c", "refused", "hole"), Outcome("d", "excluded", "sparse")]
+
+
+def archive(folder: Path, name: str) -> Source:
+    """A distribution of the files above."""
+    path = folder / name
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path, "w") as wheel:
+            for file, text in FILES.items():
+                wheel.writestr(file, text)
+    else:
+        with tarfile.open(path, "w:gz") as tar:
+            for file, text in FILES.items():
+                entry = tarfile.TarInfo(f"pkg-1.0/{file}")
+                entry.size = len(text)
+                tar.addfile(entry, io.BytesIO(text.encode()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    root = "" if path.suffix == ".whl" else "pkg-1.0"
+    return Source("pkg", "1.0", name, digest, ("pkg/*.py",), root, {"pkg/__init__.py": ""})
+
+
+@pytest.mark.parametrize("name", ["pkg-1.0-py3-none-any.whl", "pkg-1.0.tar.gz"])
+def test_package_is_laid_out(name: str, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    lay_out(Package("pkg", "", (archive(tmp_path / "cache", name),), ()), tmp_path / "repository", tmp_path / "cache")
+    files = {path.relative_to(tmp_path / "repository").as_posix() for path in (tmp_path / "repository").rglob("*.*")}
+    assert files == {"pkg/__init__.py", "pkg/a.py"}
+    assert (tmp_path / "repository" / "pkg" / "__init__.py").read_text() == ""
+
+
+def test_other_bytes_than_pinned_are_refused(tmp_path: Path) -> None:
+    source = archive(tmp_path, "pkg-1.0-py3-none-any.whl")
+    (tmp_path / source.file).write_bytes(b"something else")
+    with pytest.raises(PackageError, match=f"pinned is {source.sha256}"):
+        lay_out(Package("pkg", "", (source,), ()), tmp_path / "repository", tmp_path)
+
+
+def test_pinned_packages_are_complete() -> None:
+    found = load_packages()
+    assert len(found) >= 12
+    for package in found:
+        assert package.family and package.examples
+        for source in package.sources:
+            assert source.version in source.file
+            assert len(source.sha256) == 64
+        for example in package.examples:
+            assert example.keys() >= {"module", "init", "call"}
+
+
+def test_suites_are_found() -> None:
+    assert load_suites().keys() == {"modules", "ops", "zoo"}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "excluded", "text"),
+    [
+        (2, 1, 5, "2 of 3 (66.6 %)"),
+        (999, 1, 0, "999 of 1000 (99.9 %)"),
+        (9999, 1, 0, "9999 of 10000 (99.9 %)"),
+        (0, 0, 1, "0 of 0 (0.0 %)"),
+    ],
+)
+def test_rate_is_rounded_down(right: int, wrong: int, excluded: int, text: str) -> None:
+    assert results.rate({"right": right, "wrong": wrong, "refused": 0, "excluded": excluded}) == text
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [(Options(), "ops.json"), (Options(filter="x"), "ops.part.json"), (Options(quick=True), "ops.part.json")]
+)
+def test_a_part_never_stands_for_the_whole(options: Options, name: str, tmp_path: Path) -> None:
+    document = results.document(suite(), options, OUTCOMES, 1.0, {"torch": "2", "jax": "0", "flax": "0"})
+    assert results.write(document, tmp_path).name == name
+    assert (document["in_scope"], document["counts"]["right"]) == (3, 1)
+
+
+def test_scoreboard(tmp_path: Path) -> None:
+    results.write(results.document(suite(), Options(), OUTCOMES, 1.0, {"torch": "2.13", "jax": "0.10", "flax": "0.12"}), tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nafter\n", encoding="utf-8")
+    assert scoreboard.main(readme, tmp_path) == 0
+    text = readme.read_text(encoding="utf-8")
+    assert "| The ops | 1 of 3 (33.3 %) | 1 | 1 | 1 |" in text
+    assert "sparse (1)" in text
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    with pytest.raises(ValueError, match="markers"):
+        scoreboard.insert("no markers", "")
+
+
+def test_readme_shows_the_stored_results() -> None:
+    root = Path(__file__).parents[2]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    found = scoreboard.load(root / results.FOLDER)
+    assert not found or scoreboard.insert(readme, scoreboard.table(found)) == readme
+
+
+def test_outcomes_travel_as_lines() -> None:
+    outcome = Outcome("a", "wrong", "line\nbreak", {"calls": 3})
+    assert "\n" not in encode(outcome)
+    assert decode(encode(outcome)) == outcome
+
+
+def test_a_group_that_dies_costs_the_others_nothing() -> None:
+    """A process that cannot run the suite: each case is tried alone, and reported with what was said last."""
+    found = runner.run_group(dataclasses.replace(suite(), name="no such suite"), ("a", "b"), Options())
+    assert [outcome.case for outcome in found] == ["a", "b"]
+    assert all(outcome.status == "wrong" and "KeyError: 'no such suite'" in outcome.reason for outcome in found)
+
+
+def suite() -> Suite:
+    return Suite("ops", "The ops", "operators", lambda options: [], lambda group, options: iter(()))
