@@ -133,7 +133,7 @@ class Context:
         text = cst.Module([]).code_for_node(node)
         self.holes.append(Hole(self.file.file.path, self.span(node), code, reason, text, ""))
 
-    def build(self, template: str, **arguments: cst.BaseExpression) -> cst.BaseExpression:
+    def build(self, template: str, /, **arguments: cst.BaseExpression) -> cst.BaseExpression:
         """Fill a template and note the helpers it uses. The result may need parentheses: see `place`."""
         return self.use(fill(template, arguments))
 

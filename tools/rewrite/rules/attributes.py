@@ -10,6 +10,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.inplace import is_inplace
+from migrate_agent.tools.rewrite.tables import layers
 
 TEMPLATES: Mapping[str, str] = {
     "H": "{x}.conj().T",
@@ -42,11 +43,19 @@ class ReplaceTensorAttributes(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * x.data\n",
             "def f(x: jax.Array):\n    return x * lax.stop_gradient(x)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.drop = nn.Dropout(0.1)\n\n"
+            "    def forward(self, x):\n        return x * self.drop.p\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.drop = nnx.Dropout(0.1, rngs=rngs)\n\n"
+            "    def __call__(self, x):\n        return x * self.drop.rate\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         name = original.attr.value
+        if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
+            return context.place(context.build(template, self=updated.value))
         if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(context.observed(original.value)):
             return None
         parent = context.parent()
@@ -62,6 +71,13 @@ class ReplaceTensorAttributes(Rule):
         if isinstance(parent, cst.AssignTarget):
             return None
         return context.place(context.build(TEMPLATES[name], x=updated.value))
+
+    def _layer_template(self, node: cst.Attribute, name: str) -> str:
+        """How NNX spells this attribute of a layer, where it differs (`drop.p` → `drop.rate`)."""
+        fact = self.context.observed(node.value)
+        rows = [layers().get(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
+        templates = {row.reads.get(name, "") if row else "" for row in rows}
+        return templates.pop() if len(templates) == 1 else ""
 
     def _constructing(self) -> bool:
         context = self.context
