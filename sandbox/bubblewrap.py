@@ -4,7 +4,7 @@ Holds, beyond what the plain process holds: no network; a file system that shows
 job's `root` (all read-only) and the worker's own folder; an empty home; no process but the worker's to be seen or signalled; no
 capabilities; no user of the host's. On the candidate's side torch is not on the disk. A worker serves the jobs of one side and one `root`,
 since what it sees is settled when it starts; outputs are moved out of its sight when a job ends. Does **not** hold: jobs of one worker that
-run at the same time from each other, and system calls (no seccomp filter yet). Source: bwrap(1).
+run at the same time from each other. Limits are the keeper's and rlimits, without a cgroup. Source: bwrap(1).
 """
 
 from __future__ import annotations
@@ -35,8 +35,19 @@ ISOLATION = (
     "--hostname",
     "sandbox",
 )
+KERNEL = (
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/driver",
+    "/proc/mtrr",
+)
 SHARED_MEMORY_BYTES = 256 * 2**20
-"""Size of /tmp and /dev/shm each: their pages count as nobody's memory."""
+"""Size of /dev/shm: its pages count as nobody's memory."""
 
 
 def missing() -> str:
@@ -60,6 +71,7 @@ class BubblewrapSandbox(ProcessSandbox):
 
     name = "bubblewrap"
     own_users = True
+    shared = ("/dev/shm",)
 
     def _key(self, job: Job) -> tuple[str, ...]:
         return (job.side, str(job.root.resolve()))
@@ -68,9 +80,27 @@ class BubblewrapSandbox(ProcessSandbox):
         own = str(self._base.area(area(key)))
         shown = _binds("--ro-bind", [*SYSTEM, *python()])
         hidden = [part for path in packages(REFUSED[key[0]]) for part in ("--tmpfs", path)]
-        empty = ["--proc", "/proc", "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", *_tmpfs("/tmp")]
+        empty = ["--proc", "/proc", *_covered(), "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", "--tmpfs", "/tmp"]
         user = [*_binds("--ro-bind", key[1:]), *_binds("--bind", [own]), *hidden]
-        return [PROGRAM, *_isolation(), *shown, *empty, *user, "--remount-ro", "/", "--chdir", own, *super()._command(key)]
+        return [
+            PROGRAM,
+            *_isolation(),
+            *shown,
+            *empty,
+            *user,
+            "--remount-ro",
+            "/tmp",
+            "--remount-ro",
+            "/",
+            "--chdir",
+            own,
+            *super()._command(key),
+        ]
+
+
+def _covered() -> list[str]:
+    """bwrap leaves the kernel's settings writable for the owner of the host's, which root's jobs still are, capabilities or not."""
+    return _binds("--ro-bind", KERNEL)
 
 
 def _tmpfs(path: str) -> list[str]:

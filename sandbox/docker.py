@@ -74,6 +74,7 @@ class DockerSandbox(ProcessSandbox):
     """Runs jobs in children of warm workers inside containers. A context manager; safe for `run` from several threads."""
 
     name = "docker"
+    shared = ("/dev/shm", "/dev/mqueue")
 
     def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
         self.own_users = os.getuid() == 0
@@ -266,10 +267,9 @@ def _inside(image: engine.Image, environment: Mapping[str, str]) -> dict[str, st
 
 
 def _tmpfs(image: engine.Image, side: str) -> dict[str, str]:
-    """/tmp for the jobs; an open /root, below which something may be mounted; and nothing where packages lie that this side may not see."""
+    """Empty and read-only: /tmp and /root, below which something may be mounted, and packages that this side may not see."""
     hidden = packages(REFUSED[side]) if image.python == engine.HOST else []
-    empty = dict.fromkeys([*hidden, "/root"], f"ro,nosuid,nodev,size={SMALL},mode=755")
-    return {"/tmp": f"rw,nosuid,nodev,size={SHARED_MEMORY},mode=1777", **empty}
+    return dict.fromkeys([*hidden, "/root", "/tmp"], f"ro,nosuid,nodev,size={SMALL},mode=755")
 
 
 def _volumes(image: engine.Image, key: tuple[str, ...], own: str, root: str, place: Path) -> dict[str, dict[str, str]]:

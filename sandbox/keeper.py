@@ -21,12 +21,13 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil  # type: ignore[import-untyped]
 
 from migrate_agent.sandbox import child, linux
-from migrate_agent.sandbox.staging import FILES, walk
+from migrate_agent.sandbox.staging import FILES, remove, walk
 
 LOG_BYTES = 128 * 2**10
 """How much of a log is kept at each end; what lies between is dropped."""
@@ -126,6 +127,7 @@ class _Keeper:
             self._ended(pid, status, peak)
         while self._read(0.0) & self.sinks.keys():
             pass
+        self._scrub()
         return {
             "end": end,
             "wait_status": self.wait_status,
@@ -218,6 +220,16 @@ class _Keeper:
             used = _proportional(processes)
         self.peak = max(self.peak, used)
         return "memory" if used > self.limits["memory_bytes"] else ""
+
+    def _scrub(self) -> None:
+        """Empty the folders that jobs of this worker share, unless another job runs; then it will do that."""
+        now = time.clock_gettime(time.CLOCK_REALTIME)
+        if len(psutil.Process(os.getppid()).children()) > 1:
+            return
+        for entry in (each for folder in self.spec["shared"] for each in os.scandir(folder)):
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_ctime <= now:  # else a job wrote it that has just begun
+                    remove(Path(entry.path))
 
     def _note_where(self) -> None:
         """Have the job write its stacks to the log, so that the user sees where it hangs."""

@@ -1,8 +1,9 @@
 """The plain-process backend: jobs as children of a warm worker of the same user, with limits.
 
 Holds: time, memory, number of processes, file size and disk space; a scrubbed environment; own folders; no torch on the candidate's side;
-all processes of a job end with it, daemons included. Does **not** hold: the network, files and processes that the user can reach (so
-the originals' outputs too, against a candidate that searches for them), and signals to the worker, which end its jobs as `crash`.
+all processes of a job end with it, daemons included; no network for the candidate's side, and no signals to what watches over a job, as
+far as the seccomp filter knows the machine. Does **not** hold: the original's network, and files and processes that the user can reach (so
+the originals' outputs too, against a candidate that searches for them).
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class ProcessSandbox:
     """
 
     name = "process"
+    shared: tuple[str, ...] = ()
+    """Folders of the sandbox's own that all jobs of a worker may write to; emptied after a job."""
     own_users = False
     """Whether the kernel counts the sandbox's processes apart from the user's others."""
 
@@ -161,6 +164,7 @@ class ProcessSandbox:
             "folders": folders,
             "limits": vars(job.limits),
             "own_users": self.own_users,
+            "shared": self.shared,
             "environment": {**self._environment(), "HOME": folders["home"], "TMPDIR": folders["tmp"]},
         }
 

@@ -1,7 +1,8 @@
 """The system calls that a job may not make, whatever the backend: a seccomp filter that each job's process takes on before user code runs.
 
-Denied (`EPERM`): tracing and reading other processes, mounts and namespaces, the clock, kernel modules and tracing, keys, io_uring, and
-signals or limits aimed at what watches over the job. On the candidate's side also sockets of any family but Unix, since it is arithmetic.
+Denied (`EPERM`): tracing and reading other processes, mounts and namespaces, the clock, kernel modules and tracing, keys, io_uring, shared
+memory and queues that would outlive the job, and signals or limits aimed at what watches over it. On the candidate's side also sockets of
+any family but Unix, since it is arithmetic.
 The filter cannot be taken off, and programs that the job starts inherit it.
 Sources: seccomp(2), bpf(2), the kernel's `filter.h`, `arch/x86/entry/syscalls/syscall_64.tbl`, `asm-generic/unistd.h`.
 """
@@ -49,7 +50,8 @@ MACHINES = {
         0xC000003E,
         _table(
             _COMMON
-            + """ socket=41 clone=56 kill=62 fcntl=72 ioctl=16 ptrace=101 setpriority=141 sched_setparam=142 sched_setscheduler=144
+            + """ shmget=29 socket=41 clone=56 semget=64 msgget=68 mq_open=240
+            kill=62 fcntl=72 ioctl=16 ptrace=101 setpriority=141 sched_setparam=142 sched_setscheduler=144
             pivot_root=155 adjtimex=159 chroot=161 acct=163 settimeofday=164 mount=165 umount2=166 swapon=167 swapoff=168 reboot=169
             sethostname=170 setdomainname=171 iopl=172 ioperm=173 init_module=175 delete_module=176 quotactl=179 tkill=200
             sched_setaffinity=203 clock_settime=227 tgkill=234 kexec_load=246 add_key=248 request_key=249 keyctl=250 ioprio_set=251
@@ -62,7 +64,8 @@ MACHINES = {
         0xC00000B7,
         _table(
             _COMMON
-            + """ socket=198 clone=220 kill=129 fcntl=25 ioctl=29 ptrace=117 setpriority=140 sched_setparam=118 sched_setscheduler=119
+            + """ mq_open=180 msgget=186 semget=190 shmget=194 socket=198 clone=220
+            kill=129 fcntl=25 ioctl=29 ptrace=117 setpriority=140 sched_setparam=118 sched_setscheduler=119
             pivot_root=41 adjtimex=171 chroot=51 acct=89 settimeofday=170 mount=40 umount2=39 swapon=224 swapoff=225 reboot=142
             sethostname=161 setdomainname=162 init_module=105 delete_module=106 quotactl=60 tkill=130 sched_setaffinity=122
             clock_settime=112 tgkill=131 kexec_load=104 add_key=217 request_key=218 keyctl=219 ioprio_set=30 migrate_pages=238
