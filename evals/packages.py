@@ -1,8 +1,12 @@
 """The packages of the `zoo` suite: what to take from the package index, and how to lay it out as a repository.
 
-One TOML file each in `evals/zoo/`: `family`; `[[source]]` rows with `package`, `version`, `file`, `sha256` and `copy` (globs inside the wheel or the
-source archive, relative to `root` there; `*` stays within a folder, `**` does not); `write`, files of ours beside them (a package's `__init__.py` that imports no more than was copied);
-`[[example]]` rows as in `migrate.toml`; and `[exclude]`, units that cannot be exercised whatever tool does it, each with the reason.
+One TOML file each in `evals/zoo/`:
+
+* `family`, and `[[source]]` rows: `package`, `version`, `file`, `sha256` and `copy`, globs inside the wheel or the source archive, relative to
+  `root` there (`*` stays within a folder, `**` does not); `write` has files of ours beside them, such as an `__init__.py` that imports no more
+  than was copied;
+* `[[example]]` rows as in `migrate.toml`;
+* `[exclude]`, units that cannot be exercised whatever tool does it, each with the reason.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-import torch.utils._pytree as torch_tree
 from flax import nnx
 
+from migrate_agent.tools.verify import codec
 from migrate_agent.tools.weights import load_state_dict, state_dict
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +50,7 @@ def to_jax(value: Any) -> Any:
 
 def map_tensors(function: Callable[[torch.Tensor], Any], tree: Any) -> Any:
     """The tree with `function` applied to its tensors."""
-    return torch_tree.tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
+    return jax.tree.map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree, is_leaf=lambda leaf: leaf is None)
 
 
 def is_float(value: Any) -> bool:
@@ -102,7 +102,7 @@ def compare_modules(
         compare(f"state_dict {name} read back", value, state[name], 0.0)
     leaves, args, kwargs = _leaves(args, kwargs)
     jax_args, jax_kwargs = map_tensors(to_jax, (args, kwargs))  # now: the call may write to its arguments
-    outputs = [leaf for leaf in torch_tree.tree_leaves(original(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    outputs = _arrays_of(original(*args, **kwargs), torch.Tensor)
     cotangents = _cotangents(outputs)
     theirs = _torch_gradients(original, leaves, outputs, cotangents) if gradients else {}
     results, ours, after = _jax_run(rewrite, jax_args, jax_kwargs, cotangents, with_gradients=gradients)
@@ -115,6 +115,13 @@ def compare_modules(
     for name, value in original.state_dict().items():
         if isinstance(value, torch.Tensor):
             compare(f"{name} after the call", after[name], to_numpy(value))
+
+
+def _arrays_of(output: Any, kind: Any) -> list[Any]:
+    """The arrays in what a module gives, in the verifier's order."""
+    found: list[Any] = []
+    codec.encode(output, found, lambda leaf: isinstance(leaf, kind))
+    return found
 
 
 def _leaves(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[torch.Tensor], Any, Any]:
@@ -170,7 +177,8 @@ def _jax_run(
         leaves = [next(floats) if f else next(integers) if a else leaf for leaf, f, a in zip(flat, inexact, arrays, strict=True)]
         call_args, call_kwargs = jax.tree.unflatten(tree, leaves)
         module = nnx.merge(graphdef, parameters, rest, copy=True)
-        results = [jnp.asarray(leaf) for leaf in jax.tree.leaves(module(*call_args, **call_kwargs))]
+        results = _arrays_of(module(*call_args, **call_kwargs), (jax.Array, np.ndarray, nnx.Variable))
+        results = [leaf.get_value() if isinstance(leaf, nnx.Variable) else jnp.asarray(leaf) for leaf in results]
         total = sum((jnp.real((r * jnp.conj(w)).sum()) for r, w in zip(results, weights, strict=False) if w is not None), jnp.zeros(()))
         return total, (results, _split(module)[2])
 
