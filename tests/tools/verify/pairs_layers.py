@@ -90,6 +90,7 @@ class M(nnx.Module):
         Wrong("a table of answers", "constants", "class M", f"TABLE = {list(range(600))}\nclass M", alone=True),
         Wrong("does not parse", "parses", "return x +", "return x + +)", alone=True),
         Wrong("branches on a value", "jits", "return x +", "x = x if x.sum() < 1e30 else x + 1\n        return x +", alone=True),
+        Wrong("swallows NaN", "nonfinite", "return x +", "x = jnp.where(jnp.isnan(x), 0.0, x)\n        return x +", alone=True),
         Wrong("clamped", "edges_fp64", "return x +", "return jnp.clip(x, -50, 50) +", alone=True),
         Wrong(
             "a tuple instead of an array",
