@@ -7,7 +7,7 @@ set -euo pipefail
 
 PYTHON=${PYTHON_IN_VENV:-.venv/bin/python}
 STATE=${MIGRATE_AGENT_ENGINE:-/var/tmp/migrate-agent-engine}
-DEBIAN=migrate-agent-debian:bookworm-open
+DEBIAN=migrate-agent-debian:bookworm-named
 
 install() { # COMMAND PACKAGE…: installs the packages where the command is missing
   command -v "$1" > /dev/null && return
@@ -43,6 +43,9 @@ debian() {
   root=$(mktemp -d)
   debootstrap --variant=minbase bookworm "$root" > "$STATE.debootstrap.log" || { tail "$STATE.debootstrap.log" >&2; return 1; }
   chmod 755 "$root/root" # an empty file system mounted there takes this mode, and environments below it must be in reach
+  # debootstrap copies the host's name, and a fresh host has the same users: marked, so that tests can tell them apart
+  echo "sandbox" > "$root/etc/hostname"
+  sed -i '1i image:x:65533:65533:of the base image:/nonexistent:/usr/sbin/nologin' "$root/etc/passwd"
   tar -C "$root" --exclude=./dev --exclude=./var/cache/apt -c . | docker import - "$DEBIAN" > /dev/null
   rm -rf "$root"
 }
