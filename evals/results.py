@@ -54,10 +54,12 @@ def rate(counts: Mapping[str, int]) -> str:
     return f"{counts['right']} of {total} ({share:.1f} %)"
 
 
-def write(result: Mapping[str, Any], folder: Path) -> Path:
+def write(result: Mapping[str, Any], folder: Path, complete: bool = True) -> Path:
     """Store the document as `<folder>/<suite>.json`; a part of a suite as `<suite>.part.json`, so that it never stands for the whole."""
-    part = bool(result["options"]["filter"]) or result["options"]["quick"]
+    part = not complete or bool(result["options"]["filter"]) or result["options"]["quick"]
     path = folder / f"{result['suite']}{'.part' if part else ''}.json"
     folder.mkdir(parents=True, exist_ok=True)
+    if not part:
+        path.with_name(f"{result['suite']}.part.json").unlink(missing_ok=True)
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
     return path

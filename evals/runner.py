@@ -51,14 +51,21 @@ def run(name: str, options: Options, jobs: int, output: Path) -> int:
     if not groups:
         print(f"no case of {name} matches {options.filter!r}", file=sys.stderr)
         return 2
-    outcomes = list(_outcomes(suite, groups, options, jobs))
-    result = results.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
+    outcomes: list[Outcome] = []
+
+    def store(complete: bool) -> Path:
+        result = results.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
+        return results.write(result, output, complete)
+
+    for found in _outcomes(suite, groups, options, jobs):
+        outcomes += found
+        store(complete=False)  # what is done is kept, however the rest ends
     _print(suite, outcomes)
-    print(f"results: {results.write(result, output)}")
+    print(f"results: {store(complete=True)}")
     return 0 if all(outcome.status in ("right", "excluded") for outcome in outcomes) else 1
 
 
-def _outcomes(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[Outcome]:
+def _outcomes(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[list[Outcome]]:
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(run_group, suite, group, options) for group in groups]
         for done, future in enumerate(as_completed(running), 1):
@@ -68,7 +75,7 @@ def _outcomes(suite: Suite, groups: Sequence[Group], options: Options, jobs: int
                 file=sys.stderr,
                 flush=True,
             )
-            yield from found
+            yield found
 
 
 def run_group(suite: Suite, group: Group, options: Options) -> list[Outcome]:
