@@ -83,7 +83,8 @@ def randomise(module: torch.nn.Module, seed: int = 0) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64).to(parameter.dtype))
+            noise = 0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(parameter.nan_to_num().clamp(-3, 3) + noise)  # some sources leave memory as they find it
         for name, buffer in module.named_buffers():
             if name.endswith(("running_mean", "running_var")):
                 buffer.add_(torch.rand(buffer.shape, generator=generator, dtype=torch.float64).to(buffer.dtype))

@@ -146,13 +146,14 @@ def _compare(unit: Unit, example: Example, inventory: Inventory, recording: Reco
     file = next(file for file in inventory.files if file.path == unit.source)
     namespace = make_namespace(importlib.import_module(file.module), example)
     torch.manual_seed(0)
-    original = construct(load_unit(file.module, unit.name), example, namespace).double().eval()
+    with exact():  # what asks for a narrower float gets float64, on both sides
+        original = construct(load_unit(file.module, unit.name), example, namespace).double().eval()
     randomise(original)
     args, kwargs = map_tensors(lambda tensor: tensor.double() if is_float(tensor) else tensor, call_arguments(example, namespace))
     rewrite = _mirror(file.target_module, unit.name, translate(inventory, recording.observations, example))
     mode: Any = rewrite
     mode.eval()
-    with exact():  # what asks for a narrower float gets float64, on both sides
+    with exact():
         compare_modules(original, rewrite, args, kwargs)
 
 
