@@ -129,16 +129,23 @@ def _import_empty(client: Any) -> str:
             elif path.exists():
                 _add(archive, name, tarfile.DIRTYPE)
         for name, text in ACCOUNTS.items():
-            _add(archive, name, tarfile.REGTYPE, text=text, mode=0o644)
+            _add(archive, name, tarfile.REGTYPE, content=text.encode(), mode=0o644)
     name = f"{REPOSITORY}-empty"
     client.api.import_image_from_data(data.getvalue(), repository=name, tag="latest")
     return f"{name}:latest"
 
 
-def _add(archive: tarfile.TarFile, name: str, kind: bytes, *, link: str = "", text: str = "", mode: int = 0o755) -> None:
+def _root() -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        _add(archive, "root", tarfile.DIRTYPE)
+    return data.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, kind: bytes, *, link: str = "", content: bytes = b"", mode: int = 0o755) -> None:
     entry = tarfile.TarInfo(name)
-    entry.type, entry.linkname, entry.size, entry.mode = kind, link, len(text.encode()), mode
-    archive.addfile(entry, io.BytesIO(text.encode()))
+    entry.type, entry.linkname, entry.size, entry.mode = kind, link, len(content), mode
+    archive.addfile(entry, io.BytesIO(content))
 
 
 def _context() -> io.BytesIO:
@@ -147,7 +154,8 @@ def _context() -> io.BytesIO:
     with tarfile.open(fileobj=data, mode="w") as archive:
         for path in sorted(IMAGE_FOLDER.iterdir()):
             archive.add(path, path.name)
-        _add(archive, "constraints.txt", tarfile.REGTYPE, text="".join(f"{line}\n" for line in _constraints()), mode=0o644)
+        _add(archive, "root.tar", tarfile.REGTYPE, content=_root())
+        _add(archive, "constraints.txt", tarfile.REGTYPE, content="".join(f"{line}\n" for line in _constraints()).encode())
     data.seek(0)
     return data
 
