@@ -23,7 +23,6 @@ HOST = "host"
 DEFAULT_SOCKET = "/var/run/docker.sock"
 ENGINE_SECONDS = 60
 IMAGE_FOLDER = Path(__file__).parent / "image"
-TARGETS = ("base", "original", "candidate")
 EMPTY = "scratch"
 """The base image that is made here, of nothing but empty folders: needs no registry."""
 SUPPLIED = ("numpy", "scipy", "psutil", "safetensors", "einops", "torch", "jax", "jaxlib", "flax", "optax")
@@ -88,32 +87,33 @@ def image(client: Any, side: str) -> Image | None:
 
 def build(client: Any, base: str, targets: tuple[str, ...], arguments: Mapping[str, str], say: Callable[[str], None]) -> list[str]:
     """Build these targets of the Dockerfile on this base image (`scratch`: made here). Gives the names. Raises `SandboxError`."""
-    import docker
-
     if base == EMPTY:
         if targets != ("base",):
             raise SandboxError("an image with packages needs a base image with Python or Debian's package tools: name one with --base")
         base = _import_empty(client)
-    names = []
-    for target in targets:
-        name = f"{REPOSITORY}:{target}"
-        try:
-            _, log = client.images.build(
-                fileobj=_context(), custom_context=True, target=target, tag=name, rm=True, buildargs={**arguments, "BASE": base},
-                network_mode="host", forcerm=True,
-            )  # fmt: skip
-        except (docker.errors.BuildError, docker.errors.APIError) as error:
-            raise SandboxError(f"cannot build {name}: {_last_of(error)}") from error
-        for entry in log:
-            if text := str(entry.get("stream", "")).strip():
-                say(text)
-        names.append(name)
-    return names
+    return [_build(client, target, {**arguments, "BASE": base}, say) for target in targets]
+
+
+def _build(client: Any, target: str, arguments: Mapping[str, str], say: Callable[[str], None]) -> str:
+    import docker
+
+    name = f"{REPOSITORY}:{target}"
+    stage, side = ("base", {}) if target == "base" else ("packages", {"SIDE": target})
+    options = {"fileobj": _context(), "custom_context": True, "tag": name, "rm": True, "forcerm": True, "network_mode": "host"}
+    try:
+        _, log = client.images.build(**options, target=stage, buildargs={**arguments, **side})
+    except (docker.errors.BuildError, docker.errors.APIError) as error:
+        raise SandboxError(f"cannot build {name}: {_last_of(error)}") from error
+    for entry in log:
+        if text := str(entry.get("stream", "")).strip():
+            say(text)
+    return name
 
 
 def _last_of(error: Any) -> str:
     lines = [str(entry.get("stream") or entry.get("error") or "").strip() for entry in getattr(error, "build_log", ())]
-    return " ".join([line for line in lines if line][-2:] or [one_line(error)])
+    told = [line for line in lines if line.startswith(("ERROR", "E: "))] or [line for line in lines if line]
+    return " ".join(told[-2:] or [one_line(error)])
 
 
 def _import_empty(client: Any) -> str:
@@ -135,6 +135,14 @@ def _import_empty(client: Any) -> str:
     return f"{name}:latest"
 
 
+def _certificates() -> bytes:
+    """Whom this host trusts, which matters behind a company's proxy."""
+    import certifi
+
+    named = (os.environ.get(name, "") for name in ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
+    return Path(next(filter(None, named), certifi.where())).read_bytes()
+
+
 def _root() -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
@@ -154,6 +162,7 @@ def _context() -> io.BytesIO:
     with tarfile.open(fileobj=data, mode="w") as archive:
         for path in sorted(IMAGE_FOLDER.iterdir()):
             archive.add(path, path.name)
+        _add(archive, "certificates.pem", tarfile.REGTYPE, content=_certificates(), mode=0o644)
         _add(archive, "root.tar", tarfile.REGTYPE, content=_root())
         _add(archive, "constraints.txt", tarfile.REGTYPE, content="".join(f"{line}\n" for line in _constraints()).encode())
     data.seek(0)
