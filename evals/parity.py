@@ -84,7 +84,8 @@ def randomise(module: torch.nn.Module, seed: int = 0) -> None:
     with torch.no_grad():
         for parameter in module.parameters():
             noise = 0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(parameter.nan_to_num().clamp(-3, 3) + noise)  # some sources leave memory as they find it
+            tame = parameter if parameter.is_complex() else parameter.nan_to_num().clamp(-3, 3)  # some sources leave memory as they find it
+            parameter.copy_(tame + noise)
         for name, buffer in module.named_buffers():
             if name.endswith(("running_mean", "running_var")):
                 buffer.add_(torch.rand(buffer.shape, generator=generator, dtype=torch.float64).to(buffer.dtype))
