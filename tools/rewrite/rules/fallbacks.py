@@ -1,0 +1,63 @@
+"""`try: from torch.x import y … except ImportError: …`: what the source does where torch has no `y` is what it does without torch."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.engine import Rule
+
+FAILURES = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
+TORCH = ("torch", "torchvision", "torchaudio")
+
+
+class TakeImportFallbacks(Rule):
+    """A `try` that imports a torch name without a counterpart and uses it → the body of its `except ImportError:`.
+
+    Declines where all that the `try` imports of torch has a counterpart, and where there is a `finally`.
+    """
+
+    ORDER = 85
+    KEEP = ("try:\n    import numpy as np\nexcept ImportError:\n    np = None\n",)
+    CHANGE = (
+        (
+            'try:\n    from torch.hub import _get_torch_home\n\n    home = _get_torch_home()\nexcept ImportError:\n    home = "~/.cache"\n',
+            'home = "~/.cache"\n',
+        ),
+    )
+
+    def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        handler = next((h for h in updated.handlers if _catches(h)), None)
+        if handler is None or original.finalbody or not isinstance(handler.body, cst.IndentedBlock):
+            return None
+        names = _imported(original.body)
+        first, last = self.context.span(original).line, self.context.span(original.handlers[0]).line
+        inside = [hole for hole in self.context.holes if first <= hole.span.line < last]
+        if not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):
+            return None
+        end = self.context.span(original).end_line
+        handled = next(h for h, new in zip(original.handlers, updated.handlers, strict=True) if new is handler)
+        kept = self.context.span(handled)
+        self.context.holes[:] = [
+            hole for hole in self.context.holes if not first <= hole.span.line <= end or kept.line <= hole.span.line <= kept.end_line
+        ]
+        body = list(handler.body.body)
+        body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *getattr(body[0], "leading_lines", ())])
+        return cst.FlattenSentinel(body)
+
+
+def _catches(handler: cst.ExceptHandler) -> bool:
+    """Whether a missing import ends here."""
+    kinds = [e.value for e in handler.type.elements] if isinstance(handler.type, cst.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, cst.Name) and kind.value in FAILURES) for kind in kinds)
+
+
+def _imported(suite: cst.BaseSuite) -> set[str]:
+    """The names that a block binds by importing from torch."""
+    names: set[str] = set()
+    for statement in suite.body:
+        for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.ImportFrom) and small.module and not small.relative and not isinstance(small.names, cst.ImportStar):
+                module = cst.Module([]).code_for_node(small.module)
+                if module.partition(".")[0] in TORCH:
+                    names |= {alias.evaluated_alias or alias.evaluated_name for alias in small.names}
+    return names
