@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from migrate_agent.agent.ahead import Ahead
 from migrate_agent.agent.config import Config
 from migrate_agent.agent.folder import RunFolder
 from migrate_agent.agent.git import Branch, Identity, Repository
@@ -32,6 +33,7 @@ class Context:
     progress: Progress
     model: Model | None = None
     debug: bool = False
+    ahead: Ahead = field(default_factory=Ahead)
     _settled: dict[int, UnitReport] = field(default_factory=dict)
 
     @property

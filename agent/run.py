@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from migrate_agent.agent.ahead import Ahead
 from migrate_agent.agent.config import CONFIG_FILE, PYPROJECT_FILE, Config, load_config
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.errors import MissingError, UsageError, UserError
@@ -140,8 +141,9 @@ def _work(repository: Repository, folder: RunFolder, services: Services, progres
     settings = read(folder / "settings.json", Settings)
     config = load_config(folder / "config")
     model = services.model if settings.llm else None
-    with contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
-        context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug)
+    # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
+    with contextlib.closing(Ahead(settings.jobs)) as ahead, contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
+        context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug, ahead)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)
 

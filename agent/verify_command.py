@@ -17,8 +17,8 @@ from migrate_agent.agent.errors import UsageError
 from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.folder import home_of
 from migrate_agent.agent.git import open_repository
+from migrate_agent.agent.judge import lay_out
 from migrate_agent.agent.nodes.plan import find
-from migrate_agent.agent.nodes.verify import lay_out
 from migrate_agent.agent.progress import Progress, coloured, stdout
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.services import Services

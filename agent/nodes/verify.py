@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 
+from migrate_agent.agent.ahead import Situation
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.nodes.plan import closure
-from migrate_agent.agent.recordings import examples_of
+from migrate_agent.agent.nodes.rewrite import overrides
 from migrate_agent.agent.snippet import class_names
 from migrate_agent.agent.state import RunState
-from migrate_agent.agent.store import write, write_text
+from migrate_agent.agent.store import write
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, UnitReport
 
@@ -22,21 +21,15 @@ from migrate_agent.tools.types import Evidence, UnitReport
 def verify(context: Context, state: RunState) -> RunState:
     """Write `evidence.json`. A unit passes where every verdict does, and all that it needs was verified before it."""
     unit, folder = context.unit(state), context.unit_folder(state)
-    candidate = lay_out(folder / "candidate", context.draft(state).files)
-    recording, inventory = context.recording, context.inventory
-    examples = examples_of(recording, unit.id)
-    try:
-        translated = [context.services.translate(inventory, recording.observations, example) for example in examples]
-    except Untranslatable as error:
-        return settle(context, state, "unverified", f"its example cannot be put in the mirror's names: {error}")
-    shutil.rmtree(folder / "verify", ignore_errors=True)
-    (folder / "verify").mkdir()
+    now = Situation(state["position"], tuple(context.accepted(state)), overrides(context, state))
 
     def tell(text: str) -> None:
         context.progress.stage(unit.id, f"verifying: {text}")
 
-    arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, folder / "verify", context.config)
-    evidence = context.services.verify(*arguments, tell)
+    try:
+        evidence = context.ahead.judge(context, now, context.draft(state), folder, tell)
+    except Untranslatable as error:
+        return settle(context, state, "unverified", f"its example cannot be put in the mirror's names: {error}")
     write(folder / "evidence.json", evidence)
     return _outcome(context, state, evidence)
 
@@ -48,14 +41,6 @@ def _outcome(context: Context, state: RunState, evidence: Evidence) -> RunState:
         return settle(context, state, "unverified", why(evidence))
     blocked = blocking(context, state)
     return settle(context, state, "unverified", blocked) if blocked else {"outcome": "passed"}
-
-
-def lay_out(folder: Path, files: Mapping[str, str]) -> Path:
-    """Exactly these files as a fresh folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for path, text in files.items():
-        write_text(folder / path, text)
-    return folder
 
 
 def why(evidence: Evidence) -> str:

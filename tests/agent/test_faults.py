@@ -67,6 +67,18 @@ def test_killed_and_resumed_run_is_the_undisturbed_one(undisturbed: tuple[Any, i
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("number", "part"), [(signal.SIGKILL, 0.4), (signal.SIGKILL, 0.7), (signal.SIGINT, 0.6), (signal.SIGTERM, 0.6)])
+def test_stopped_with_several_units_at_work(undisturbed: tuple[Any, int], tmp_path: Path, number: int, part: float) -> None:
+    expected, moments = undisturbed
+    root = repository(tmp_path / "repo", FILES)
+    stopped = drive(root, round(moments * part), number, "run", "--yes", "--jobs", "3", "--report", str(tmp_path / "report.json"))
+    assert stopped.returncode in (-signal.SIGKILL, 128 + number)
+    resumed = drive(root, 0, 0, "resume")
+    assert resumed.returncode == 1, resumed.stderr
+    assert result(root) == expected
+
+
+@pytest.mark.slow
 def test_killed_before_it_began(undisturbed: tuple[Any, int], tmp_path: Path) -> None:
     root = repository(tmp_path / "repo", FILES)
     assert drive(root, 2, signal.SIGKILL, "run", "--yes").returncode == -signal.SIGKILL
