@@ -56,18 +56,31 @@ class _Function:
     needs: bool = False
     mentions: set[str] = field(default_factory=set)
     """Attribute names read from anything but `self`."""
+    groups: set[frozenset[FunctionKey]] = field(default_factory=set)
+    """Methods of which one is called where another may be (`self.m()` with `m` defined anew below)."""
 
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Fixed point over the calls of the repository."""
     functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
+    groups = {group & functions.keys() for function in functions.values() for group in function.groups}
+    constructing = _constructing(functions)
+    for group in groups:
+        if not group <= constructing:
+            constructing -= group
+    together = [group for group in groups if group <= constructing]
     changed = True
     while changed:
         changed = False
         for function in functions.values():
             if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
                 function.needs = changed = True
-    result = Randomness(constructing=_constructing(functions), live=_live(functions))
+        for group in together:
+            if len({functions[k].needs for k in group}) > 1:
+                changed = True
+                for key in group:
+                    functions[key].needs = True
+    result = Randomness(constructing=constructing, live=_live(functions))
     for function in functions.values():
         _place(repo, function, result)
     return result
@@ -144,10 +157,17 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
 
 
 def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str) -> None:
-    for model in repo.ancestors(owner):
-        if name in model.methods:
-            function.calls.add((model.file.file.path, f"{model.qualname}.{name}"))
-            return
+    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in overrides(repo, owner, name)}
+    function.calls |= keys
+    if len(keys) > 1 and name != "__init__":
+        function.groups.add(frozenset(keys))
+
+
+def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
+    """The classes whose method `self.<name>` may be, where `self` is an `owner`: the nearest above, and those below that define it anew."""
+    above = next((model for model in repo.ancestors(owner) if name in model.methods), None)
+    below = [model for model in repo.descendants.get(owner.id, ()) if name in model.methods]
+    return [*([above] if above else []), *below]
 
 
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.rewrite.tables import layers, ops
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
@@ -129,6 +129,23 @@ class Repo:
             yield current
             todo += [base for name in self.bases(current) if (base := self.class_of(name))]
 
+    @cached_property
+    def descendants(self) -> dict[str, list[ClassModel]]:
+        """Class id → the classes of the repository that derive from it, at any depth."""
+        found: dict[str, list[ClassModel]] = {}
+        for file in self.files.values():
+            for model in file.classes.values():
+                for above in self.ancestors(model):
+                    if above is not model:
+                        found.setdefault(above.id, []).append(model)
+        return found
+
+    def is_mixin(self, model: ClassModel) -> bool:
+        """Whether it is no module class itself and is inherited by module classes alone, so that its `self` is a module."""
+        below = self.descendants.get(model.id, [])
+        final = [m for m in below if m.id not in self.descendants]
+        return not self.is_module_class(model) and bool(final) and all(self.is_module_class(m) for m in final)
+
     def is_module_class(self, model: ClassModel) -> bool:
         """Whether it derives from `nn.Module` or a torch layer."""
         return any(name in MODULE_BASES or name in layers() for c in self.ancestors(model) for name in self.bases(c))
@@ -182,10 +199,15 @@ def _index(model: FileModel) -> None:
             model.top_names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     _definitions(model, model.tree.body, "")
     for name in model.top_names & set(model.bindings):
-        if name in model.classes or name in model.functions:
+        if (name in model.classes or name in model.functions) and not known_to_torch(model.bindings[name]):
             del model.bindings[name]
         else:
             model.top_names.discard(name)
+
+
+def known_to_torch(dotted: str) -> bool:
+    """Whether torch has this layer or function: where a file tries to import it first, its own fall-back is dead code."""
+    return dotted in layers() or dotted in ops()
 
 
 def _definitions(model: FileModel, body: list[ast.stmt], prefix: str) -> None:

@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.facts import Facts, infer
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
+from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names
 from migrate_agent.tools.types import Hole, Inventory, Observations
 
@@ -129,9 +130,8 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             reason = f"{name} was not migrated: {idle[name].reason}"
             line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
             kept = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
-            statement = statement.with_changes(
-                body=cst.IndentedBlock([line]), decorators=kept, returns=None, params=_plain(statement.params)
-            )
+            body = with_docstring(statement, cst.IndentedBlock([line]))
+            statement = statement.with_changes(body=body, decorators=kept, returns=None, params=_plain(statement.params))
         statements.append(statement)  # type: ignore[arg-type]
     return node.with_changes(body=node.body.with_changes(body=statements))
 

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import lax
 
+from migrate_agent.tools.vendored.numeric import replace_value
+
 
 def embedding(
     input: jax.Array,
@@ -73,9 +75,9 @@ class EmbeddingTable(nnx.Embed):
             own = not getattr(value, "features_last", False)
             self.embedding, self.tied = (value, None) if own else (None, value)
         elif self.embedding is not None:
-            self.embedding[...] = value
+            replace_value(self.embedding, value)
         else:
-            self.tied[...] = value.T
+            replace_value(self.tied, value.T)
 
 
 class Embedding(EmbeddingTable):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.vendored.numeric import fan_in_bound, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import fan_in_bound, replace_value, uniform_init, value_of
 
 
 def linear(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
@@ -46,9 +46,9 @@ class Linear(nnx.Linear):
             own = getattr(value, "features_last", False)
             self.kernel, self.tied = (value, None) if own else (None, value)
         elif self.kernel is not None:
-            self.kernel[...] = value.T
+            replace_value(self.kernel, value.T)
         else:
-            self.tied[...] = value
+            replace_value(self.tied, value)
 
     def __call__(self, input: jax.Array) -> jax.Array:
         return linear(input, self.weight, value_of(self.bias))

@@ -43,6 +43,21 @@ def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:
     return jnp.where(mask, jnp.asarray(value, x.dtype), x)
 
 
+def overwrite(owner: Any, key: str | int, value: Any) -> None:
+    """Give the parameter or tensor `owner.key` (`owner[key]` of a container) a new value; all that share the variable see it.
+
+    The shape may change, as it may by assigning to torch's `Tensor.data`.
+    """
+    keyed = not isinstance(key, str) or isinstance(owner, (dict, nnx.Dict))
+    old = owner[key] if keyed else getattr(owner, key)  # type: ignore[arg-type]
+    if isinstance(old, nnx.Variable):
+        old.set_value(jnp.asarray(value).astype(old.dtype))
+    elif keyed:
+        owner[key] = value
+    else:
+        setattr(owner, key, value)  # type: ignore[arg-type]
+
+
 def named_modules(module: nnx.Module, prefix: str = "") -> Iterator[tuple[str, nnx.Module]]:
     """The module and all inside it with torch's dotted names, each once; the levels that NNX containers add are left out.
 

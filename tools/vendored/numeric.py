@@ -41,6 +41,11 @@ def value_of(variable: nnx.Variable[Any] | None) -> Any:
     return None if variable is None else variable[...]
 
 
+def replace_value(variable: nnx.Variable[Any], value: jax.Array) -> None:
+    """Give a variable a new array of its dtype; the shape may be another."""
+    variable.set_value(jnp.asarray(value).astype(variable.dtype))
+
+
 def to_tuple(value: int | Sequence[int], n: int) -> tuple[int, ...]:
     """`n` integers from one integer or a sequence of one or `n`."""
     values = (value,) if isinstance(value, int) else tuple(int(v) for v in value)

@@ -10,7 +10,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.rules.inplace import is_inplace
-from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.rewrite.rules.variables import overwritten, subscript, variable
+from migrate_agent.tools.rewrite.tables import Refuse, layers
 
 TEMPLATES: Mapping[str, str] = {
     "H": "{x}.conj().T",
@@ -61,9 +62,10 @@ class ReplaceTensorAttributes(Rule):
         parent = context.parent()
         if name == "data":
             written = isinstance(parent, cst.Attribute) and is_inplace(parent.attr.value)
-            if written or isinstance(parent, cst.AssignTarget) or self._constructing():
+            if written or isinstance(parent, cst.AssignTarget):
                 return updated.value
-            return context.build("lax.stop_gradient({x})", x=updated.value)
+            value = self._array(original.value, updated.value)
+            return value if self._constructing() else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")
@@ -71,6 +73,27 @@ class ReplaceTensorAttributes(Rule):
         if isinstance(parent, cst.AssignTarget):
             return None
         return context.place(context.build(TEMPLATES[name], x=updated.value))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        """`m.weight.data = x`: the parameter stays, with new values and perhaps a new shape."""
+        target = original.targets[0].target
+        if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or target.attr.value != "data":
+            return None
+        fact = self.context.observed(target.value)
+        if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value):
+            return None
+        try:
+            return overwritten(self, target, updated.value)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+
+    def _array(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        """What a parameter of another module holds: its attribute may be an `nnx.Variable`, or an array in torch's layout."""
+        fact = self.context.observed(original)
+        if isinstance(original, cst.Attribute) and isinstance(updated, cst.Attribute) and fact and "parameter" in fact.kinds:
+            return subscript(updated)
+        return updated
 
     def _layer_template(self, node: cst.Attribute, name: str) -> str:
         """How NNX spells this attribute of a layer, where it differs (`drop.p` → `drop.rate`)."""

@@ -7,7 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
-from migrate_agent.tools.rewrite.randomness import called, constructs_module
+from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
 
@@ -118,9 +118,8 @@ class ReplaceTorchCalls(Rule):
         context = self.context
         if context.cls is None:
             return None
-        for model in context.repo.ancestors(context.cls):
-            if name in model.methods:
-                if (model.file.file.path, f"{model.qualname}.{name}") in context.randomness.parameter:
-                    return with_rngs(context, updated, name)
-                return None
+        for model in overrides(context.repo, context.cls, name):
+            if (model.file.file.path, f"{model.qualname}.{name}") in context.randomness.parameter:
+                return with_rngs(context, updated, name)
+            return None
         return None

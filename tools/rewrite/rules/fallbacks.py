@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.repo import known_to_torch
 
 FAILURES = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 TORCH = ("torch", "torchvision", "torchaudio")
@@ -13,7 +14,7 @@ TORCH = ("torch", "torchvision", "torchaudio")
 class TakeImportFallbacks(Rule):
     """A `try` that imports a torch name without a counterpart and uses it → the body of its `except ImportError:`.
 
-    Declines where all that the `try` imports of torch has a counterpart, and where there is a `finally`.
+    One that only imports what has a counterpart goes as a whole. Declines where there is an `else` or a `finally`.
     """
 
     ORDER = 85
@@ -23,13 +24,20 @@ class TakeImportFallbacks(Rule):
             'try:\n    from torch.hub import _get_torch_home\n\n    home = _get_torch_home()\nexcept ImportError:\n    home = "~/.cache"\n',
             'home = "~/.cache"\n',
         ),
+        (
+            "from torch import nn\n\ntry:\n    from torch.nn import Identity\nexcept ImportError:\n\n    class Identity(nn.Module):\n        pass\n\n\n"
+            "def f():\n    return Identity()\n",
+            "def f(*, rngs: nnx.Rngs):\n    return Identity()\n",
+        ),
     )
 
-    def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+    def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         handler = next((h for h in updated.handlers if _catches(h)), None)
-        if handler is None or original.finalbody or not isinstance(handler.body, cst.IndentedBlock):
+        if handler is None or original.finalbody or original.orelse or not isinstance(handler.body, cst.IndentedBlock):
             return None
         names = _imported(original.body)
+        if names and not updated.body.body and all(known_to_torch(self.context.file.bindings.get(name, "")) for name in names):
+            return cst.RemoveFromParent()
         first, last = self.context.span(original).line, self.context.span(original.handlers[0]).line
         inside = [hole for hole in self.context.holes if first <= hole.span.line < last]
         if not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):

@@ -9,7 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.bind import BindError, bind, parse_signature
 from migrate_agent.tools.rewrite.calls import expand
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.rules.variables import storage
+from migrate_agent.tools.rewrite.rules.variables import written
 from migrate_agent.tools.rewrite.tables import Refuse
 
 ROWS: Mapping[str, tuple[str, str]] = {
@@ -87,7 +87,7 @@ class ReplaceInitialisers(Rule):
             return None
         target = next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value)
         try:
-            return cst.Assign([cst.AssignTarget(storage(self, target))], updated.value)
+            return written(self, target, updated.value)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None

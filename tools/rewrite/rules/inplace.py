@@ -10,7 +10,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
-from migrate_agent.tools.rewrite.rules.variables import storage, subscript, variable
+from migrate_agent.tools.rewrite.rules.variables import subscript, variable, written
 from migrate_agent.tools.rewrite.tables import Refuse, methods
 from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
@@ -229,7 +229,7 @@ class ReplaceInplaceUpdates(Rule):
             case cst.Attribute() if self._plain_attribute(receiver):
                 return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
             case cst.Attribute():
-                return cst.Assign([cst.AssignTarget(storage(self, receiver))], value)
+                return written(self, receiver, value)
             case cst.Subscript(value=inner):
                 again = self._again(receiver)
                 assert isinstance(again, cst.Subscript)

@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.randomness import overrides
 
 WALKERS: Mapping[str, str] = {
     name: f"vendored.{name}({{module}})"
@@ -83,9 +84,8 @@ class ReplaceModuleMethods(Rule):
     def _takes_rngs(self, function: cst.BaseExpression) -> bool:
         context = self.context
         if isinstance(function, cst.Attribute) and context.is_self(function.value) and context.cls:
-            for model in context.repo.ancestors(context.cls):
-                if function.attr.value in model.methods:
-                    return (model.file.file.path, f"{model.qualname}.{function.attr.value}") in context.randomness.parameter
+            for model in overrides(context.repo, context.cls, function.attr.value):
+                return (model.file.file.path, f"{model.qualname}.{function.attr.value}") in context.randomness.parameter
         if dotted := context.dotted(function):
             found = context.repo.resolve(dotted)
             return bool(found) and (found[0].file.path, found[1]) in context.randomness.parameter  # type: ignore[index]
@@ -100,7 +100,7 @@ class ReplaceModuleMethods(Rule):
     def _is_module(self, node: cst.BaseExpression) -> bool:
         context = self.context
         if context.is_self(node):
-            return bool(context.cls and context.repo.is_module_class(context.cls))
+            return bool(context.cls and (context.repo.is_module_class(context.cls) or context.repo.is_mixin(context.cls)))
         fact = context.observed(node)
         return bool(fact) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
 

@@ -30,7 +30,7 @@ class StubUnexercised(Rule):
         if len(self.context.functions) != 1:
             return None
         body = self._stub(original.body)
-        return updated.with_changes(body=body) if body else None
+        return updated.with_changes(body=with_docstring(original, body)) if body else None
 
     def _stub(self, suite: cst.BaseSuite) -> cst.IndentedBlock | None:
         context = self.context
@@ -55,3 +55,11 @@ class StubUnexercised(Rule):
         body = suite.body
         spans = [self.context.span(statement) for statement in body]
         return (spans[0].line, spans[-1].end_line) if spans else (0, -1)
+
+
+def with_docstring(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst.IndentedBlock:
+    """A body that replaces a function's, with the docstring that decorators may read."""
+    first = function.body.body[0] if isinstance(function.body, cst.IndentedBlock) and function.body.body else None
+    if function.get_docstring() is None or not isinstance(first, cst.SimpleStatementLine):
+        return body
+    return body.with_changes(body=[first, *body.body])

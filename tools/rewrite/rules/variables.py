@@ -53,6 +53,36 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
     raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
 
 
+def written(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """The statement that gives the tensor `node` (original) a new value in place, whatever holds it. Raises `Refuse`."""
+    try:
+        return cst.Assign([cst.AssignTarget(storage(rule, node))], value)
+    except Refuse:
+        return overwritten(rule, node, value)
+
+
+def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """`m.w` → `overwrite(m, "w", value)`: for what is a variable in one class and a property in another. Raises `Refuse`."""
+    while isinstance(node, cst.Attribute) and node.attr.value == "data":
+        node = node.value
+    match node:
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)) if not rule.context.is_self(owner) and _plain(owner):
+            key: cst.BaseExpression = cst.SimpleString(f'"{name}"')
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if _plain(owner) and _plain(key):
+            pass
+        case _:
+            text = cst.Module([]).code_for_node(node)
+            raise Refuse(f"whether {text} is a variable was neither observed nor inferred", "unknown-receiver")
+    return cst.Expr(rule.context.build("vendored.overwrite({owner}, {key}, {value})", owner=owner, key=key, value=value))
+
+
+def _plain(node: cst.BaseExpression) -> bool:
+    """Whether an expression reads the same in the rewrite: names, their attributes, and literals."""
+    if isinstance(node, cst.Attribute):
+        return _plain(node.value)
+    return isinstance(node, (cst.Name, cst.Integer, cst.SimpleString))
+
+
 def _own_layer(rule: Rule) -> list[str]:
     """The torch layers that the enclosing class derives from."""
     context = rule.context
