@@ -63,7 +63,7 @@ class _Function:
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Fixed point over the calls of the repository."""
     functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
-    groups = {group & functions.keys() for function in functions.values() for group in function.groups}
+    groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructing(functions)
     for group in groups:
         if not group <= constructing:
