@@ -1,0 +1,44 @@
+"""The idioms of module code, from source to a mirror that computes, differentiates and keeps state as torch does, in float64."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tests.tools.compiling import unoptimised
+from migrate_agent.tests.tools.rewrite.migrating import Calls, Migrated, compare, migrated
+
+FIXTURES = Path(__file__).with_name("fixtures") / "idioms"
+
+
+def _calls(path: Path) -> Calls:
+    """The table that a fixture ends with."""
+    spec = importlib.util.spec_from_file_location(f"fixture_{path.stem}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Calls = module.CALLS
+    return found
+
+
+CALLS = {path.stem: _calls(path) for path in sorted(FIXTURES.glob("*.py"))}
+CASES = [(module, name) for module, calls in CALLS.items() for name in calls]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrated]:
+    with unoptimised(), migrated(FIXTURES, CALLS, tmp_path_factory.mktemp("idioms")) as found:
+        yield found
+
+
+def test_nothing_is_left_open(work: Migrated) -> None:
+    assert not [(hole.source, hole.span.line, hole.reason) for hole in work.draft.holes]
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize(("module", "name"), CASES)
+def test_as_torch(work: Migrated, module: str, name: str, training: bool) -> None:
+    compare(work, module, name, training)

@@ -1,0 +1,237 @@
+"""Parameters that are computed from others: PyTorch's `torch.nn.utils.parametrize`, weight and spectral normalisation.
+
+As in PyTorch, a parametrised module changes to a subclass of its own class. There a property stands in the place of the parameter, and the
+parameters that it is computed from are attributes with PyTorch's names. Reading (`module.kernel[...]`, `module.weight`) computes the
+array; writing into it has no effect, as PyTorch computes it anew.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import lax
+
+from migrate_agent.tools.vendored.conv_layers import ConvTransposeNd, channels_first, channels_last
+from migrate_agent.tools.vendored.distance import normalize
+
+ParameterRule = Callable[[Any], jax.Array]
+"""Computes a parameter of the module that it is given, in PyTorch's layout."""
+
+
+class ParameterSlot(NamedTuple):
+    """Where a parameter that PyTorch calls `name` stood: the attribute, and whether its layout was that of `nnx.Linear` and `nnx.Conv`."""
+
+    name: str
+    attribute: str
+    features_last: bool
+
+
+class ComputedParameter:
+    """Stands for a variable: `[...]` computes its array in the layout of its slot. Writing into it is ignored."""
+
+    def __init__(self, slot: ParameterSlot, rule: ParameterRule, module: Any) -> None:
+        self.slot, self.rule, self.module = slot, rule, module
+        self.features_last = slot.features_last
+
+    def get_value(self) -> jax.Array:
+        """The array, in the layout of the slot."""
+        weight = self.rule(self.module)
+        return channels_last(weight) if self.features_last else weight
+
+    def __getitem__(self, index: Any) -> jax.Array:
+        return self.get_value()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        pass
+
+    @property
+    def abstract(self) -> jax.ShapeDtypeStruct:
+        """The array's shape and dtype; nothing is computed, and no buffer changes."""
+        found: jax.ShapeDtypeStruct = jax.eval_shape(lambda: ComputedParameter(self.slot, self.rule, nnx.clone(self.module)).get_value())
+        return found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape, in the layout of the slot."""
+        return tuple(self.abstract.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of the array's axes."""
+        return len(self.abstract.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self.abstract.dtype
+
+
+@functools.cache
+def computing_class(cls: type, slots: tuple[tuple[ParameterSlot, ParameterRule], ...]) -> type:
+    """The subclass of `cls` in which each slot's attribute is computed by its rule; `cls` itself without slots."""
+    if not slots:
+        return cls
+    members: dict[str, Any] = {slot.attribute: property(functools.partial(ComputedParameter, slot, rule)) for slot, rule in slots}
+    members |= {"parametrised_slots": (cls, slots), "__module__": cls.__module__, "__doc__": cls.__doc__}
+    return type(cls)(cls.__name__, (cls,), members)
+
+
+def parametrised_slots(module: Any) -> tuple[type, tuple[tuple[ParameterSlot, ParameterRule], ...]]:
+    """The module's class without parametrisations, and its computed slots."""
+    found: tuple[type, tuple[tuple[ParameterSlot, ParameterRule], ...]] = getattr(type(module), "parametrised_slots", (type(module), ()))
+    return found
+
+
+def take_parameter(module: Any, name: str) -> tuple[ParameterSlot, nnx.Variable[Any]]:
+    """The slot of a parameter, and the variable in PyTorch's layout; `module` no longer holds it. Raises `ValueError` where there is none."""
+    for attribute in (name, "kernel", "tied", "embedding", "scale") if name == "weight" else (name,):
+        variable = getattr(module, attribute, None)
+        if isinstance(variable, nnx.Variable):
+            slot = ParameterSlot(name, attribute, bool(getattr(variable, "features_last", False)))
+            delattr(module, attribute)
+            return slot, type(variable)(channels_first(variable[...]) if slot.features_last else variable[...])
+    raise ValueError(f"{type(module).__name__} has no parameter or buffer with name {name!r}")
+
+
+def put_computed(module: Any, slot: ParameterSlot, rule: ParameterRule) -> None:
+    """From now on `rule(module)` is the value of the slot."""
+    cls, slots = parametrised_slots(module)
+    object.__setattr__(module, "__class__", computing_class(cls, (*slots, (slot, rule))))
+
+
+def put_parameter(module: Any, slot: ParameterSlot, variable: nnx.Variable[Any]) -> None:
+    """Undo `take_parameter` and `put_computed`: the variable (in PyTorch's layout) is the slot's again."""
+    cls, slots = parametrised_slots(module)
+    object.__setattr__(module, "__class__", computing_class(cls, tuple(pair for pair in slots if pair[0] != slot)))
+    if slot.features_last:
+        variable = type(variable)(channels_last(variable[...]), features_last=True)
+    setattr(module, slot.attribute, variable)
+
+
+def norm_except_dim(weight: jax.Array, dim: int | None) -> jax.Array:
+    """The 2-norm of `weight` over all axes but `dim` (size 1 there); over all axes, without any left, for `None` and -1."""
+    if dim is None or dim == -1:
+        return jnp.sqrt(jnp.sum(weight * weight))
+    axes = tuple(axis for axis in range(weight.ndim) if axis != dim % weight.ndim)
+    return jnp.sqrt(jnp.sum(weight * weight, axis=axes, keepdims=True))
+
+
+def from_norm(g: jax.Array, v: jax.Array, dim: int | None) -> jax.Array:
+    """The weight of direction `v` and norm `g` (see `norm_except_dim`)."""
+    return v * (g / norm_except_dim(v, dim))
+
+
+def spectral_matrix(weight: jax.Array, dim: int) -> jax.Array:
+    """`weight` as a matrix whose rows run along the axis `dim`."""
+    return jnp.moveaxis(weight, dim, 0).reshape(weight.shape[dim], -1)
+
+
+def spectral_dim(module: Any, dim: int | None) -> int:
+    """The axis of the outputs: 1 for transposed convolutions, else 0, where the caller gives none."""
+    return (1 if isinstance(module, ConvTransposeNd) else 0) if dim is None else dim
+
+
+def random_direction(size: int, dtype: Any, eps: float, rngs: nnx.Rngs) -> jax.Array:
+    """A random unit vector."""
+    return normalize(jax.random.normal(rngs.params(), (size,), dtype), dim=0, eps=eps)
+
+
+@dataclass(frozen=True)
+class WeightNorm:
+    """`<name>` from its magnitude `<name>_g` and its direction `<name>_v`."""
+
+    name: str
+    dim: int | None
+
+    def __call__(self, module: Any) -> jax.Array:
+        return from_norm(getattr(module, f"{self.name}_g")[...], getattr(module, f"{self.name}_v")[...], self.dim)
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Split a parameter into its norm `<name>_g` and its direction `<name>_v`. Gives `module` back. Raises `ValueError` where it has no such parameter.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.weight_norm.html
+    """
+    slot, variable = take_parameter(module, name)
+    setattr(module, f"{name}_g", nnx.Param(norm_except_dim(variable[...], dim)))
+    setattr(module, f"{name}_v", nnx.Param(variable[...]))
+    put_computed(module, slot, WeightNorm(name, dim))
+    return module
+
+
+@dataclass(frozen=True)
+class SpectralNorm:
+    """`<name>` as `<name>_orig` over its largest singular value, by the singular vectors `<name>_u` and `<name>_v`, improved in training."""
+
+    name: str
+    n_power_iterations: int
+    eps: float
+    dim: int
+
+    def __call__(self, module: Any) -> jax.Array:
+        weight: jax.Array = getattr(module, f"{self.name}_orig")[...]
+        matrix = spectral_matrix(weight, self.dim)
+        fixed = lax.stop_gradient(matrix)
+        u, v = (lax.stop_gradient(getattr(module, f"{self.name}_{letter}")[...]) for letter in "uv")
+        if not module.deterministic:
+            for _ in range(self.n_power_iterations):
+                v = normalize(fixed.T @ u, dim=0, eps=self.eps)
+                u = normalize(fixed @ v, dim=0, eps=self.eps)
+            getattr(module, f"{self.name}_u")[...], getattr(module, f"{self.name}_v")[...] = u, v
+        return weight / jnp.dot(u, matrix @ v)
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None, *, rngs: nnx.Rngs
+) -> Any:
+    """Divide a parameter by its largest singular value. Gives `module` back. Raises `ValueError` where it has no such parameter.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.spectral_norm.html
+    """
+    if n_power_iterations <= 0:
+        raise ValueError(f"expected n_power_iterations to be positive, but got {n_power_iterations}")
+    slot, variable = take_parameter(module, name)
+    rule = SpectralNorm(name, n_power_iterations, eps, spectral_dim(module, dim))
+    setattr(module, f"{name}_orig", variable)
+    for letter, size in zip("uv", spectral_matrix(variable[...], rule.dim).shape, strict=True):
+        setattr(module, f"{name}_{letter}", nnx.Variable(random_direction(size, variable[...].dtype, eps, rngs)))
+    if not hasattr(module, "deterministic"):
+        module.deterministic = False
+    put_computed(module, slot, rule)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Undo `weight_norm`, with the present value. Raises `ValueError` where there is nothing to undo.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.remove_weight_norm.html
+    """
+    return remove_norm(module, name, WeightNorm, "gv")
+
+
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+    """Undo `spectral_norm`, with the present value. Raises `ValueError` where there is nothing to undo.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.remove_spectral_norm.html
+    """
+    return remove_norm(module, name, SpectralNorm, ("orig", "u", "v"))
+
+
+def remove_norm(module: Any, name: str, kind: type, suffixes: Any) -> Any:
+    """Make a parameter of the value that a rule of this kind computes, and remove what it is computed from."""
+    for slot, rule in parametrised_slots(module)[1]:
+        if slot.name == name and isinstance(rule, kind):
+            training = getattr(module, "deterministic", None) is False
+            module.eval()
+            value = rule(module)
+            if training:
+                module.train()
+            for suffix in suffixes:
+                delattr(module, f"{name}_{suffix}")
+            put_parameter(module, slot, nnx.Param(value))
+            return module
+    raise ValueError(f"{kind.__name__} of {name!r} not found in {type(module).__name__}")
