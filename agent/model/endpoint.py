@@ -58,7 +58,7 @@ class Endpoint:
                 raise
 
         retrying = tenacity.Retrying(
-            stop=tenacity.stop_any(tenacity.stop_after_attempt(self.tries), _asks_too_much),
+            stop=lambda state: state.attempt_number >= self.tries or _asks_too_much(state),
             wait=_wait,
             retry=tenacity.retry_if_exception(_passing),
             sleep=self.sleep,

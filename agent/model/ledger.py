@@ -13,6 +13,7 @@ from typing import Any
 
 from migrate_agent.agent.model.prices import Price, cost
 from migrate_agent.agent.model.wire import Ask, Message, Reply
+from migrate_agent.agent.secrets import redacted
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Ledger:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             torn = self._file.exists() and not self._file.read_bytes().endswith(b"\n") and self._file.stat().st_size
             with self._file.open("a", encoding="utf-8") as stream:
-                stream.write(("\n" if torn else "") + json.dumps(asdict(entry), ensure_ascii=False) + "\n")
+                stream.write(("\n" if torn else "") + redacted(json.dumps(asdict(entry), ensure_ascii=False)) + "\n")
                 stream.flush()
                 os.fsync(stream.fileno())
             self._entries[entry.key, entry.unit] = entry

@@ -16,6 +16,7 @@ from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Reply
 
 PRICES = (Price("m", 1000.0, 10000.0),)
 """A tenth of a dollar for each hundred tokens in, and for each ten out."""
+FREE = Allowance()
 
 
 class Counting:
@@ -35,7 +36,7 @@ def ask(text: str) -> Ask:
     return Ask("", "m", (Message("user", text),), 10)
 
 
-def caller(folder: Path, server: Counting, name: str = "run", run: Allowance = Allowance(), unit: Allowance = Allowance()) -> Caller:
+def caller(folder: Path, server: Counting, name: str = "run", run: Allowance = FREE, unit: Allowance = FREE) -> Caller:
     return Caller(server, Ledger(folder / name / "trajectory.jsonl", run, unit), Cache(folder / "cache"), name, PRICES)
 
 
@@ -115,7 +116,7 @@ def test_replay_gives_the_same_answers_and_asks_nobody(tmp_path: Path) -> None:
 )
 def test_no_budget_is_passed_by_more_than_one_call(tmp_path: Path, bounds: dict[str, Allowance], calls: int, words: str) -> None:
     server = Counting()
-    made = caller(tmp_path, server, run=bounds.get("run", Allowance()), unit=bounds.get("unit", Allowance()))
+    made = caller(tmp_path, server, run=bounds.get("run", FREE), unit=bounds.get("unit", FREE))
     with pytest.raises(OverBudget, match=words):
         for number in range(9):
             made.call(ask(str(number)), "a.py:A", "fill")

@@ -1,0 +1,211 @@
+"""Holes as numbered places in the draft's text: where a model may write, and nowhere else.
+
+A hole is known by its place in the original. In the draft it is looked for in the method of the same name, as the statement that is most like
+the original's; where none is alike, the whole method (or class) is the place. A wrong guess costs an attempt: the verifier decides.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from migrate_agent.tools.types import Draft, Hole, Inventory
+
+ALIKE = 0.5
+"""Least likeness of two statements' texts (`difflib` ratio) to be taken for the same one before and after rewriting."""
+RENAMED = {"forward": "__call__"}
+Compound = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+Scope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Lines(NamedTuple):
+    """A range of 1-based lines, both ends included."""
+
+    first: int
+    last: int
+
+    def holds(self, other: Lines) -> bool:
+        """Whether the other range lies within this one."""
+        return self.first <= other.first and other.last <= self.last
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A numbered place: lines of the text of `owner` (`file:name` of a top-level statement), and why it is open."""
+
+    number: int
+    owner: str
+    lines: Lines
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The texts of the draft in which there are places to fill (`file:name` → text), and the places."""
+
+    texts: Mapping[str, str]
+    slots: tuple[Slot, ...]
+
+    def marked(self, owner: str) -> str:
+        """The text with each place between two comments that carry its number."""
+        lines = self.texts[owner].splitlines()
+        for slot in sorted((slot for slot in self.slots if slot.owner == owner), key=lambda slot: -slot.lines.first):
+            first, last = slot.lines
+            indent = " " * (len(lines[first - 1]) - len(lines[first - 1].lstrip()))
+            lines[last:last] = [f"{indent}# <<< end of hole {slot.number}"]
+            lines[first - 1 : first - 1] = [f"{indent}# >>> hole {slot.number}: {'; '.join(slot.reasons)}"]
+        return "\n".join(lines) + "\n"
+
+
+def holes(draft: Draft, inventory: Inventory, sources: Mapping[str, str], unit: str) -> Slots:
+    """The draft's holes as places. `sources` are the texts of the original files by path. The unit's own text is always among the texts."""
+    found: dict[str, dict[Lines, list[str]]] = {}
+    texts: dict[str, str] = {}
+    path, _, name = unit.rpartition(":")
+    for owner, lines, reason in [
+        *((f"{path}:{name.partition('.')[0]}", None, ""),),
+        *(place for hole in draft.holes if (place := _place(hole, draft, inventory, sources)) is not None),
+    ]:
+        text = texts.setdefault(owner, statement_text(draft, inventory, owner))
+        if lines is not None and text:
+            found.setdefault(owner, {}).setdefault(lines, []).append(reason)
+    return Slots({owner: text for owner, text in texts.items() if text}, tuple(_numbered(found)))
+
+
+def statement_text(draft: Draft, inventory: Inventory, owner: str) -> str:
+    """The text of a top-level statement of the draft by `file:name` of the original, with its decorators; "" where it is not there."""
+    path, _, name = owner.rpartition(":")
+    target = next((file.target for file in inventory.files if file.path == path), "")
+    text = draft.files.get(target, "")
+    node = next((node for node in ast.parse(text).body if name in _defined(node)), None)
+    return "" if node is None else _text(text, node)
+
+
+def mentioning(text: str, owner: str, attribute: str) -> Slots:
+    """The statements that mention `self.<attribute>` as places: the submodule's construction and its calls."""
+    found: dict[Lines, list[str]] = {}
+    for node in _statements(ast.parse(text)):
+        header = [node] if not isinstance(node, Compound) else list(_header(node))
+        names = {each.attr for part in header for each in ast.walk(part) if isinstance(each, ast.Attribute) and _is_self(each)}
+        if attribute in names:
+            found[_lines(node)] = [f"uses self.{attribute}"]
+    return Slots({owner: text}, tuple(_numbered({owner: found})))
+
+
+def _place(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str, str]) -> tuple[str, Lines | None, str] | None:
+    """The owner, the lines in its text (all of it where nothing nearer is found) and the reason of a hole."""
+    source = sources.get(hole.source, "")
+    tree = ast.parse(source)
+    top = next((node for node in tree.body if _lines(node).first <= hole.span.line <= _lines(node).last), None)
+    names = _defined(top) if top is not None else []
+    if top is None or not names:
+        return None
+    owner = f"{hole.source}:{names[0]}"
+    text = statement_text(draft, inventory, owner)
+    if not text:
+        return None
+    scopes, statement = _path(top, hole.span.line)
+    inside = _descend(ast.parse(text).body[0], scopes)
+    if inside is None or statement is None:
+        return owner, _lines(ast.parse(text).body[0]), hole.reason
+    wanted = ast.get_source_segment(source, statement) or ""
+    return owner, _likest(text, inside, wanted, _rank(source, statement, scopes, top)), hole.reason
+
+
+def _path(top: ast.stmt, line: int) -> tuple[list[str], ast.stmt | None]:
+    """Names of the classes and functions around a line, without the topmost, and the innermost statement there (a compound by its header)."""
+    scopes: list[str] = []
+    node: ast.stmt = top
+    while True:
+        inner = next((each for each in _children(node) if _lines(each).first <= line <= _lines(each).last), None)
+        if inner is None:
+            return scopes, None if node is top or isinstance(node, Scope) else node
+        if isinstance(inner, Scope):
+            scopes.append(inner.name)
+        node = inner
+
+
+def _descend(node: ast.stmt, scopes: Sequence[str]) -> ast.stmt | None:
+    """The same class or function in the draft."""
+    for name in scopes:
+        wanted = (name, RENAMED.get(name, name))
+        node_or_none = next((each for each in ast.walk(node) if isinstance(each, Scope) and each.name in wanted and each is not node), None)
+        if node_or_none is None:
+            return None
+        node = node_or_none
+    return node
+
+
+def _rank(source: str, statement: ast.stmt, scopes: Sequence[str], top: ast.stmt) -> int:
+    """How many statements of the same text come before this one in its method."""
+    method = _descend(top, scopes) or top
+    text = ast.get_source_segment(source, statement)
+    return sum(ast.get_source_segment(source, each) == text for each in _statements(method) if each.lineno < statement.lineno)
+
+
+def _likest(text: str, inside: ast.stmt, wanted: str, rank: int) -> Lines:
+    """The lines of the statement most like `wanted` (the `rank`-th among equals), those of the whole scope where none is alike."""
+    scored = [
+        (difflib.SequenceMatcher(None, wanted, ast.get_source_segment(text, node) or "", autojunk=False).ratio(), node)
+        for node in _statements(inside)
+    ]
+    best = max((score for score, _ in scored), default=0.0)
+    if best < ALIKE:
+        return _lines(inside)
+    equals = [node for score, node in scored if score == best]
+    return _lines(equals[min(rank, len(equals) - 1)])
+
+
+def _numbered(found: Mapping[str, Mapping[Lines, Sequence[str]]]) -> Iterator[Slot]:
+    """Places that lie within others are one with these; numbers count from 1."""
+    number = 0
+    for owner in sorted(found):
+        outer = [lines for lines in found[owner] if not any(other != lines and other.holds(lines) for other in found[owner])]
+        for lines in sorted(outer):
+            number += 1
+            reasons = [reason for other, texts in found[owner].items() if lines.holds(other) for reason in texts]
+            yield Slot(number, owner, lines, tuple(dict.fromkeys(reasons)))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements inside a node that are no definitions of their own."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.stmt) and each is not node and not isinstance(each, Scope):
+            yield each
+
+
+def _children(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements directly inside a statement."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
+            yield from _children(child)
+
+
+def _header(node: ast.stmt) -> Iterable[ast.AST]:
+    return [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+
+
+def _lines(node: ast.stmt) -> Lines:
+    decorators = node.decorator_list if isinstance(node, Scope) else []
+    return Lines(min([node.lineno, *(decorator.lineno for decorator in decorators)]), node.end_lineno or node.lineno)
+
+
+def _text(text: str, node: ast.stmt) -> str:
+    first, last = _lines(node)
+    return "\n".join(text.splitlines()[first - 1 : last]) + "\n"
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, Scope):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
