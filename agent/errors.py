@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from migrate_agent.agent.secrets import redacted
+
 
 class UserError(Exception):
     """What was wrong, where, and what to do, in one line. `exit_status` is what the command line leaves with."""
@@ -12,8 +14,8 @@ class UserError(Exception):
     exit_status = 1
 
     def __init__(self, message: str, exit_status: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redacted(message)  # it may quote a server, and ends in a checkpoint
+        super().__init__(self.message)
         if exit_status is not None:
             self.exit_status = exit_status
 

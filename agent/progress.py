@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.status import Status as Spinner
 from rich.text import Text
 
+from migrate_agent.agent.secrets import redacted
 from migrate_agent.tools.types import UnitReport
 
 COLOURS = {"verified": "green", "failed": "red", "unverified": "yellow", "skipped": "dim", "pass": "green", "fail": "red"}
@@ -65,7 +66,7 @@ class Progress:
 
     def stage(self, subject: str, text: str) -> None:
         """What is being done now, and for what."""
-        line = Text(f"{subject}: {text}" if subject else text)
+        line = Text(redacted(f"{subject}: {text}" if subject else text))
         if self._spinner is not None:
             self._spinner.update(line)
         elif not self.console.is_terminal:
@@ -73,11 +74,11 @@ class Progress:
 
     def note(self, text: str) -> None:
         """One line that stays."""
-        self.console.print(escape(text))
+        self.console.print(escape(redacted(text)))
 
     def warn(self, text: str) -> None:
         """One line that stays and should be read."""
-        self.console.print(f"[yellow]warning:[/] {escape(text)}")
+        self.console.print(f"[yellow]warning:[/] {escape(redacted(text))}")
 
     def unit(self, number: int, report: UnitReport) -> None:
         """The end of a unit."""
@@ -85,4 +86,4 @@ class Progress:
         checks = f"{passed}/{len(report.verdicts)} checks, {report.seconds:.1f} s" if report.verdicts else f"{report.seconds:.1f} s"
         reason = f"  {report.reason}" if report.reason else ""
         name = escape(f"{report.source}:{report.name}")
-        self.console.print(f"[{number}/{self.total}] {name}  {coloured(report.status)}  {checks}{escape(reason)}")
+        self.console.print(f"[{number}/{self.total}] {name}  {coloured(report.status)}  {checks}{escape(redacted(reason))}")

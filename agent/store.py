@@ -10,15 +10,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from migrate_agent.agent.secrets import redacted
+
 T = TypeVar("T")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file atomically and durably; folders are made as needed."""
+    """Write a file atomically and durably, without the user's keys; folders are made as needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with temporary.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
+        stream.write(redacted(text))
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
