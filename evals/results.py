@@ -1,19 +1,25 @@
-"""Results of a suite as JSON: what was measured, on which versions, how each case ended, and the rate with its denominator."""
+"""Results of a suite as JSON: what was measured, on which versions, how each case ended, and the rate with its denominator.
+
+A suite whose results are `kept` has one file a group, `<folder>/<suite>/<group>.json`, and `<folder>/<suite>.json` is made of them all.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals.suite import STATUSES, Options, Outcome, Suite
+from migrate_agent.evals.suite import COUNTED, STATUSES, Group, Options, Outcome, Suite
 
 FOLDER = Path("evals") / "results"
+FIELDS = ("case", "status", "reason")
 
 
 def document(suite: Suite, options: Options, outcomes: Sequence[Outcome], seconds: float, versions: Mapping[str, str]) -> dict[str, Any]:
@@ -23,15 +29,37 @@ def document(suite: Suite, options: Options, outcomes: Sequence[Outcome], second
         "suite": suite.name,
         "title": suite.title,
         "unit": suite.unit,
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "date": today(),
+        "commit": commit(),
         "options": asdict(options),
         "versions": dict(versions),
         "machine": {"python": platform.python_version(), "system": platform.system(), "cpus": os.cpu_count()},
         "seconds": round(seconds),
         "counts": counts,
         "in_scope": in_scope(counts),
-        "cases": [{"case": o.case, "status": o.status, "reason": o.reason, **o.details} for o in sorted(outcomes, key=lambda o: o.case)],
+        "summary": dict(suite.summary(outcomes)),
+        "cases": _rows(outcomes),
     }
+
+
+def _rows(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    return [{"case": o.case, "status": o.status, "reason": o.reason, **o.details} for o in sorted(outcomes, key=lambda o: o.case)]
+
+
+def _outcome(row: Mapping[str, Any]) -> Outcome:
+    return Outcome(row["case"], row["status"], row["reason"], {key: value for key, value in row.items() if key not in FIELDS})
+
+
+def today() -> str:
+    """The date, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+@cache
+def commit() -> str:
+    """The commit of ours that is measured, with a plus where the working tree has other changes; nothing outside a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=10", "--dirty=+"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def count(outcomes: Iterable[Outcome]) -> dict[str, int]:
@@ -43,8 +71,8 @@ def count(outcomes: Iterable[Outcome]) -> dict[str, int]:
 
 
 def in_scope(counts: Mapping[str, int]) -> int:
-    """The denominator: all that is not excluded."""
-    return sum(counts.values()) - counts["excluded"]
+    """The denominator: all cases that are not excluded."""
+    return sum(counts[status] for status in COUNTED)
 
 
 def rate(counts: Mapping[str, int]) -> str:
@@ -58,8 +86,46 @@ def write(result: Mapping[str, Any], folder: Path, complete: bool = True) -> Pat
     """Store the document as `<folder>/<suite>.json`; a part of a suite as `<suite>.part.json`, so that it never stands for the whole."""
     part = not complete or bool(result["options"]["filter"]) or result["options"]["quick"]
     path = folder / f"{result['suite']}{'.part' if part else ''}.json"
-    folder.mkdir(parents=True, exist_ok=True)
     if not part:
         path.with_name(f"{result['suite']}.part.json").unlink(missing_ok=True)
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
+    return _store(result, path)
+
+
+def _store(content: Mapping[str, Any], path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
     return path
+
+
+def keep(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float, folder: Path) -> Path:
+    """Store what came out of one group, in the place of what came out before."""
+    content = {
+        "group": list(group),
+        "date": today(),
+        "commit": commit(),
+        "seconds": round(seconds),
+        "versions": dict(suite.versions(outcomes)),
+        "cases": _rows(outcomes),
+    }
+    return _store(content, folder / suite.name / f"{group[0]}.json")
+
+
+def kept(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:
+    """Group → what is stored of it."""
+    files = sorted((folder / suite.name).glob("*.json"))
+    stored = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return {tuple(content["group"]): content for content in stored}
+
+
+def assemble(suite: Suite, folder: Path) -> Path:
+    """Make `<suite>.json` of the groups that are stored; those that were never measured are named in it (`missing`)."""
+    stored, groups = kept(suite, folder), suite.groups(Options())
+    chosen = [stored[group] for group in groups if group in stored]
+    outcomes = [_outcome(row) for content in chosen for row in content["cases"]]
+    versions: dict[str, str] = {}
+    for content in chosen:
+        versions |= content["versions"]
+    result = document(suite, Options(samples=None), outcomes, sum(content["seconds"] for content in chosen), versions)
+    result["missing"] = [group[0] for group in groups if group not in stored]
+    result["commit"] = ", ".join(sorted({content["commit"] for content in chosen}))
+    return write(result, folder)

@@ -6,12 +6,14 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from migrate_agent.evals import suites
 
-Status = Literal["right", "wrong", "refused", "excluded"]
-STATUSES: tuple[Status, ...] = ("right", "wrong", "refused", "excluded")
+Status = Literal["right", "wrong", "refused", "excluded", "tidy", "untidy"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+COUNTED: tuple[Status, ...] = ("right", "wrong", "refused")
+"""What makes up the denominator."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Outcome:
 
     `right`: the rewrite does what torch does. `wrong`: it does something else, or does not run. `refused`: the tool itself says that it could not
     (a hole, or a verdict that is missing). `excluded`: out of the suite's scope, for the reason given, and not in the denominator.
+    `tidy`, `untidy`: what the static check found in the generated files of a group; these are not cases, and in no denominator.
     """
 
     case: str
@@ -51,7 +54,9 @@ class Suite:
     """A suite.
 
     `groups` splits the wanted cases; `run` judges a group, in a process of its own; `seconds` is what one case may take at most.
-    `unit` says what is counted, in the plural.
+    `unit` says what is counted, in the plural. With `kept`, the results of each group are stored by themselves, so that a run can be taken up
+    again and a group measured anew. `summary` gives what else the result file says about these outcomes,
+    and `report` the lines that are printed before the rate.
     """
 
     name: str
@@ -61,6 +66,9 @@ class Suite:
     run: Callable[[Group, Options], Iterator[Outcome]]
     seconds: float = 120.0
     versions: Callable[[Iterable[Outcome]], Mapping[str, str]] = lambda outcomes: {}
+    kept: bool = False
+    summary: Callable[[Sequence[Outcome]], Mapping[str, Any]] = lambda outcomes: {}
+    report: Callable[[Sequence[Outcome]], Iterable[str]] = lambda outcomes: ()
 
 
 def load_suites() -> dict[str, Suite]:

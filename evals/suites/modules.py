@@ -55,7 +55,7 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
     for name in group:
         yield _outcome(name, problems[name], sum(owner == name for owner, _ in written))
     if static:
-        yield Outcome(f"static check of {', '.join(group)}", "wrong", "; ".join(static[:5])[:500])
+        yield Outcome(f"static check of {', '.join(group)}", "untidy", "; ".join(static[:5])[:500])
 
 
 def _judge(written: Sequence[tuple[str, Sample]], problems: dict[str, list[tuple[Status, str]]]) -> list[str]:

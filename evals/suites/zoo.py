@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from migrate_agent.evals.packages import Package, PackageError, load_packages
+from migrate_agent.evals.results import count, in_scope
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.zoo_run import quick, verified
 
@@ -49,4 +51,22 @@ def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:
     return found
 
 
-ZOO = Suite("zoo", "Packages from the index, class by class", "module classes", groups, run, 4 * 3600.0, versions)
+def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Verdicts, generated files, and how many classes of each package and kind are right."""
+    rows: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        rows.setdefault(outcome.case.partition("/")[0], []).append(outcome)
+    counts = {name: count(found) for name, found in sorted(rows.items())}
+    return {
+        "files": sum(outcome.details.get("files", 0) for outcome in outcomes),
+        "packages": {
+            name: {"family": packages()[name].family, "right": row["right"], "in_scope": in_scope(row)}
+            for name, row in counts.items()
+            if name in packages()
+        },
+    }
+
+
+ZOO = Suite(
+    "zoo", "Packages from the index, class by class", "module classes", groups, run, 4 * 3600.0, versions, kept=True, summary=summary
+)
