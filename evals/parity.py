@@ -6,6 +6,7 @@ Quicker and less strict than the verifier (one input, one state, no random strea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -91,23 +92,64 @@ def randomise(module: torch.nn.Module, seed: int = 0) -> None:
                 buffer.add_(torch.rand(buffer.shape, generator=generator, dtype=torch.float64).to(buffer.dtype))
 
 
+@dataclass(frozen=True)
+class Program:
+    """Something that runs in JAX: its trainable parameters and its other state (pytrees), and two functions.
+
+    `call(parameters, rest, args, kwargs)` gives the output and the rest afterwards; `names(parameters, rest)` gives what these hold by the names of
+    torch's `state_dict`.
+    """
+
+    parameters: Any
+    rest: Any
+    call: Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+    names: Callable[[Any, Any], Mapping[str, Any]]
+
+
+def nnx_program(module: nnx.Module) -> Program:
+    """An NNX module as it is now."""
+    graphdef, parameters, rest = _split(module)
+
+    def call(parameters: Any, rest: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        merged: Any = nnx.merge(graphdef, parameters, rest, copy=True)
+        return merged(*args, **kwargs), _split(merged)[2]
+
+    def names(parameters: Any, rest: Any) -> Mapping[str, Any]:
+        return dict(state_dict(nnx.merge(graphdef, parameters, rest, copy=True)))
+
+    return Program(parameters, rest, call, names)
+
+
 def compare_modules(
     original: torch.nn.Module, rewrite: nnx.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, gradients: bool = True
 ) -> None:
-    """Load the original's state into the rewrite, call both, compare outputs, gradients of parameters and inputs, and buffers afterwards.
-
-    Both must stand in the same mode. Raises `Difference`, and what either side raises.
-    """
+    """Load the original's state into the rewrite, and compare them as `compare_program` does. Both must stand in the same mode."""
     state = {name: to_numpy(value) for name, value in original.state_dict().items() if isinstance(value, torch.Tensor)}
     load_state_dict(rewrite, state)
     for name, value in state_dict(rewrite).items():
         compare(f"state_dict {name} read back", value, state[name], 0.0)
+    compare_program(original, nnx_program(rewrite), args, kwargs, gradients=gradients)
+
+
+def compare_program(
+    original: torch.nn.Module,
+    program: Program,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    gradients: bool = True,
+    jit: bool = True,
+) -> None:
+    """Call both, compare outputs, gradients of parameters and inputs, and the state afterwards.
+
+    Raises `Difference`, and what either side raises.
+    """
     leaves, args, kwargs = _leaves(args, kwargs)
     jax_args, jax_kwargs = map_tensors(to_jax, (args, kwargs))  # now: the call may write to its arguments
     outputs = _arrays_of(original(*args, **kwargs), torch.Tensor)
     cotangents = _cotangents(outputs)
     theirs = _torch_gradients(original, leaves, outputs, cotangents) if gradients else {}
-    results, ours, after = _jax_run(rewrite, jax_args, jax_kwargs, cotangents, with_gradients=gradients)
+    results, ours, after = _jax_run(program, jax_args, jax_kwargs, cotangents, with_gradients=gradients, jit=jit)
     if len(results) != len(outputs):
         raise Difference(f"{len(results)} output arrays, torch gives {len(outputs)}")
     for index, (mine, yours) in enumerate(zip(results, outputs, strict=True)):
@@ -165,10 +207,9 @@ def _torch_gradients(
 
 
 def _jax_run(
-    rewrite: nnx.Module, args: Any, kwargs: Any, cotangents: Sequence[torch.Tensor | None], *, with_gradients: bool
+    program: Program, args: Any, kwargs: Any, cotangents: Sequence[torch.Tensor | None], *, with_gradients: bool, jit: bool
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Outputs, gradients by torch's names, and the state afterwards, all from one compiled program."""
-    graphdef, parameters, rest = _split(rewrite)
+    """Outputs, gradients by torch's names, and the state afterwards, all from one program, compiled with `jit`."""
     flat, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda leaf: leaf is None)
     inexact = [is_float(leaf) for leaf in flat]
     arrays = [isinstance(leaf, jax.Array) for leaf in flat]
@@ -177,21 +218,19 @@ def _jax_run(
     def loss(parameters: Any, inputs: list[Any], rest: Any, others: list[Any]) -> Any:
         floats, integers = iter(inputs), iter(others)
         leaves = [next(floats) if f else next(integers) if a else leaf for leaf, f, a in zip(flat, inexact, arrays, strict=True)]
-        call_args, call_kwargs = jax.tree.unflatten(tree, leaves)
-        module = nnx.merge(graphdef, parameters, rest, copy=True)
-        results = _arrays_of(module(*call_args, **call_kwargs), (jax.Array, np.ndarray, nnx.Variable))
+        output, rest = program.call(parameters, rest, *jax.tree.unflatten(tree, leaves))
+        results = _arrays_of(output, (jax.Array, np.ndarray, nnx.Variable))
         results = [leaf.get_value() if isinstance(leaf, nnx.Variable) else jnp.asarray(leaf) for leaf in results]
         total = sum((jnp.real((r * jnp.conj(w)).sum()) for r, w in zip(results, weights, strict=False) if w is not None), jnp.zeros(()))
-        return total, (results, _split(module)[2])
+        return total, (results, rest)
 
     inputs = [leaf for leaf, f in zip(flat, inexact, strict=True) if f]
     others = [leaf for leaf, f, a in zip(flat, inexact, arrays, strict=True) if a and not f]
-    function = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True) if with_gradients else loss
-    found = jax.jit(function)(parameters, inputs, rest, others)
-    ((_, (results, rest)), (of_parameters, of_inputs)) = found if with_gradients else (found, (parameters, []))
-    ours: dict[str, Any] = dict(state_dict(nnx.merge(graphdef, of_parameters, rest, copy=True)))
-    ours |= {f"input {index}": jnp.conj(gradient) for index, gradient in enumerate(of_inputs)}
-    return results, ours, dict(state_dict(nnx.merge(graphdef, parameters, rest, copy=True)))
+    function: Any = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True) if with_gradients else loss
+    found = (jax.jit(function) if jit else function)(program.parameters, inputs, program.rest, others)
+    ((_, (results, rest)), (of_parameters, of_inputs)) = found if with_gradients else (found, (program.parameters, []))
+    ours = {**program.names(of_parameters, rest), **{f"input {index}": jnp.conj(gradient) for index, gradient in enumerate(of_inputs)}}
+    return results, ours, dict(program.names(program.parameters, rest))
 
 
 def _split(module: nnx.Module) -> tuple[Any, Any, Any]:
