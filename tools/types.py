@@ -65,6 +65,8 @@ class SourceFile:
 
     `import_root` is the folder (relative to the repository, "" or `src`) from which `path` is imported as `module`;
     from the same folder the mirror at `target` is imported as `target_module`.
+    A file of an installed package that the repository is built on has its absolute `path`, and says in `adopted` what it belongs to
+    (`name version (licence)`); its `import_root` is that of the mirror.
     """
 
     path: str
@@ -75,16 +77,21 @@ class SourceFile:
     import_root: str = ""
     imports: tuple[str, ...] = ()
     error: str = ""
+    adopted: str = ""
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """What `scan` found. `units` are leaf first: a unit comes after all units that it needs."""
+    """What `scan` found. `units` are leaf first: a unit comes after all units that it needs.
+
+    `bound` are installed packages (top-level names) that need torch and whose source cannot be followed: no mirror may use them.
+    """
 
     root: Path
     files: tuple[SourceFile, ...]
     units: tuple[Unit, ...]
     findings: tuple[Finding, ...] = ()
+    bound: tuple[str, ...] = ()
 
     def unit(self, identifier: str) -> Unit:
         """The unit with this id. Raises `KeyError`."""
@@ -231,6 +238,10 @@ class Evidence:
     unit: str
     verdicts: tuple[Verdict, ...]
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside the verdicts: examples that did not run, variations that the original does not take, …"""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What was measured but is not judged, and differs from run to run: peak memory in bytes, step times in seconds."""
 
     @property
     def status(self) -> Status:
@@ -243,11 +254,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Usage:
-    """Model calls and tokens spent on a unit."""
+    """Model calls and tokens spent on a unit, US dollars by the price table, and seconds waited for answers."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,21 +25,46 @@ def curve_verdict(results: Results, check: str, precision: str, floor: float) ->
     batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
     if not all(not answer.error and paired(scenario, answer) for scenario, answer in batches):
         return Verdict("behavioural", check, "unverified", detail=UNPAIRED)
-    return verdict("behavioural", check, _differences(theirs, ours, precision, floor), "torch's own curve is not finite")
+    narrow = "" if precision == "exact" else _narrow(results)
+    return verdict("behavioural", check, _differences(theirs, ours, _rule(precision, floor, narrow)), "torch's own curve is not finite")
 
 
-def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], precision: str, floor: float) -> Iterator[Difference]:
+class Rule(NamedTuple):
+    """How losses are compared: which of torch's curves is meant, and what their limit is made of."""
+
+    precision: str
+    floor: float
+    of_noise: float
+    of_own_error: float
+    cap: float
+
+
+def _narrow(results: Results) -> str:
+    """The narrow dtype that torch's own run computes in, or nothing."""
+    found = (str(scenario.facts["narrow"]) for scenario in results.expected.scenarios if scenario.facts["role"] == "seed")
+    return next((name for name in found if name), "")
+
+
+def _rule(precision: str, floor: float, narrow: str) -> Rule:
+    if precision == "exact":
+        return Rule(precision, floor, limits.NOISE_FACTOR, 0.0, limits.CAP_FP64)
+    epsilon = limits.EPS_NATIVE[narrow or "float32"]
+    own = limits.FP32_FACTOR if narrow else 0.0
+    floor = max(floor, limits.CURVE_NARROW * epsilon) if narrow else floor
+    return Rule(precision, floor, limits.NOISE_FACTOR_FP32 * epsilon / limits.EPS64, own, limits.CURVE_CAP_FP32)
+
+
+def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule) -> Iterator[Difference]:
     """Step by step, until rounding noise alone would exceed the cap: from there on two right programs differ as well."""
-    exact = precision == "exact"
-    factor = limits.NOISE_FACTOR if exact else limits.NOISE_FACTOR_FP32 * limits.EPS32 / limits.EPS64
-    cap = limits.CAP_FP64 if exact else limits.CURVE_CAP_FP32
     for optimiser in ("sgd", "adamw"):
-        expected, got = np.asarray(theirs[optimiser][precision]), np.asarray(ours[optimiser])
-        noise = np.abs(np.asarray(theirs[optimiser]["noisy"]) - np.asarray(theirs[optimiser]["exact"]))
+        expected, got = np.asarray(theirs[optimiser][rule.precision]), np.asarray(ours[optimiser])
+        exact = np.asarray(theirs[optimiser]["exact"])
+        noise = np.abs(np.asarray(theirs[optimiser]["noisy"]) - exact)
         scale = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)) or 1.0
         for step in range(min(len(expected), len(got))):
             label = f"{optimiser}, step {step}"
-            limit = max(floor, factor * float(noise[step]) / scale)
-            if not np.isfinite(expected[step]) or not limit <= cap:
+            own = rule.of_own_error * abs(float(expected[step] - exact[step])) / scale
+            limit = max(rule.floor, rule.of_noise * float(noise[step]) / scale) + own
+            if not np.isfinite(expected[step]) or not limit <= rule.cap:
                 break
             yield Difference(label, abs(float(got[step] - expected[step])) / scale, limit)

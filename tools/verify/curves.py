@@ -42,7 +42,7 @@ def torch_curve(
     losses = []
     for index in range(limits.STEPS + 1):
         batch = index % len(batches)
-        _, args, kwargs = unit.arguments(batches[batch], native=native)
+        _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
         with comparable(Stream(0), native=native, noise=noise):
             outputs: list[Any] = []
             codec.encode(module(*args, **kwargs), outputs, is_leaf)

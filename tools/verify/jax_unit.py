@@ -115,6 +115,10 @@ class Candidate:
         """Put a torch state into the module. Raises what `load_state_dict` raises."""
         weights.load_state_dict(self.model, dict(state))
 
+    def state(self, model: Any = None) -> dict[str, Array]:
+        """The module's state (or another's of the same class) under torch's names and in torch's layout."""
+        return weights.state_dict(self.model if model is None else model)
+
     def parts(self, mode: str) -> tuple[Any, Any, Any]:
         """Graph definition, trainable parameters and the rest, in `train` or `eval` mode."""
         self.model.train() if mode == "train" else self.model.eval()
@@ -123,7 +127,7 @@ class Candidate:
 
     def state_of(self, graphdef: Any, trainable: Any, rest: Any) -> dict[str, Array]:
         """These leaves under torch's names and in torch's layout."""
-        return {name: np.asarray(value) for name, value in weights.state_dict(nnx.merge(graphdef, trainable, rest, copy=True)).items()}
+        return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, trainable, rest, copy=True)).items()}
 
     def kinds(self) -> dict[str, str]:
         """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""

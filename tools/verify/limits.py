@@ -34,16 +34,41 @@ this fraction of the largest gradient, so that noise is not divided by noise."""
 WORST_FACTOR: Final = 32.0
 """A single element may be this much further off than the RMS limit, scaled by its own size: five sigma of a heavy tail."""
 
+EPS_NATIVE: Final = {"float32": EPS32, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+"""The distance from 1 to the next number, by the narrowest float dtype that torch's own run uses."""
+
 FP32_FACTOR: Final = 2.0
 """float32: the candidate's error against torch's float64 answer may be twice torch's own float32 error …"""
 
 FLOOR_FP32: Final = 16 * EPS32
 """… plus 2e-6: torch's fused kernels are sometimes exact where XLA rounds, and 16 ulp is what ten operations of rounding come to."""
 
+FLOOR_NARROW: Final = 0.5
+NOISE_FACTOR_NARROW: Final = 0.5
+"""… in bfloat16 and float16 half an ulp, or half of the noise scaled to them (which is what rounding every single result would do): torch's
+kernels keep sums in float32 and round once, XLA rounds after some of the steps. Much of the noise is in torch's own error already."""
+
 NOISE_FACTOR_FP32: Final = 8.0
 """… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
 
+SEARCH_STARTS: Final = 3
+SEARCH_STEPS: Final = 3
+SEARCH_SMALL: Final = 2_000_000
+"""Units with more numbers than this in state and input are searched from one start only."""
+SEARCH_STEP: Final = 0.25
+SEARCH_DECAY: Final = 0.6
+"""The first step is this share of the domain's width, each further one this share of the last."""
+SEARCH_REACH: Final = 8.0
+"""Without a declared domain, inputs may lie this many standard deviations around what was recorded."""
+SEARCH_AGREE: Final = 1e-13
+"""Programs that differ by less agree but for rounding, whose gradient says nothing: then larger outputs are looked for."""
+
+TIPPED: Final = (0.05, 0.005)
+"""Share of an integer or boolean output that rounding may tip over natively, in narrow dtypes and in float32. In float64 none may."""
+
 SEEDS: Final = 3
+SEED_STRIDE: Final = 10_007
+"""Verifications with other seeds (`Options.seed`) draw from streams that are this far apart."""
 STEPS: Final = 5
 INITS: Final = (8, 64)
 INIT_ELEMENTS: Final = 600_000
@@ -59,6 +84,8 @@ INIT_CONSTANT: Final = 1e-5
 """Parameters that torch initialises to the same values each time must be equal to this, relative to their largest value (float32 both)."""
 
 CURVE_FP32: Final = 5e-3
+CURVE_NARROW: Final = 2.0
+"""Where torch trains in bfloat16 or float16: this many ulp instead, plus twice torch's own error against its float64 curve."""
 CURVE_CAP_FP32: Final = 5e-2
 """What conditioning may widen the float32 curve's limit to, at most."""
 RELATIVE_STEP: Final = 5e-3
@@ -77,7 +104,7 @@ MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
 MAX_SHAPES: Final = 3
-"""Shape variants per example: each costs one compilation."""
+"""Shape variants per example, an empty batch aside: each costs one compilation."""
 
 MAX_LITERAL_ITEMS: Final = 512
 MAX_LITERAL_CHARACTERS: Final = 4096

@@ -73,7 +73,7 @@ def _original_job(results: Results, scenario: Scenario) -> Job:
     }
     inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}
     root = results.original_root / results.file.import_root
-    return Job("original", f"{SIDE}.torch_side:capture", root, arguments, inputs, results.job_limits)
+    return Job("original", f"{SIDE}.torch_capture:capture", root, arguments, inputs, results.job_limits)
 
 
 def _run(results: Results, job: Job) -> list[Record]:

@@ -83,9 +83,10 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
             yield difference(scenario, pair, floor, limits.GLOBAL_SCALE * largest)
 
 
-def applies(results: Results, *roles: str) -> bool:
-    """Whether the original has scenarios of these roles."""
-    return any(scenario.facts["role"] in roles for scenario in results.expected.scenarios)
+def applies(results: Results, *roles: str, narrow: bool | None = None) -> bool:
+    """Whether the original has scenarios of these roles; where asked, native ones that it computes in a narrow dtype, or that it does not."""
+    found = [scenario.facts for scenario in results.expected.scenarios if scenario.facts["role"] in roles]
+    return any(narrow is None or (facts["native"] is not None and bool(facts["narrow"]) == narrow) for facts in found)
 
 
 def compared(results: Results, check: str, *roles: str) -> Verdict | None:

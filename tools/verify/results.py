@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,11 +13,16 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
-from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify import arrays, limits, search
+from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.search import Worst
 from migrate_agent.tools.verify.static import Source, closure
 
 SIDE = "migrate_agent.tools.verify"
+ENTRIES = {
+    kind: f"{SIDE}.{module}:{kind}" for kind, module in (("exact", "jax_side"), ("native", "jax_native"), ("capture", "jax_capture"))
+}
 NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 """What jax makes of 64-bit dtypes unless told otherwise."""
 
@@ -71,6 +78,7 @@ class Expectations:
     scenarios: Sequence[Scenario]
     initial: Mapping[str, Array]
     given: Path
+    peak_memory_bytes: int = 0
 
 
 @dataclass
@@ -86,8 +94,18 @@ class Results:
     sandbox: Sandbox
     job_limits: Limits
     expect: Callable[[], Expectations]
+    folder: Path
+    seed: int = 0
+    performance: Performance = NOT_TIMED
     peak_memory_bytes: int = 0
     _expected: Expectations | None = field(default=None, repr=False)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2), repr=False)
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
 
     @property
     def file(self) -> SourceFile:
@@ -113,8 +131,67 @@ class Results:
 
     @cached_property
     def native(self) -> Mapping[str, Any]:
-        """The candidate's native job. Raises `CandidateFailed`, `OriginalFailed`."""
+        """The candidate's native job; the search starts beside it. Raises `CandidateFailed`, `OriginalFailed`."""
+        assert self.exact is not None
+        assert self._search is not None
         return self._job("native")
+
+    @property
+    def worst(self) -> Worst | str:
+        """What the search for the worst input found, or why there was none. Raises what `exact` raises."""
+        return self._search.result()
+
+    @cached_property
+    def _search(self) -> Future[Worst | str]:
+        return self._pool.submit(self._searched)
+
+    def _searched(self) -> Worst | str:
+        scenario, layout = search.searched(self), self.exact.get("search")
+        if scenario is None or not layout:
+            return "the candidate's step was not exported"
+        if "error" in layout:
+            return f"the candidate's step cannot be exported: {layout['error']}"
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-search-") as folder:
+            for name, content in self.files.items():
+                (Path(folder) / name).write_bytes(content)
+            run = self.sandbox.run(search.search_job(self, scenario, layout, Path(folder)))
+        try:
+            return (
+                search.collect(self, scenario, run.result, run.output)
+                if run.status == "ok"
+                else f"the search ended with {run.status}: {run.error}"
+            )
+        finally:
+            discard(self.sandbox, run)
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """What the candidate exported, by file name."""
+        return {}
+
+    def scenarios(self) -> list[Scenario]:
+        """The original's scenarios, and those that the search found."""
+        worst = self._search.result() if "_search" in vars(self) and self._search.done() and not self._search.exception() else ""
+        return [*self.expected.scenarios, *(scenario for scenario, _ in (() if isinstance(worst, str) else worst.found))]
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know beside the verdicts."""
+        if self._expected is None:
+            return ()
+        found = [f"an example did not run, and took no part: {error}" for error in self._expected.errors]
+        for example in self._expected.examples:
+            found += example.get("remarks", [])
+            if example.get("skipped"):
+                found.append(
+                    f"not compared, since the original does not take it: {', '.join(each.partition(' (')[0] for each in example['skipped'])}"
+                )
+        return tuple(found)
+
+    def figures(self) -> dict[str, float]:
+        """What was measured but is not judged."""
+        theirs = self._expected.peak_memory_bytes if self._expected is not None else 0
+        found = {"candidate_peak_memory_bytes": float(self.peak_memory_bytes), "original_peak_memory_bytes": float(theirs)}
+        return {key: value for key, value in found.items() if value}
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, dict[str, Array]]]:
@@ -126,6 +203,7 @@ class Results:
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
             self.outputs[kind] = _read(run, kind)
+            self.files.update((name, (run.output / name).read_bytes()) for name in search.EXPORTED if (run.output / name).is_file())
             _checked(run, kind)
         finally:
             discard(self.sandbox, run)
@@ -133,7 +211,7 @@ class Results:
             raise CandidateFailed(f"constructing it raised {run.result['construction']['error']}")
         return dict(run.result)
 
-    def candidate_job(self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None) -> Job:
+    def candidate_job(self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None, entry: str = "") -> Job:
         """A job of `jax_side`. It gets what `given` holds, and of the original's results only what says how to call it."""
         kept = ("name", "example", "role", "mode", "gradient", "state", "leaf_dtypes")
         facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
@@ -153,10 +231,12 @@ class Results:
             "examples": [texts(example) for example in translated],
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": told,
+            "seed": self.seed,
+            "search": searched.name if kind == "exact" and (searched := search.searched(self)) else "",
             "described": described,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
-        return Job("candidate", f"{SIDE}.jax_side:{kind}", self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
+        return Job("candidate", entry or ENTRIES[kind], self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:
         """Scenarios of these roles with the candidate's answers, as far as it got."""
@@ -216,11 +296,19 @@ def _checked(run: Run, kind: str) -> None:
 
 
 def expectations(
-    unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, sandbox: Sandbox, folder: Path, job_limits: Limits
+    unit: Unit,
+    examples: Sequence[Example],
+    original: Path,
+    inventory: Inventory,
+    sandbox: Sandbox,
+    folder: Path,
+    job_limits: Limits,
+    seed: int = 0,
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
     file = source_file(inventory, unit)
-    arguments = {"module": file.module, "name": unit.name, "examples": [texts(example) for example in examples[: limits.MAX_EXAMPLES]]}
+    taken = [texts(example) for example in examples[: limits.MAX_EXAMPLES]]
+    arguments = {"module": file.module, "name": unit.name, "examples": taken, "seed": seed}
     job = Job("original", f"{SIDE}.torch_side:run", original / file.import_root, arguments, tensor_inputs(examples), job_limits)
     run = sandbox.run(job)
     try:
@@ -240,4 +328,5 @@ def _collect(run: Run, folder: Path) -> Expectations:
     shutil.copytree(run.output / "given", given)
     expected = run.output / "expected"
     loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors")) for facts in scenarios]
-    return Expectations(examples, run.result["errors"], loaded, arrays.load(expected / "initial.safetensors"), given)
+    initial = arrays.load(expected / "initial.safetensors")
+    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes)

@@ -6,7 +6,7 @@ All float values are representable in float32, so that one set of files serves b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ def single(value: Array) -> Array:
 
 
 def sample_state(
-    state: Mapping[str, Array], parameters: frozenset[str], tied: Mapping[str, str], seed: int, strength: float
+    state: Mapping[str, Array], parameters: frozenset[str], tied: Mapping[str, str], seed: Sequence[int], strength: float
 ) -> dict[str, Array]:
     """Perturbed parameters and buffers, by name; `tied` names get their first name's values. `strength` 1 is usual, 0 leaves all as it is."""
     drawn: dict[str, Array] = {}
@@ -46,7 +46,7 @@ def sample_state(
         if name in tied:
             drawn[name] = drawn[tied[name]]
             continue
-        generator = np.random.default_rng([seed, index])
+        generator = np.random.default_rng([*seed, 0, index])
         perturb = _parameter if name in parameters else _buffer
         drawn[name] = single(perturb(value, generator, strength)) if value.dtype.kind in "fc" and value.size else value
     return drawn
@@ -73,11 +73,14 @@ def _buffer(value: Array, generator: np.random.Generator, strength: float) -> Ar
     return value * (1 + strength * BUFFER_JITTER * generator.uniform(-1, 1, value.shape))
 
 
-def sample_inputs(leaves: list[Leaf], seed: int, domain: tuple[float, float] | None) -> list[Array]:
-    """Inputs like those recorded. Seed 0 is the recording itself."""
-    if seed == 0:
-        return [single(leaf.value) for leaf in leaves]
-    return [_input(leaf.value, np.random.default_rng([seed, 1, index]), domain) for index, leaf in enumerate(leaves)]
+def recorded_inputs(leaves: Sequence[Leaf]) -> list[Array]:
+    """The inputs as they were recorded."""
+    return [single(leaf.value) for leaf in leaves]
+
+
+def sample_inputs(leaves: Sequence[Leaf], seed: Sequence[int], domain: tuple[float, float] | None) -> list[Array]:
+    """Inputs like those recorded."""
+    return [_input(leaf.value, np.random.default_rng([*seed, 1, index]), domain) for index, leaf in enumerate(leaves)]
 
 
 def is_mask(value: Array) -> bool:
@@ -103,9 +106,9 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
     return single(drawn.astype(value.dtype))
 
 
-def resized(leaves: list[Leaf], sizes: Mapping[int, int], axis: int | None, seed: int) -> list[Array] | None:
+def resized(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None, seed: Sequence[int]) -> list[Array] | None:
     """Inputs with each size replaced as `sizes` says (on `axis` only, where given); None where that changes nothing."""
-    generator = np.random.default_rng([seed, 2])
+    generator = np.random.default_rng([*seed, 2])
     shapes = [tuple(sizes.get(n, n) if axis in (None, position) else n for position, n in enumerate(leaf.value.shape)) for leaf in leaves]
     if all(shape == leaf.value.shape for shape, leaf in zip(shapes, leaves, strict=True)):
         return None
@@ -120,24 +123,56 @@ def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator
     return _input(grown, generator, None) if value.dtype.kind == "f" and not is_mask(value) else grown
 
 
-def edges(leaves: list[Leaf], large: float) -> dict[str, list[Array]]:
-    """Inputs at the edges, by name: only float signals move; masks, integers and booleans stay."""
-    movable = [leaf.value.dtype.kind == "f" and leaf.value.size > 0 and not is_mask(leaf.value) for leaf in leaves]
-    if not any(movable):
-        return {}
+def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
+    """Inputs at the edges, by name: of float signals, of integers and of booleans, each kind on its own; masks of floats stay."""
+    found: dict[str, list[Array]] = {}
+    for moves, changes in ((_is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS)):
+        movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
+        if any(movable):
+            for name, change in changes.items():
+                pairs = zip(leaves, movable, strict=True)
+                found[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
+    return found
 
-    def apply(change: Any) -> list[Array]:
-        return [single(change(leaf.value.copy())) if moves else leaf.value for leaf, moves in zip(leaves, movable, strict=True)]
 
+def equal_rows(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array] | None:
+    """The inputs with the first row of the batch in the place of all others: ties everywhere; None where there is no batch."""
+    count = next((leaf.value.shape[0] for leaf in leaves if leaf.value.ndim), 0)
+    if count < 2:
+        return None
+    return [np.repeat(value[:1], count, axis=0) if value.ndim and value.shape[0] == count else value for value in values]
+
+
+def _is_signal(value: Array) -> bool:
+    return value.dtype.kind == "f" and not is_mask(value)
+
+
+def _is_integer(value: Array) -> bool:
+    return value.dtype.kind in "iu"
+
+
+def _is_boolean(value: Array) -> bool:
+    return value.dtype.kind == "b"
+
+
+def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:
     return {
-        "zeros": apply(np.zeros_like),
-        "large": apply(lambda value: value * large),
-        "tiny": apply(lambda value: value * 1e-6),
-        "negative": apply(lambda value: -np.abs(value)),
-        "nan": apply(lambda value: _put(value, np.nan)),
-        "inf": apply(lambda value: _put(value, np.inf)),
-        "minus-inf": apply(lambda value: _put(value, -np.inf)),
+        "zeros": np.zeros_like,
+        "minus-zeros": lambda value: np.full_like(value, -0.0),
+        "large": lambda value: value * large,
+        "tiny": lambda value: value * 1e-6,
+        "negative": lambda value: -np.abs(value),
+        "nan": lambda value: _put(value, np.nan),
+        "inf": lambda value: _put(value, np.inf),
+        "minus-inf": lambda value: _put(value, -np.inf),
     }
+
+
+_OF_INTEGERS: dict[str, Callable[[Array], Array]] = {
+    "lowest": lambda value: np.full_like(value, value.min()),
+    "highest": lambda value: np.full_like(value, value.max()),
+}
+_OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {"false": np.zeros_like, "true": np.ones_like}
 
 
 def _put(value: Array, what: float) -> Array:

@@ -195,6 +195,22 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
 
 
+class Widths(OperatorMode):  # type: ignore[no-untyped-call]
+    """Notes the narrowest float dtype below float32 that anything is computed in."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.narrow = ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` and look at what comes out."""
+        result = func(*args, **(kwargs or {}))
+        for item in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(item, torch.Tensor) and item.dtype in (torch.float16, torch.bfloat16) and self.narrow != "bfloat16":
+                self.narrow = str(item.dtype).removeprefix("torch.")
+        return result
+
+
 class _FinfoLifted:
     """Stands in for `torch.finfo` while everything is float64."""
 

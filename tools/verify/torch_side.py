@@ -18,26 +18,27 @@ from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_unit import Original, Result, tensors_of, to_numpy
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`). `inputs`: `tensors<i>`. Returns the expectations."""
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations."""
     torch.set_num_threads(max(torch.get_num_threads(), 1))
     torch.backends.mha.set_fastpath_enabled(False)
     scenarios: list[dict[str, Any]] = []
     examples: list[dict[str, Any]] = []
     errors = []
     seen: set[str] = set()
+    base = limits.SEED_STRIDE * int(arguments["seed"])
     for index, texts in enumerate(arguments["examples"]):
         try:
-            original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"))
+            original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"), base)
             if original.likeness() in seen:
                 continue
             seen.add(original.likeness())
-            author = Author(original, len(examples), texts, output)
+            author = Author(original, len(examples), texts, output, base)
             examples.append({"index": index, **author.write(first=not examples)})
             scenarios += author.scenarios
         except Exception as error:
@@ -58,8 +59,10 @@ class Author:
     index: int
     texts: Mapping[str, Any]
     folder: Path
+    base: int
     scenarios: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def write(self, *, first: bool) -> dict[str, Any]:
         """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself."""
@@ -76,6 +79,7 @@ class Author:
         if first:
             self.shapes()
             self.edges()
+            self.layouts()
         description = self.describe()
         if first:
             description["curves"] = self.curves(gradients, inputs)
@@ -88,6 +92,7 @@ class Author:
         state = unit.state()
         return {
             "skipped": self.skipped,
+            "remarks": self.remarks,
             "tree": unit.tree,
             "signatures": {
                 "constructor": describe(unit.cls, "__init__", torch.nn.Module),
@@ -101,7 +106,9 @@ class Author:
 
     def values(self, seed: int) -> list[Array]:
         """Inputs for a seed; 0 gives those recorded."""
-        return sampling.sample_inputs(self.original.leaves, seed, self.texts.get("domain"))
+        if seed == 0:
+            return sampling.recorded_inputs(self.original.leaves)
+        return sampling.sample_inputs(self.original.leaves, (self.base + seed,), self.texts.get("domain"))
 
     def state_name(self, seed: int) -> str:
         """Name of the file with the state of this seed."""
@@ -113,7 +120,7 @@ class Author:
         state, tied = unit.state(), unit.tied()
         usual = finite_share(unit.run(state, self.values(0), "eval"))
         for strength in STRENGTHS:
-            drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, seed, strength)
+            drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
             result = attempt(partial(unit.run, drawn, self.values(0), "eval"))
             if result is not None and finite_share(result) >= usual:
                 return drawn
@@ -141,20 +148,36 @@ class Author:
     def shapes(self) -> None:
         """Other batch sizes and lengths, as far as the original accepts them."""
         accepted = 0
-        batch = False
-        for kind, label, values in shape_variants(self.original.leaves):
-            if (
-                accepted < limits.MAX_SHAPES
-                and not (kind == "batch" and batch)
-                and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
-            ):
-                accepted += 1
+        for label, values in shape_variants(self.original.leaves, self.base):
+            if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
+                accepted += label != "empty"
 
     def edges(self) -> None:
-        """Zeros, large, tiny and negative values, NaN and infinities."""
+        """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
         for label, values in sampling.edges(self.original.leaves, limits.LARGE).items():
             finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
             self.add(f"edge-{label}", "edge" if finite else "nonfinite", "eval", 0, values, native=not finite, runs=1)
+        alike = sampling.equal_rows(self.original.leaves, self.values(0))
+        if alike is not None:
+            (
+                self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
+                or self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
+            )
+
+    def layouts(self) -> None:
+        """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
+        if all(leaf.value.ndim < 1 or leaf.value.size < 2 for leaf in self.original.leaves):
+            return
+        usual = self.original.run(self.states[0], self.values(0), "eval")
+        strided = attempt(lambda: self.original.run(self.states[0], self.values(0), "eval", layout="strided"))
+        if strided is None:
+            self.skipped.append("inputs that are not contiguous")
+        elif any(not np.allclose(value, strided.arrays[key], rtol=1e-6, equal_nan=True) for key, value in usual.arrays.items()):
+            self.remarks.append("the original's result depends on the strides of its inputs; the rewrite was compared on contiguous ones")
+        if usual.mutated:
+            self.remarks.append(
+                "the original changes its arguments in place, which no function of jax can: callers must use what it returns"
+            )
 
     def add(
         self,
@@ -167,14 +190,15 @@ class Author:
         gradient: bool = False,
         native: bool = False,
         runs: int = limits.NOISE_RUNS,
+        layout: Layout = "",
     ) -> bool:
         """Run the original, and write the scenario down unless it raises."""
         unit, state, name = self.original, self.states[seed], f"e{self.index}-{label}"
         try:
-            first = unit.run(state, values, mode)
-            targets = make_targets(first, seed) if gradient else None
+            first = unit.run(state, values, mode, layout=layout)
+            targets = make_targets(first, self.base + seed) if gradient else None
             result = unit.run(state, values, mode, targets=targets) if gradient else first
-            noisy = [unit.run(state, values, mode, targets=targets, noise=1 + run) for run in range(runs)]
+            noisy = [unit.run(state, values, mode, targets=targets, noise=1 + self.base + run) for run in range(runs)]
             plain = unit.run(state, values, mode, native=True) if native else None
         except Exception as error:
             self.skipped.append(f"{label} ({one_line(error)})")
@@ -195,6 +219,7 @@ class Author:
                 "gradient": gradient,
                 "state": self.state_name(seed),
                 "native": plain.dtypes if plain is not None else None,
+                "narrow": plain.narrow if plain is not None else "",
                 "leaf_dtypes": [leaf.dtype for leaf in unit.leaves],
                 "tree": result.tree,
                 "dtypes": result.dtypes,
@@ -226,7 +251,8 @@ class Author:
         try:
             for optimiser in ("sgd", "adamw"):
                 found[optimiser] = {
-                    key: curve(optimiser, *how) for key, how in (("exact", (False, 0)), ("noisy", (False, 1)), ("native", (True, 0)))
+                    key: curve(optimiser, *how)
+                    for key, how in (("exact", (False, 0)), ("noisy", (False, 1 + self.base)), ("native", (True, 0)))
                 }
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
@@ -246,7 +272,7 @@ class Author:
         elements = sum(value.numel() for value in tensors_of(self.original.native).values())
         count = min(max(limits.INIT_ELEMENTS // max(elements, 1), limits.INITS[0]), limits.INITS[1])
         for seed in range(count):
-            torch.manual_seed(1000 + seed)
+            torch.manual_seed(self.base + 1000 + seed)
             for name, value in tensors_of(self.original.fresh()).items():
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
@@ -306,59 +332,17 @@ def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
     return noise
 
 
-def shape_variants(leaves: Sequence[sampling.Leaf]) -> list[tuple[str, str, list[Array]]]:
-    """Proposals `(kind, label, inputs)`: batch sizes first, then other sizes, each changed wherever it appears."""
+def shape_variants(leaves: Sequence[sampling.Leaf], seed: int) -> list[tuple[str, list[Array]]]:
+    """Proposals `(label, inputs)`: batch sizes first (one more, one, none), then other sizes, each changed wherever it appears."""
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
-    proposals: list[tuple[str, str, dict[int, int], int | None]] = []
+    proposals: list[tuple[str, dict[int, int], int | None]] = []
     if leading:
-        proposals += [("batch", f"batch{leading[0] + 1}", {leading[0]: leading[0] + 1}, 0)]
-        proposals += [("one", "batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
+        proposals += [(f"batch{leading[0] + 1}", {leading[0]: leading[0] + 1}, 0)]
+        proposals += [("batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
+        proposals += [("empty", {leading[0]: 0}, 0)]
     for axis, size in enumerate(leading[1:], 1):
-        proposals.append(("length", f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis))
-        proposals.append(("size", f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None))
-        proposals.append(("size", f"size{size}-{size + 1}", {size: size + 1}, None))
-    found = [(kind, label, sampling.resized(list(leaves), sizes, axis, 0)) for kind, label, sizes, axis in proposals]
-    return [(kind, label, values) for kind, label, values in found if values is not None]
-
-
-def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
-    """Job entry: inputs and outputs of every submodule in one scenario, in the order in which their calls end. Writes `captured.safetensors`."""
-    texts, scenario = arguments["example"], arguments["scenario"]
-    original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"))
-    given = arrays.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
-    state = arrays.load(inputs["given"] / f"states/{scenario['state']}.safetensors")
-    records, found = original_records(original, state, [given[f"in/{index}"] for index in range(len(original.leaves))], scenario["mode"])
-    arrays.save(output / "captured.safetensors", found)
-    return records
-
-
-def original_records(
-    original: Original, state: Mapping[str, Array], values: Sequence[Array], mode: str
-) -> tuple[list[dict[str, Any]], dict[str, Array]]:
-    """Run once with hooks on every submodule."""
-    records: list[dict[str, Any]] = []
-    found: dict[str, Array] = {}
-    template = original.exact
-
-    def hook(path: str) -> Callable[..., None]:
-        def note(module: Any, args: Any, kwargs: Any, result: Any) -> None:
-            number = len(records)
-            ins, outs = flat_tensors((args, kwargs)), flat_tensors(result)
-            found.update({f"{number}/in/{i}": to_numpy(value) for i, value in enumerate(ins)})
-            found.update({f"{number}/out/{i}": to_numpy(value) for i, value in enumerate(outs)})
-            records.append({"path": path, "type": type(module).__name__, "inputs": len(ins), "outputs": len(outs)})
-
-        return note
-
-    handles = [module.register_forward_hook(hook(path), with_kwargs=True) for path, module in template.named_modules()]
-    try:
-        original.run(state, values, mode)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return records, found
-
-
-def flat_tensors(value: Any) -> list[torch.Tensor]:
-    """The tensors in nested containers, in order."""
-    return [item for item in torch.utils._pytree.tree_leaves(value) if isinstance(item, torch.Tensor)]
+        proposals.append((f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis))
+        proposals.append((f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None))
+        proposals.append((f"size{size}-{size + 1}", {size: size + 1}, None))
+    found = [(label, sampling.resized(leaves, sizes, axis, (seed,))) for label, sizes, axis in proposals]
+    return [(label, values) for label, values in found if values is not None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,10 +18,12 @@ from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import Stream
-from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, exact
+from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Widths, exact
 
 PLAIN = (bool, int, float, str, tuple, type(None))
 State = Mapping[str, Array]
+Layout = Literal["", "strided", "expanded"]
+"""How argument tensors lie in memory: contiguous, with permuted strides, or the first row of a batch repeated with stride zero."""
 
 
 @dataclass
@@ -32,6 +34,10 @@ class Result:
     tree: codec.Tree = field(default_factory=dict)
     dtypes: list[str] = field(default_factory=list)
     draws: list[list[object]] = field(default_factory=list)
+    narrow: str = ""
+    """The narrowest float dtype below float32 that a native run computed with."""
+    mutated: bool = False
+    """Whether the call changed one of its arguments."""
 
 
 def to_numpy(value: Any) -> Array:
@@ -62,19 +68,19 @@ def wide(value: Array) -> Array:
 class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
-    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None) -> None:
+    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls: Any = load_unit(module, name)
         self.namespace = make_namespace(importlib.import_module(module), self.example)
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         self.native = self.fresh()
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         self.call = call_arguments(self.example, self.namespace)
         leaves: list[Any] = []
         self.tree = codec.encode(self.call, leaves, is_leaf)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         with exact():
             self.exact = self.fresh()
         self.exact.to(torch.float64)
@@ -108,16 +114,18 @@ class Original:
                 pairs[name] = first[place]
         return pairs
 
-    def arguments(self, values: Sequence[Array], *, native: bool) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any]]:
-        """Fresh leaf tensors (float ones require gradients) and the call's arguments made of copies of them."""
+    def arguments(
+        self, values: Sequence[Array], *, native: bool, layout: Layout = ""
+    ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
+        """Fresh leaf tensors (float ones require gradients), the call's arguments made of copies of them, and these copies."""
         leaves = []
         for value, leaf in zip(values, self.leaves, strict=True):
             tensor = torch.from_numpy(np.array(value))
             tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
             leaves.append(tensor.requires_grad_(tensor.dtype.is_floating_point or tensor.dtype.is_complex))
-        parts = [leaf.detach().numpy() if numpy else leaf.clone() for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
+        parts = [leaf.detach().numpy() if numpy else laid_out(leaf, layout) for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
         args, kwargs = _decode(self.tree, parts, self.call)
-        return leaves, args, kwargs
+        return leaves, args, kwargs, parts
 
     def module(self, state: State, mode: str, *, native: bool) -> Any:
         """A copy of the module with this state, in `train` or `eval` mode."""
@@ -136,14 +144,20 @@ class Original:
         targets: Mapping[int, Array] | None = None,
         native: bool = False,
         noise: int = 0,
+        layout: Layout = "",
     ) -> Result:
         """One forward, and one backward pass where `targets` are given. Raises what the original raises."""
         if noise:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, mode, native=native)
-        leaves, args, kwargs = self.arguments(values, native=native)
-        stream, result = Stream(0), Result()
-        with comparable(stream, native=native, noise=noise), torch.set_grad_enabled(targets is not None):
+        leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
+        versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
+        stream, result, widths = Stream(0), Result(), Widths()
+        with (
+            comparable(stream, native=native, noise=noise),
+            widths if native else nullcontext(),
+            torch.set_grad_enabled(targets is not None),
+        ):
             output = module(*args, **kwargs)
             outputs: list[Any] = []
             result.tree = codec.encode(output, outputs, is_leaf)
@@ -152,7 +166,8 @@ class Original:
                 if value.requires_grad:
                     torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
-        result.draws = stream.log()
+        result.draws, result.narrow = stream.log(), widths.narrow
+        result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
         result.dtypes = [dtype_name(item) for item in outputs]
         result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
         if targets is not None:
@@ -160,6 +175,15 @@ class Original:
         names = dict(module.named_parameters(remove_duplicate=False))
         result.arrays |= {f"state/{name}": to_numpy(value) for name, value in tensors_of(module).items() if name not in names}
         return result
+
+
+def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """A copy of the tensor, laid out so."""
+    if layout == "expanded" and leaf.ndim and leaf.numel() and torch.equal(leaf, leaf[:1].expand_as(leaf)):
+        return leaf[:1].clone().expand(leaf.shape)
+    if layout == "strided" and leaf.ndim > 1:
+        return leaf.transpose(0, -1).contiguous().transpose(0, -1)
+    return torch.stack([leaf, leaf], -1)[..., 0] if layout == "strided" and leaf.ndim else leaf.clone()
 
 
 def tensors_of(module: Any) -> dict[str, torch.Tensor]:

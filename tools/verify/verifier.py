@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,25 +10,29 @@ from pathlib import Path
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
+from migrate_agent.tools.verify.kept import kept, key_of
 from migrate_agent.tools.verify.localise import first_divergence
-from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations, texts
+from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
+from migrate_agent.tools.verify.replay import save
+from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
 
-LOCALISED = ("forward_fp64", "training_fp64", "shapes_fp64", "edges_fp64")
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What a check may run into where the candidate's process wrote a result of another form."""
-_KEPT: dict[str, Expectations] = {}
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a verification is run; nothing here touches what is judged.
+    """How a verification is run; nothing here widens what is judged.
 
     `stop` ends after the first stage with a failure. `localise` looks for the first submodule that diverges (two more jobs, on failure only).
+    Another `seed` draws other states, inputs and initial values. `performance` says what is timed, if anything.
     """
 
     limits: Limits = Limits()
     stop: bool = True
     localise: bool = True
+    seed: int = 0
+    performance: Performance = NOT_TIMED
 
 
 def verify(
@@ -47,20 +49,25 @@ def verify(
 ) -> Evidence:
     """Find out whether the candidate's unit is equivalent to the original's.
 
-    `original` and `candidate` are roots of the two trees; `translated[i]` is `examples[i]` in the mirror's names. `folder` receives what the
-    candidate is given. `progress` is called with the name of each stage. Never raises for what either side's code does.
+    `original` and `candidate` are roots of the two trees; `translated[i]` is `examples[i]` in the mirror's names. `folder` receives the
+    input that shows a failure, where there is one. `progress` is called with the name of each stage. Never raises for what either side's
+    code does.
     """
     started = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     unit_examples = list(examples)
 
-    def expect() -> Expectations:
+    def make(place: Path) -> Expectations:
         progress("original")
-        return _expected(unit, unit_examples, original, inventory, sandbox, folder, options.limits)
+        return expectations(unit, unit_examples, original, inventory, sandbox, place, options.limits, options.seed)
 
-    results = Results(unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect)
-    verdicts = list(_verdicts(results, options, progress))
-    return Evidence(unit.id, tuple(verdicts), time.monotonic() - started)
+    def expect() -> Expectations:
+        return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
+
+    given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
+    with Results(*given, seed=options.seed, performance=options.performance) as results:
+        verdicts = tuple(_verdicts(results, options, progress))
+        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures())
 
 
 def _verdicts(results: Results, options: Options, progress: Callable[[str], None]) -> list[Verdict]:
@@ -92,28 +99,12 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
 
 
 def _located(results: Results, check: Check, verdict: Verdict) -> Verdict:
-    """The verdict of a failed comparison of outputs, with the submodule that diverges first."""
-    if verdict.status != "fail" or check.name not in LOCALISED:
+    """The verdict of a failed comparison with the submodule that diverges first; the input that shows it is saved."""
+    if verdict.status != "fail" or check.stage != "numeric":
         return verdict
-    scenario = next((item for item in results.expected.scenarios if verdict.detail.startswith(item.name)), None)
-    place = first_divergence(results, scenario) if scenario else ""
+    scenario = next((item for item in results.scenarios() if verdict.detail.startswith(item.name + " ")), None)
+    if scenario is None:
+        return verdict
+    place = first_divergence(results, scenario)
+    save(results, scenario, verdict)
     return replace(verdict, detail=f"{place}; {verdict.detail}") if place else verdict
-
-
-def _expected(
-    unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits
-) -> Expectations:
-    """The original's results, kept in memory for further attempts on the same unit with the same sources and examples."""
-    key = _digest(unit, examples, original, inventory, folder)
-    found = _KEPT.get(key)
-    if found is None or not found.given.is_dir():
-        _KEPT.clear()
-        found = _KEPT[key] = expectations(unit, examples, original, inventory, sandbox, folder, limits)
-    return found
-
-
-def _digest(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, folder: Path) -> str:
-    digest = hashlib.sha256(json.dumps([unit.id, str(folder), [texts(example) for example in examples]]).encode())
-    for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
-        digest.update(path.read_bytes() if path.is_file() else b"-")
-    return digest.hexdigest()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
-from migrate_agent.tests.tools.verify import pairs_layers, pairs_models
+from migrate_agent.tests.tools.verify import pairs_layers, pairs_models, pairs_numeric
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
 from migrate_agent.tools.verify.check import load_checks
 
-PAIRS = (*pairs_layers.PAIRS, *pairs_models.PAIRS)
+PAIRS = (*pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
 
 

@@ -104,7 +104,7 @@ PARAMETERS = frozenset({"weight", "bias", "scale", "tied"})
 
 
 def test_states_are_randomised_but_stay_possible() -> None:
-    drawn = sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, 0, 1.0)
+    drawn = sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, (0,), 1.0)
     for name in ("weight", "bias", "scale", "running_mean", "running_var"):
         assert (drawn[name] != STATE[name]).all()
         np.testing.assert_array_equal(drawn[name], drawn[name].astype(np.float32))
@@ -116,13 +116,13 @@ def test_states_are_randomised_but_stay_possible() -> None:
 
 def test_inputs_are_like_the_recorded_ones() -> None:
     recorded = [np.random.default_rng(0).uniform(0, 1, (4, 5)), np.array([3, 7, 7]), np.array([True, False]), np.array([0.0, -np.inf, 0.0])]
-    drawn = sampling.sample_inputs([sampling.Leaf(value, "float32") for value in recorded], 1, None)
+    drawn = sampling.sample_inputs([sampling.Leaf(value, "float32") for value in recorded], (1,), None)
     assert (drawn[0] >= 0).all() and (drawn[0] <= 1).all() and not (drawn[0] == recorded[0]).all()
     assert set(drawn[1]) <= {3, 7} and drawn[2].dtype == bool
     assert set(drawn[3]) <= {0.0, -np.inf}
 
 
-def test_edges_leave_masks_and_integers_alone() -> None:
+def test_edges_move_one_kind_and_leave_masks_alone() -> None:
     leaves_given = [
         sampling.Leaf(np.linspace(1, 2, 6), "float32"),
         sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
@@ -130,9 +130,18 @@ def test_edges_leave_masks_and_integers_alone() -> None:
     ]
     found = sampling.edges(leaves_given, limits.LARGE)
     assert np.isnan(found["nan"][0]).sum() == 1 and (found["negative"][0] < 0).all()
+    assert np.signbit(found["minus-zeros"][0]).all() and not found["minus-zeros"][0].any()
+    assert (found["highest"][2] == 2).all() and (found["highest"][0] == leaves_given[0].value).all()
     for values in found.values():
         np.testing.assert_array_equal(values[1], leaves_given[1].value)
-    assert sampling.edges(leaves_given[1:], limits.LARGE) == {}
+    assert sampling.edges(leaves_given[1:2], limits.LARGE) == {}
+
+
+def test_rows_are_made_equal() -> None:
+    batch, other = np.arange(6.0).reshape(3, 2), np.arange(2.0)
+    found = sampling.equal_rows([sampling.Leaf(batch, "float32"), sampling.Leaf(other, "float32")], [batch, other])
+    assert found is not None and (found[0] == batch[0]).all() and (found[1] == other).all()
+    assert sampling.equal_rows([sampling.Leaf(batch[:1], "float32")], [batch[:1]]) is None
 
 
 NOTHING = (0.0, 0.0)

@@ -20,8 +20,7 @@ def judge(results: Results) -> Verdict | None:
         )
     wanted = len({scenario.facts["example"] for scenario, answer in results.answers("seed", kind="native") if not answer.error})
     count = int(results.native["compilations"])
-    detail = f"peak memory {results.peak_memory_bytes / 2**20:.0f} MB"
-    return Verdict("compile", "compiles_once", "pass" if count <= wanted else "fail", float(count), float(wanted), detail)
+    return Verdict("compile", "compiles_once", "pass" if count <= wanted else "fail", float(count), float(wanted))
 
 
 CHECK = Check("compile", "compiles_once", judge)

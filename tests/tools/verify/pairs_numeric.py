@@ -1,0 +1,129 @@
+"""Pairs of a torch module and its mirror, written by hand: narrow dtypes, differences that only a search finds, edges of integers."""
+
+from __future__ import annotations
+
+from migrate_agent.tests.tools.verify.harness import Pair, Wrong
+from migrate_agent.tests.tools.verify.pairs_layers import LINEAR
+
+NARROW = Pair(
+    "narrow",
+    """
+    class M(nn.Module):
+        def __init__(self, d=64):
+            super().__init__()
+            self.fc = nn.Linear(d, d).to(torch.bfloat16)
+
+        def forward(self, x):
+            h = self.fc(x.to(torch.bfloat16)).float()
+            return torch.softmax(h, -1), h.exp().cumsum(-1).to(torch.bfloat16)
+    """,
+    """
+class Linear(nnx.Module):
+    def __init__(self, d, rngs):
+        bound = 1 / math.sqrt(d)
+        draw = lambda shape: jax.random.uniform(rngs.params(), shape, minval=-bound, maxval=bound).astype(jnp.bfloat16)
+        self.weight, self.bias = nnx.Param(draw((d, d))), nnx.Param(draw((d,)))
+
+    def __call__(self, x):
+        return x @ self.weight[...].T + self.bias[...]
+
+class M(nnx.Module):
+    def __init__(self, d=64, *, rngs):
+        self.fc = Linear(d, rngs)
+
+    def __call__(self, x):
+        h = self.fc(x.astype(jnp.bfloat16)).astype(jnp.float32)
+        return jax.nn.softmax(h, axis=-1), jnp.cumsum(jnp.exp(h), axis=-1).astype(jnp.bfloat16)
+""",
+    call="torch.randn(8, 64)",
+    train=False,
+    wrongs=(
+        Wrong(
+            "sums in bfloat16",
+            "forward_bf16",
+            "jnp.cumsum(jnp.exp(h), axis=-1)",
+            "jax.lax.scan(lambda c, v: ((c + v).astype(jnp.bfloat16),) * 2, jnp.zeros(h.shape[:1], jnp.bfloat16), jnp.exp(h).T)[1].T",
+        ),
+        Wrong("another dtype", "forward_bf16", "axis=-1).astype(jnp.bfloat16)", "axis=-1)", alone=True),
+    ),
+)
+
+BUMP = Pair(
+    "bump",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return F.softplus(x.mean(-1))
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        m = x.mean(-1)
+        return jnp.logaddexp(m, 0.0)
+""",
+    call="torch.randn(3, 40)",
+    wrongs=(
+        Wrong(
+            "differs where the inputs' mean is about three",
+            "worst_input",
+            "return jnp.logaddexp(m, 0.0)",
+            "return jnp.logaddexp(m, 0.0) + 1e-8 * jnp.exp(-((m - 3) ** 2) / 0.6)",
+            alone=True,
+        ),
+    ),
+)
+
+TIES = Pair(
+    "ties",
+    """
+    class M(nn.Module):
+        def forward(self, x, index, keep):
+            return x.argmax(0), torch.atan2(x, torch.ones_like(x) * -1), F.one_hot(index, 12).sum(1), x[0][keep.cumsum(0).clamp(max=3)]
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x, index, keep):
+        return x.argmax(0), jnp.arctan2(x, -1.0), jax.nn.one_hot(index, 12, dtype=int).sum(1), x[0][jnp.clip(keep.astype(int).cumsum(0), max=3)]
+""",
+    call="torch.randn(4, 5), torch.randint(0, 12, (2, 7)), torch.tensor([True, False, True, True, False])",
+    wrongs=(
+        Wrong("the last of equal ones", "edges_fp64", "x.argmax(0)", "x.shape[0] - 1 - x[::-1].argmax(0)", alone=True),
+        Wrong("the sign of zero", "edges_fp64", "jnp.arctan2(x, -1.0)", "jnp.arctan2(jnp.where(x == 0, 0.0, x), -1.0)", alone=True),
+        Wrong("counts no more than three", "edges_fp64", "int).sum(1)", "int).sum(1).clip(max=5)"),
+    ),
+)
+
+EMPTY = Pair(
+    "empty",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.fc(x).sum(0), x.shape[0]
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(4, 3, rngs)
+
+    def __call__(self, x):
+        return self.fc(x).sum(0), x.shape[0]
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong("takes no empty batch", "shapes_fp64", "self.fc(x).sum(0)", "self.fc(x[: max(len(x), 1)]).sum(0) + 0 * x[-1].sum()"),
+        Wrong("one for nothing", "shapes_fp64", "x.shape[0]", "max(x.shape[0], 1)"),
+    ),
+)
+
+PAIRS = (NARROW, BUMP, TIES, EMPTY)

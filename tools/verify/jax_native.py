@@ -1,0 +1,137 @@
+"""The candidate as a user would run it: float32, initialisation, real randomness, compilation, lowering. Run inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from flax import nnx
+
+from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
+from migrate_agent.tools.verify.jax_session import Session, stored
+from migrate_agent.tools.verify.jax_side import curves, run_scenario
+from migrate_agent.tools.verify.jax_unit import Program
+from migrate_agent.tools.verify.sampling import Array
+
+
+def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry: everything as a user would run it: float32, initialisation, real randomness, compilation, lowering for other platforms."""
+    session = Session(arguments, inputs, output, exact=False)
+    counts: dict[str, int] = {}
+    result: dict[str, Any] = {"scenarios": {}}
+    try:
+        session.candidate(0)
+    except Exception as error:
+        return {"construction": session.fail(error)}
+    with counting_compilations(counts):
+        for scenario in arguments["scenarios"]:
+            if scenario["native"] is not None:
+                result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
+        result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
+    configure("jax_disable_most_optimizations", True)
+    result["curves"] = _guarded(session, lambda: curves(session))
+    result["compile"] = _guarded(session, lambda: compile_contract(session))
+    result["initial"] = _guarded(session, lambda: initial(session))
+    result["dropout"] = _guarded(session, lambda: dropout(session))
+    return result
+
+
+def _guarded(session: Session, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        return session.fail(error)
+
+
+def _first(session: Session, role: str) -> Mapping[str, Any] | None:
+    return next((scenario for scenario in session.arguments["scenarios"] if scenario["role"] == role), None)
+
+
+def compile_contract(session: Session) -> dict[str, Any]:
+    """Leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass (training mode where torch trains)."""
+    scenario = _first(session, "gradient") or _first(session, "seed")
+    if scenario is None:
+        return {}
+    candidate = session.candidate(0)
+    candidate.load(session.state(scenario["state"], 0))
+    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=False, paired=False)
+    graphdef, trainable, rest = candidate.parts(scenario["mode"])
+    leaves, _ = session.leaves(scenario)
+    found: dict[str, Any] = {"leak": "", "lowering": {}}
+    with jax.checking_leaks():
+        try:
+            jax.make_jaxpr(lambda *args: program.candidate_step(*args)[:2])(trainable, rest, leaves, {})
+        except Exception as error:
+            if "leak" not in str(error).lower():
+                raise
+            found["leak"] = session.fail(error)["error"]
+    traced = jax.jit(program.candidate_step).trace(trainable, rest, leaves, {})
+    found["stable"] = program.traced.graphdef == graphdef
+    for platform in ("tpu", "cuda"):
+        found["lowering"][platform] = _lower(session, traced, platform)
+    return found
+
+
+def _lower(session: Session, traced: Any, platform: str) -> str:
+    """Nothing where the program lowers, else why not."""
+    try:
+        traced.lower(lowering_platforms=(platform,))
+    except Exception as error:
+        return session.fail(error)["error"]
+    return ""
+
+
+def initial(session: Session) -> dict[str, Any]:
+    """Fresh initial values, several constructions, sampled as on torch's side. Writes `initial.safetensors`."""
+    candidate = session.candidate(0)
+
+    def build(key: Any) -> Any:
+        return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
+
+    graphdef = nnx.split(candidate.model)[0]
+    jitted = jax.jit(build)
+    rows: dict[str, list[Array]] = {}
+    dtypes: dict[str, str] = {}
+    for seed in range(session.arguments["described"][0]["inits"]):
+        try:
+            with tracers_as_data():
+                model = nnx.merge(graphdef, jitted(jax.random.key(session.seed(2000 + seed))))
+        except Exception:
+            model = candidate.fresh(nnx.Rngs(session.seed(2000 + seed)))
+        for name, value in candidate.state(model).items():
+            dtypes[name] = str(value.dtype)
+            flat = stored(value).reshape(-1)
+            flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)
+            rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
+    arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
+    return {"dtypes": dtypes}
+
+
+def dropout(session: Session) -> dict[str, Any] | None:
+    """Real randomness in training mode: rates asked for, equal results for equal keys, new ones for new keys. None where torch draws nothing."""
+    scenario = _first(session, "gradient")
+    if scenario is None or scenario["mode"] != "train" or not scenario["draws"]:
+        return None
+    candidate = session.candidate(0)
+    candidate.load(session.state(scenario["state"], 0))
+    graphdef, trainable, rest = candidate.parts("train")
+    program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
+    leaves, _ = session.leaves(scenario)
+    session.draws.rates.clear()
+    first, after = program(trainable, rest, leaves, {})[1:3]
+    rates = list(session.draws.rates)
+    again = program(trainable, rest, leaves, {})[1]
+    fresh = False
+    for _ in range(limits.FRESH_CALLS):
+        later, after = program(trainable, after, leaves, {})[1:3]
+        fresh = fresh or not _equal(first, later)
+    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh}
+
+
+def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=a.dtype.kind in "fc") for a, b in zip(one, other, strict=True))

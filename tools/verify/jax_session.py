@@ -1,0 +1,90 @@
+"""What all parts of a job on the candidate's side share: how jax is set up, and what was given. Used inside the sandbox."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64
+from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
+from migrate_agent.tools.verify.sampling import Array
+
+NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+
+
+@dataclass
+class Session:
+    """What all parts of a job share."""
+
+    arguments: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    output: Path
+    exact: bool
+
+    def __post_init__(self) -> None:
+        configure("jax_enable_compilation_cache", False)
+        if self.exact:
+            lift_to_float64()
+            configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
+        else:
+            configure("jax_default_prng_impl", "unsafe_rbg")  # compiles in half the time of threefry
+        self.root = Path(sys.path[0])
+        self.draws = Draws()
+        self.programs = Programs(self.arguments["renamed"], self.draws)
+        self.given = self.inputs["given"]
+        self.candidates: dict[int, Candidate] = {}
+
+    def candidate(self, example: int) -> Candidate:
+        """The candidate of an example, constructed at the first call."""
+        if example not in self.candidates:
+            texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
+            self.candidates[example] = Candidate(self.arguments["module"], self.arguments["name"], texts, tensors, exact=self.exact)
+        return self.candidates[example]
+
+    def state(self, name: str, example: int) -> dict[str, Array]:
+        """A given state; natively in torch's own dtypes."""
+        state = arrays.load(self.given / f"states/{name}.safetensors")
+        if self.exact:
+            return state
+        dtypes = self.arguments["described"][example]["state_dtypes"]
+        return {key: value.astype(_native(dtypes[key])) for key, value in state.items()}
+
+    def leaves(self, scenario: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Inputs and targets of a scenario as jax arrays."""
+        given = arrays.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        dtypes = scenario["leaf_dtypes"]
+        inputs = [given[f"in/{index}"] for index in range(len(dtypes))]
+        if not self.exact:
+            inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
+        targets = {key[7:]: jnp.asarray(value) for key, value in given.items() if key.startswith("target/")}
+        return [jnp.asarray(value) for value in inputs], targets
+
+    def tree(self, scenario: Mapping[str, Any]) -> Any:
+        """The argument tree of a scenario's example."""
+        return self.arguments["described"][scenario["example"]]["tree"]
+
+    def seed(self, number: int) -> int:
+        """The seed of this number, another in each verification with another seed."""
+        return limits.SEED_STRIDE * int(self.arguments.get("seed", 0)) + number
+
+    def fail(self, error: BaseException) -> dict[str, str]:
+        """The error as data."""
+        return describe_error(error, self.root)
+
+
+def _native(dtype: str) -> Any:
+    name = NATIVE_DTYPES.get(dtype, dtype)
+    return np.dtype(jnp.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def stored(value: Any) -> Array:
+    """A result as numpy; bfloat16 and float16 as float32."""
+    array = np.asarray(value)
+    return array.astype(np.float32) if str(array.dtype) in ("bfloat16", "float16") else array

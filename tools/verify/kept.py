@@ -1,0 +1,52 @@
+"""The original's results, kept for further attempts on the same unit: its sources, examples and seed say which are the same.
+
+They stay in this process's memory, since no file may hold them while a candidate runs; only what candidates are given lies in a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from migrate_agent.tools.types import Example, Inventory, Unit
+from migrate_agent.tools.verify.results import Expectations, texts
+
+MOST = 16
+MOST_BYTES = 2**30
+_LOCK = threading.Lock()
+_KEPT: OrderedDict[str, tuple[Expectations, tempfile.TemporaryDirectory[str]]] = OrderedDict()
+
+
+def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
+    """What is kept under this key, else what `make` gives in a folder that lives as long. Raises what `make` raises."""
+    with _LOCK:
+        if key in _KEPT:
+            _KEPT.move_to_end(key)
+            return _KEPT[key][0]
+    folder = tempfile.TemporaryDirectory(prefix="migrate-agent-given-", ignore_cleanup_errors=True)
+    made = make(Path(folder.name))
+    with _LOCK:
+        found = _KEPT.setdefault(key, (made, folder))[0]
+        while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(_size(item) for item, _ in _KEPT.values()) > MOST_BYTES):
+            _KEPT.popitem(last=False)
+    return found
+
+
+def _size(expectations: Expectations) -> int:
+    scenarios = (value.nbytes for scenario in expectations.scenarios for value in scenario.arrays.values())
+    return sum(scenarios) + sum(value.nbytes for value in expectations.initial.values())
+
+
+def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int) -> str:
+    """Equal for the same original: its unit, the sources of its repository, its examples with their tensors, and the seed."""
+    asked = [unit.id, str(original), seed, [texts(example) for example in examples]]
+    digest = hashlib.sha256(json.dumps(asked).encode())
+    for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
+        content = path.read_bytes() if path.is_file() else b"-"
+        digest.update(len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()

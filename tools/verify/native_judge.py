@@ -1,0 +1,71 @@
+"""Judges what the candidate gives natively (in the dtypes that a user runs it in) by the size of torch's own errors there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from migrate_agent.tools.verify import codec, limits
+from migrate_agent.tools.verify.compare import Difference, pattern_problem, rms
+from migrate_agent.tools.verify.pairing import Pair, output_pairs, paired
+from migrate_agent.tools.verify.results import NATIVE, Answer, Results, Scenario
+
+
+def native_differences(results: Results, role: str, *, narrow: bool | None = None) -> Iterator[Difference]:
+    """Errors of all native outputs in scenarios of a role; only of those that torch computes in bfloat16 or float16, or of the others."""
+    for scenario, answer in results.answers(role, kind="native"):
+        if narrow is not None and narrow != bool(scenario.facts["narrow"]):
+            continue
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            yield from dtype_problems(scenario, answer)
+            for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
+                yield compare_native(exact, native, scenario.noise(exact.key)[0], str(scenario.facts["narrow"]) or "float32")
+
+
+def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
+    """Outputs of another dtype than torch's, jax's narrower defaults granted."""
+    theirs, ours = codec.items(scenario.facts["tree"]), codec.items(answer.facts["tree"])
+    for number, (their, our) in enumerate(zip(theirs, ours, strict=False)):
+        if not isinstance(their, codec.Leaf) or not isinstance(our, codec.Leaf):
+            continue
+        wanted, got = scenario.facts["native"][their.number], answer.facts["dtypes"][our.number]
+        if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
+            yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, f"dtype {got} instead of {wanted}")
+
+
+def compare_native(exact: Pair, native: Pair, noise: float, dtype: str) -> Difference:
+    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate.
+
+    `dtype` is the narrowest that torch computes in, `noise` what rounding does to the answer in float64.
+    """
+    label = f"{exact.label} ({dtype})"
+    if native.got is None:
+        return Difference(label, float("inf"), 0.0, "the candidate gave none")
+    problem = pattern_problem(native.expected, native.got)
+    if problem:
+        return Difference(label, float("inf"), 0.0, problem)
+    if exact.expected.dtype.kind not in "fc":
+        return _whole(label, exact, native, dtype)
+    epsilon = limits.EPS_NATIVE[dtype]
+    finite = np.isfinite(exact.expected) & np.isfinite(native.expected)
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, native.expected, native.got))
+    size = rms(np.abs(truth)) or 1.0
+    own = rms(np.abs(torchs - truth)) / size
+    wide = dtype == "float32"
+    conditioning = (limits.NOISE_FACTOR_FP32 if wide else limits.NOISE_FACTOR_NARROW) * noise * (epsilon / limits.EPS64) / size
+    floor = limits.FLOOR_FP32 if wide else limits.FLOOR_NARROW * epsilon
+    return Difference(label, rms(np.abs(ours - truth)) / size, limits.FP32_FACTOR * own + max(floor, conditioning))
+
+
+def _whole(label: str, exact: Pair, native: Pair, dtype: str) -> Difference:
+    """Integers and booleans: rounding may tip a comparison or an argmax, in torch as well. (In float64 all must be equal.)"""
+    if native.got is None or not native.expected.size:
+        return Difference(label, 0.0, 0.0)
+    wrong = float(np.mean(native.expected != native.got))
+    tipped = float(np.mean(native.expected != exact.expected))
+    share = limits.TIPPED[dtype == "float32"]
+    limit = limits.FP32_FACTOR * tipped + (share if share * native.expected.size >= 1 else 0.0)
+    return Difference(label, wrong, limit, f"{wrong:.2%} of the elements differ" if wrong > limit else "")
