@@ -17,6 +17,7 @@ import typer
 
 from migrate_agent.agent.errors import UserError
 from migrate_agent.agent.sandbox_command import app as sandbox_app
+from migrate_agent.agent.secrets import redacted
 from migrate_agent.agent.stops import Interrupted
 
 if TYPE_CHECKING:
@@ -65,6 +66,18 @@ def run(
     branch: Annotated[str, typer.Option(help="Name of the branch to make.", show_default="migrate-agent/<base>")] = "",
     report: Annotated[Path | None, typer.Option(help="Write the report here as JSON.", dir_okay=False)] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Units verified side by side.", show_default="from migrate.toml, else 1")] = None,
+    model: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Language model; several are asked in turn.", show_default="MIGRATE_AGENT_MODEL")
+    ] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Its endpoint.", show_default="OPENAI_BASE_URL")] = "",
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Ask all models each time; the first answer that is verified wins.")] = False,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Take the model's answers from a saved trajectory.", exists=True, dir_okay=False)
+    ] = None,
+    max_attempts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Proposals for one unit.", show_default="4")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="What the run's calls may cost.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0, metavar="N", help="Tokens that the run may use.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds after which no model is asked.")] = None,
     debug: Debug = False,
 ) -> None:
     """Migrate the repository: one commit for each verified unit, on a branch of its own."""
@@ -79,6 +92,14 @@ def run(
         branch=branch,
         report=report,
         jobs=jobs or 0,
+        model=model,
+        base_url=base_url,
+        replay=replay,
+        ensemble=ensemble,
+        max_attempts=max_attempts,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
     )
     progress, services = _tools()
     _tell(progress, repo, start(repo, options, services, progress, ask, debug))
@@ -230,7 +251,7 @@ def _fail(message: str, status: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    line = " ".join(message.split())
+    line = redacted(" ".join(message.split()))
     print(f"migrate-agent: {line}", file=sys.stderr)
     return status
 

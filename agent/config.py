@@ -116,12 +116,55 @@ class LimitsTable(_Table):
         return Limits(seconds=self.seconds, memory_bytes=int(self.memory_gb * 2**30))
 
 
+class ModelTable(_Table):
+    """`[model]`: which language model is asked, and how. The key is only ever read from the environment (`OPENAI_API_KEY`)."""
+
+    name: str = ""
+    """One model, or several with commas between them, asked in turn."""
+    base_url: str = ""
+    structured: Literal["auto", "schema", "tool", "text"] = "auto"
+    """How an answer's form is asked for; `auto` finds out what the server takes."""
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    context_tokens: int = Field(default=32_000, ge=1_000)
+    output_tokens: int = Field(default=4_096, ge=16)
+    timeout: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    """Seconds for one request."""
+    tries: int = Field(default=5, ge=1)
+    """Requests for one answer, where faults may pass."""
+    ensemble: bool = False
+    """Ask all models each time, and try their answers one after the other."""
+
+
+class BudgetTable(_Table):
+    """`[budget]`: what a run, and what each unit of it, may spend. Where one is spent, the unit ends, and the run goes on."""
+
+    attempts: int = Field(default=4, ge=1)
+    """Proposals for one unit, the rules' own included."""
+    cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    unit_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    unit_tokens: int | None = Field(default=None, ge=0)
+    unit_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class PriceTable(_Table):
+    """`[[price]]`: US dollars for a million tokens of a model, in place of the list price that we know."""
+
+    model: str
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
 class Config(_Table):
     """All of a repository's configuration; every table has defaults, so an absent file is an empty configuration."""
 
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
     limits: LimitsTable = LimitsTable()
+    model: ModelTable = ModelTable()
+    budget: BudgetTable = BudgetTable()
+    price: Annotated[tuple[PriceTable, ...], Field(strict=False)] = ()
 
     def examples(self) -> tuple[Example, ...]:
         """The `[[example]]` tables, in the order of the file."""

@@ -79,6 +79,10 @@ class Context:
         """The rewrite node's draft of the unit at work."""
         return read(self.unit_folder(state) / "draft.json", Draft)
 
+    def rules(self, state: RunState) -> Draft:
+        """What the rules alone made of the unit at work."""
+        return read(self.unit_folder(state) / "rules.json", Draft)
+
     def evidence(self, state: RunState) -> Evidence | None:
         """The verify node's evidence on the unit at work, `None` where it did not come so far."""
         path = self.unit_folder(state) / "evidence.json"
@@ -103,4 +107,5 @@ class Context:
 
 def usage(state: RunState) -> Usage:
     """Model calls and tokens spent on the unit at work."""
-    return Usage(state.get("calls", 0), state.get("input_tokens", 0), state.get("output_tokens", 0))
+    tokens = (state.get("input_tokens", 0), state.get("output_tokens", 0))
+    return Usage(state.get("calls", 0), *tokens, round(state.get("cost", 0.0), 6), round(state.get("model_seconds", 0.0), 3))

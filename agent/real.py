@@ -7,7 +7,10 @@ from pathlib import Path
 
 from migrate_agent.agent.config import Config
 from migrate_agent.agent.errors import ConfigError, MissingError
+from migrate_agent.agent.folder import RunFolder
+from migrate_agent.agent.llm import Model
 from migrate_agent.agent.services import Services
+from migrate_agent.agent.state import Settings
 from migrate_agent.sandbox import SandboxError, open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
@@ -28,7 +31,13 @@ def services(warn: Callable[[str], None]) -> Services:
         except SandboxError as error:
             raise MissingError(str(error)) from error
 
-    return Services(scan, _examples, record, infer, _compose, translate, _verify, opened)
+    return Services(scan, _examples, record, infer, _compose, translate, _verify, opened, connect=_connect)
+
+
+def _connect(settings: Settings, config: Config, folder: RunFolder, told: Callable[[str], None]) -> Model:
+    from migrate_agent.agent.model.connect import connect
+
+    return connect(settings, config, folder, told)
 
 
 def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:

@@ -21,6 +21,7 @@ from migrate_agent.agent.errors import MissingError, UsageError, UserError
 from migrate_agent.agent.folder import RunFolder, clear_old, home_of, locked, new_run, runs
 from migrate_agent.agent.git import Repository, open_repository
 from migrate_agent.agent.graph import Graph, build
+from migrate_agent.agent.llm import Model
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.report import exit_status, rows, write_partial
 from migrate_agent.agent.services import Services
@@ -55,6 +56,14 @@ class Options:
     branch: str = ""
     report: Path | None = None
     jobs: int = 0
+    model: str = ""
+    base_url: str = ""
+    replay: Path | None = None
+    ensemble: bool = False
+    max_attempts: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
 
 
 Ask = Callable[[Context, RunState], str]
@@ -126,6 +135,14 @@ def _settings(repository: Repository, config: Config, options: Options) -> Setti
         jobs=options.jobs or config.run.jobs,
         report=_writable(options.report),
         llm=options.llm,
+        model=options.model or os.environ.get("MIGRATE_AGENT_MODEL", "") or config.model.name,
+        base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", "") or config.model.base_url,
+        replay=str(options.replay.resolve()) if options.replay else "",
+        ensemble=options.ensemble or config.model.ensemble,
+        max_attempts=options.max_attempts,
+        max_cost=options.max_cost,
+        max_tokens=options.max_tokens,
+        max_seconds=options.max_seconds,
     )
 
 
@@ -139,13 +156,29 @@ def _keep_config(root: Path, folder: RunFolder) -> None:
 
 def _work(repository: Repository, folder: RunFolder, services: Services, progress: Progress, ask: Ask, debug: bool) -> Result:
     settings = read(folder / "settings.json", Settings)
-    config = load_config(folder / "config")
-    model = services.model if settings.llm else None
+    config = bounded(load_config(folder / "config"), settings)
+    model = _model(settings, config, folder, services, progress)
     # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
     with contextlib.closing(Ahead(settings.jobs)) as ahead, contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
         context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug, ahead)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)
+
+
+def bounded(config: Config, settings: Settings) -> Config:
+    """The configuration with what the command line said in its place."""
+    given = {"attempts": settings.max_attempts, "cost": settings.max_cost, "tokens": settings.max_tokens, "seconds": settings.max_seconds}
+    budget = config.budget.model_copy(update={name: value for name, value in given.items() if value is not None})
+    return config.model_copy(update={"budget": budget, "model": config.model.model_copy(update={"ensemble": settings.ensemble})})
+
+
+def _model(settings: Settings, config: Config, folder: RunFolder, services: Services, progress: Progress) -> Model | None:
+    """The model of a run that may use one and names one (or a trajectory in its place)."""
+    if not settings.llm:
+        return None
+    if services.model is not None or services.connect is None or not (settings.model or settings.replay):
+        return services.model
+    return services.connect(settings, config, folder, lambda text: progress.stage("model", text))
 
 
 @contextlib.contextmanager

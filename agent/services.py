@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from migrate_agent.agent.config import Config
+from migrate_agent.agent.folder import RunFolder
 from migrate_agent.agent.llm import Model
+from migrate_agent.agent.state import Settings
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
@@ -62,3 +64,5 @@ class Services:
     open_sandbox: Callable[[str], Sandbox]
     model: Model | None = None
     """What fills holes and repairs; without one, the rules do the work alone."""
+    connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None
+    """Gives a run the model that its settings name."""

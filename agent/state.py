@@ -20,6 +20,14 @@ class RunState(TypedDict, total=False):
     input_tokens: int
     output_tokens: int
     """Model calls and tokens spent on it."""
+    cost: float
+    """US dollars spent on it."""
+    model_seconds: float
+    """Seconds waited for the model's answers."""
+    proposer: str
+    """Who wrote the latest proposal (`agent.llm.Author`)."""
+    name: str
+    """Of the model, or the deterministic repair, that the latest proposal is from."""
     seconds: float
     """Time spent on it, in the nodes before this one."""
     started: float
@@ -57,3 +65,14 @@ class Settings:
     jobs: int = 1
     report: str = ""
     llm: bool = True
+    model: str = ""
+    """Models with commas between them; "" for none."""
+    base_url: str = ""
+    replay: str = ""
+    """A saved trajectory that answers in the model's place."""
+    ensemble: bool = False
+    max_attempts: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    """The run's bounds, where the command line gave them."""

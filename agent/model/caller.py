@@ -63,14 +63,14 @@ class Caller:
         """The answer. Raises `OverBudget` before a call for which there is no budget, `EndpointError` after one that failed (and is counted)."""
         known = self.ledger.find(ask.key, unit)
         if known:
-            return _usable(known.reply)
+            return _usable(known.reply, known.fresh)
         if self.replayed is not None:
             return self._replay(ask, unit, purpose)
         kept = self.cache.get(ask.key) if self.cache else None
         if kept:
             reply, payer = kept
             self._note(ask, unit, purpose, reply, fresh=payer == self.run)
-            return _usable(reply)
+            return _usable(reply, payer == self.run)
         return self._ask(ask, unit, purpose)
 
     def _ask(self, ask: Ask, unit: str, purpose: str) -> Reply:
@@ -99,16 +99,20 @@ class Caller:
         return _usable(reply)
 
     def _note(self, ask: Ask, unit: str, purpose: str, reply: Reply, fresh: bool) -> None:
-        price = price_of(ask.model, self.prices)
-        paid = cost(price, reply.input_tokens, reply.output_tokens)
-        self.ledger.add(Entry(ask.key, unit, purpose, ask, reply, paid, fresh))
+        self.ledger.add(Entry(ask.key, unit, purpose, ask, reply, self.cost(ask.model, reply), fresh))
+
+    def cost(self, model: str, reply: Reply) -> float:
+        """US dollars of a reply."""
+        return cost(price_of(model, self.prices), reply.input_tokens, reply.output_tokens)
 
 
 _FAILED = "no answer: "
 
 
-def _usable(reply: Reply) -> Reply:
-    """The reply, or the failure that was noted in its place."""
+def _usable(reply: Reply, fresh: bool = True) -> Reply:
+    """The reply, which cost nothing where another run paid for it; or the failure that was noted in its place."""
+    if not fresh:
+        reply = replace(reply, calls=0, input_tokens=0, output_tokens=0, seconds=0.0)
     if reply.refusal.startswith(_FAILED):
         raise EndpointError(reply.refusal.removeprefix(_FAILED), reply)
     return reply

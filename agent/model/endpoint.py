@@ -38,6 +38,8 @@ class Endpoint:
     """Is told what goes on: parts of answers (by their length), and waits."""
     _form: dict[str, int] = field(default_factory=dict)
     """Model → the first of `FORMS` that the server is not known to refuse."""
+    _renamed: set[str] = field(default_factory=set)
+    """Models that want `max_completion_tokens`."""
 
     def complete(self, ask: Ask) -> Reply:
         """Answer a request.
@@ -93,16 +95,24 @@ class Endpoint:
         """One answer, by the best form that the server takes."""
         import openai
 
-        wanted = ask.structured if ask.structured != "auto" else FORMS[self._form.get(ask.model, 0)]
-        form = wanted if ask.schema else "text"
-        try:
-            return self._stream(ask, form)
-        except (openai.BadRequestError, openai.UnprocessableEntityError, openai.InternalServerError) as error:
-            # Servers that know no schemas say so with 400 or 422, some old ones with 500 or 501.
-            if form == "text" or ask.structured != "auto" or (error.status_code >= 500 and error.status_code not in (500, 501)):
-                raise
-            self._form[ask.model] = FORMS.index(form) + 1
-            return self._once(ask)
+        place = (
+            (FORMS.index(ask.structured) if ask.structured != "auto" else self._form.get(ask.model, 0)) if ask.schema else len(FORMS) - 1
+        )
+        while True:
+            try:
+                reply = self._stream(ask, FORMS[place])
+            except (openai.BadRequestError, openai.UnprocessableEntityError, openai.InternalServerError) as error:
+                if "max_completion_tokens" in error.message and ask.model not in self._renamed:
+                    self._renamed.add(ask.model)
+                    continue
+                # Servers that know no schemas say so with 400 or 422, some old ones with 500 or 501.
+                if FORMS[place] == "text" or ask.structured != "auto" or error.status_code not in (400, 422, 500, 501):
+                    raise
+                place += 1
+            else:
+                if ask.schema:
+                    self._form[ask.model] = place
+                return reply
 
     def _stream(self, ask: Ask, form: Literal["schema", "tool", "text"]) -> Reply:
         import openai
@@ -115,7 +125,7 @@ class Endpoint:
             timeout=openai.Timeout(self.seconds, connect=10.0),
         )
         with client:
-            stream = client.chat.completions.create(**_arguments(ask, form))
+            stream = client.chat.completions.create(**_arguments(ask, form, ask.model in self._renamed))
             with stream:
                 return self._collect(stream, ask, form)
 
@@ -159,11 +169,11 @@ def _gather(parts: dict[str, str], delta: Any) -> None:
         parts["tool"] += getattr(call.function, "arguments", None) or ""
 
 
-def _arguments(ask: Ask, form: str) -> dict[str, Any]:
+def _arguments(ask: Ask, form: str, renamed: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "model": ask.model,
         "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
-        "max_tokens": ask.output_tokens,
+        ("max_completion_tokens" if renamed else "max_tokens"): ask.output_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
         # A request that was cut off and is sent again is the same request: servers that know the header charge it once.

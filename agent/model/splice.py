@@ -71,8 +71,15 @@ def fingerprint(texts: Mapping[str, str]) -> str:
     """The same for texts that differ in comments, docstring-free formatting or quotes only."""
     digest = hashlib.sha256()
     for owner in sorted(texts):
-        digest.update(f"{owner}\0{ast.dump(ast.parse(texts[owner]))}\0".encode())
+        digest.update(f"{owner}\0{_meaning(texts[owner])}\0".encode())
     return digest.hexdigest()
+
+
+def _meaning(text: str) -> str:
+    try:
+        return ast.dump(ast.parse(text))
+    except (SyntaxError, ValueError):
+        return text
 
 
 def _parsed(code: str, number: int) -> Sequence[cst.BaseStatement]:

@@ -19,5 +19,9 @@ def advance(context: Context, state: RunState) -> RunState:
         "calls": 0,
         "input_tokens": 0,
         "output_tokens": 0,
+        "cost": 0.0,
+        "model_seconds": 0.0,
+        "proposer": "rules",
+        "name": "",
         "seconds": 0.0,
     }

@@ -7,13 +7,15 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from typing import Literal
 
+from migrate_agent.agent.attempts import best, history
 from migrate_agent.agent.context import Context, usage
 from migrate_agent.agent.errors import UserError
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import write_text
 from migrate_agent.sandbox.base import SandboxError
-from migrate_agent.tools.types import Hole, Status, UnitReport
+from migrate_agent.tools.types import Evidence, Hole, Status, UnitReport
 
 Node = Callable[[Context, RunState], RunState]
 
@@ -29,14 +31,14 @@ def settle(
 ) -> RunState:
     """Note the end of the unit at work, with the evidence there is."""
     unit = context.unit(state)
-    evidence = context.evidence(state) if state.get("attempts", 0) else None
+    evidence = _evidence(context, state, status)
     drafted = (context.unit_folder(state) / "draft.json").exists()
     report = UnitReport(
         source=unit.source,
         name=unit.name,
         target=unit.target,
         status=status,
-        proposer="llm" if state.get("calls", 0) else "rules",
+        proposer=_proposer(state, status),
         attempts=state.get("attempts", 0),
         commit=commit,
         seconds=round(state.get("seconds", 0.0) + time.monotonic() - state.get("started", time.monotonic()), 3),
@@ -48,6 +50,24 @@ def settle(
     )
     context.settle(state, report)
     return {"outcome": "settled"}
+
+
+def _evidence(context: Context, state: RunState, status: Status) -> Evidence | None:
+    """The latest on a unit that is verified (or was left in the review), the best that there is on one that is not."""
+    if not state.get("attempts", 0):
+        return None
+    latest = context.evidence(state)
+    if status in ("verified", "skipped") or latest is None:
+        return latest
+    return best(history(context.unit_folder(state), state["attempts"])) or latest
+
+
+def _proposer(state: RunState, status: Status) -> Literal["rules", "llm", "human"]:
+    """Whose text it is; of a unit without one, whether a model was asked."""
+    by = state.get("proposer", "rules")
+    if status == "verified" or by == "human":
+        return "human" if by == "human" else "llm" if by == "llm" else "rules"
+    return "llm" if state.get("calls", 0) else "rules"
 
 
 def timed(node: Node) -> Node:

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from migrate_agent.agent.context import Context
-from migrate_agent.agent.llm import Proposal, Request
 from migrate_agent.agent.nodes.common import isolated, settle, timed
+from migrate_agent.agent.nodes.propose import propose
+from migrate_agent.agent.nodes.verify import blocking
 from migrate_agent.agent.state import RunState
-from migrate_agent.agent.store import write
-from migrate_agent.tools.types import Hole, Status
-
-ATTEMPTS = 4
-"""Proposals for one unit, the rules' own draft included."""
+from migrate_agent.tools.types import Hole
 
 
 @timed
 @isolated
 def fill(context: Context, state: RunState) -> RunState:
-    """Take up the model's texts, or settle the unit with its holes."""
+    """Take up the model's texts, or settle the unit with its holes. A unit that needs one that failed costs no call."""
     holes = context.draft(state).holes
-    if context.model is None or state["attempts"] >= ATTEMPTS:
-        needs = "" if context.model else "; a language model could fill them"
-        return settle(context, state, "unverified", f"{describe(holes)}{needs}", holes=holes)
+    if context.model is None:
+        return settle(context, state, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
+    blocked = blocking(context, state)
+    if blocked:
+        return settle(context, state, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
     context.progress.stage(context.unit(state).id, f"asking the model to fill {len(holes)} holes")
-    return take_up(context, state, context.model.fill(request(context, state)), "unverified", describe(holes))
-
-
-def request(context: Context, state: RunState) -> Request:
-    """What the model is shown of the unit at work."""
-    unit = context.unit(state)
-    source = (context.original / unit.source).read_text(encoding="utf-8")
-    return Request(unit, source, context.draft(state), state["attempts"], context.evidence(state))
-
-
-def take_up(context: Context, state: RunState, proposal: Proposal, status: Status, reason: str) -> RunState:
-    """Count what a proposal cost, and use its texts; a model that gave up settles the unit."""
-    spent: RunState = {
-        "calls": state.get("calls", 0) + proposal.usage.calls,
-        "input_tokens": state.get("input_tokens", 0) + proposal.usage.input_tokens,
-        "output_tokens": state.get("output_tokens", 0) + proposal.usage.output_tokens,
-    }
-    if not proposal.overrides:
-        return {**spent, **settle(context, {**state, **spent}, status, f"{reason}; the model gave up", holes=context.draft(state).holes)}
-    write(context.unit_folder(state) / "overrides.json", proposal.overrides)
-    return {**spent, "outcome": "proposed"}
+    return propose(context, state, context.model.fill, "unverified", describe(holes))
 
 
 def describe(holes: tuple[Hole, ...], most: int = 3) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from migrate_agent.agent import attempts
 from migrate_agent.agent.context import Context
+from migrate_agent.agent.llm import Attempt, Author
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.snippet import example_table
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import read, write
+from migrate_agent.tools.types import Draft
 
 
 @timed
@@ -21,8 +26,10 @@ def rewrite(context: Context, state: RunState) -> RunState:
     state = {**state, "attempts": state.get("attempts", 0) + 1}
     units = [*context.accepted(state), unit.id]
     examples = [example for identifier in units for example in examples_of(context.recording, identifier)]
-    draft = context.services.compose(context.inventory, context.recording.observations, units, overrides(context, state), examples)
+    texts = overrides(context, state)
+    draft = context.services.compose(context.inventory, context.recording.observations, units, texts, examples)
     write(context.unit_folder(state) / "draft.json", draft)
+    _note(context, state, draft)
     taken = context.repository.conflicts(context.original, draft.files)
     if taken:
         reason = f"{taken[0]} exists already and is not as migrate-agent wrote it: move it away or rename it; it was left as it is"
@@ -37,9 +44,25 @@ def overrides(context: Context, state: RunState) -> dict[str, str]:
     for position, identifier in enumerate(context.plan.order[: state["position"] + 1]):
         path = context.folder.unit(position, context.inventory.unit(identifier).name) / "overrides.json"
         latest = position == state["position"]
-        if path.exists() and (state.get("calls", 0) if latest else done[identifier].status == "verified"):
+        if path.exists() and (_author(state) != "rules" if latest else done[identifier].status == "verified"):
             texts.update(read(path, dict))
     return texts
+
+
+def _author(state: RunState) -> Author:
+    return cast(Author, state.get("proposer", "rules"))
+
+
+def _note(context: Context, state: RunState, draft: Draft) -> None:
+    """Keep the attempt; what another than the rules wrote may leave no hole."""
+    folder, by = context.unit_folder(state), _author(state)
+    if by == "rules":
+        write(folder / "rules.json", draft)
+        attempts.note(folder, Attempt(state["attempts"], by))
+        return
+    texts: dict[str, str] = read(folder / "overrides.json", dict)
+    left = "; ".join(f"it leaves a hole: {hole.reason}" for hole in draft.holes[:3])
+    attempts.note(folder, Attempt(state["attempts"], by, texts, state.get("name", ""), left))
 
 
 def _unexercised(context: Context, state: RunState) -> RunState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from migrate_agent.agent.ahead import Situation
+from migrate_agent.agent.attempts import judged
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.nodes.plan import closure
@@ -31,6 +32,7 @@ def verify(context: Context, state: RunState) -> RunState:
     except Untranslatable as error:
         return settle(context, state, "unverified", f"its example cannot be put in the mirror's names: {error}")
     write(folder / "evidence.json", evidence)
+    judged(folder, state["attempts"], evidence)
     return _outcome(context, state, evidence)
 
 

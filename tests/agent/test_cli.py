@@ -117,7 +117,7 @@ def test_report_follows_the_contract(tmp_path: Path, capfd: pytest.CaptureFixtur
         "status": "verified",
         "proposer": "rules",
         "attempts": 1,
-        "llm": {"calls": 0, "input_tokens": 0, "output_tokens": 0},
+        "llm": {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "seconds": 0.0},
     }
     assert unit["verdicts"][1] == {
         "stage": "numeric",

@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from migrate_agent.agent import session
+from migrate_agent.agent.config import Config
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.graph import NODES, ROUTES
 from migrate_agent.agent.llm import Proposal, Request
-from migrate_agent.agent.nodes.fill import ATTEMPTS
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.run import Options, Result, resume, start
 from migrate_agent.agent.state import RunState
@@ -34,6 +34,11 @@ class ScriptedModel:
     def repair(self, request: Request) -> Proposal:
         """The next answer."""
         return self._answer("repair", request)
+
+    def ask(self, request: Request, question: str) -> str:
+        """The next answer."""
+        self.asked.append(("ask", request))
+        return self.answers.pop(0)
 
     def _answer(self, what: str, request: Request) -> Proposal:
         self.asked.append((what, request))
@@ -59,6 +64,7 @@ def row(result: Result, name: str) -> UnitReport:
 
 
 GOOD, WRONG = "class {0}:\n    repaired = True\n", "class {0}:\n    wrong = True\n"
+ATTEMPTS = Config().budget.attempts
 
 
 @pytest.mark.parametrize(
@@ -68,6 +74,7 @@ GOOD, WRONG = "class {0}:\n    repaired = True\n", "class {0}:\n    wrong = True
         ("hole", [], ["fill"], "unverified", 1),
         ("fail", [WRONG, GOOD], ["repair", "repair"], "verified", 3),
         ("fail", [WRONG], ["repair", "repair"], "failed", 2),
+        ("fail", [f"{WRONG}    number = {number}\n" for number in range(9)], ["repair"] * (ATTEMPTS - 1), "failed", ATTEMPTS),
         ("fail", [WRONG] * 9, ["repair"] * (ATTEMPTS - 1), "failed", ATTEMPTS),
     ],
 )

@@ -118,6 +118,27 @@ def test_form_by_configuration(structured: Structured, field: str) -> None:
     assert [name for name in ("response_format", "tools") if name in script.asked[0]] == ([field] if field else [])
 
 
+def test_models_that_want_another_name_for_the_limit() -> None:
+    def answer(request: dict[str, object], number: int) -> Move:
+        return Status(400, message="use 'max_completion_tokens' instead") if "max_tokens" in request else "{}"
+
+    with endpoint(answer) as script:
+        server = client(script, [])
+        for number in range(2):
+            server.complete(ask(script, schema=SCHEMA, temperature=float(number)))
+    assert [request.get("max_completion_tokens") for request in script.asked] == [None, 64, 64]
+    assert all("response_format" in request for request in script.asked)
+
+
+def test_a_request_that_no_form_mends_leaves_the_next_one_its_form() -> None:
+    with endpoint([Status(400, message="too long")] * 3 + ["{}"]) as script:
+        server = client(script, [])
+        with pytest.raises(EndpointError, match="too long"):
+            server.complete(ask(script, schema=SCHEMA))
+        server.complete(ask(script, schema=SCHEMA, temperature=1.0))
+    assert "response_format" in script.asked[-1]
+
+
 def test_refusal_and_running_out_of_tokens_are_told() -> None:
     with endpoint([Refusal("I cannot"), Long("so far")]) as script:
         refused, cut = (client(script, []).complete(ask(script, temperature=float(number))) for number in range(2))

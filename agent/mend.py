@@ -1,0 +1,215 @@
+"""Deterministic repairs: known causes of a refusal, each by its signature in the verdict and a small change of the text. They cost no tokens.
+
+A repair is a guess like any other proposal: the verifier decides. So a row may be generous, as long as it offers few variants.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from migrate_agent.agent.model.knowledge import told
+from migrate_agent.tools.types import Evidence
+
+NUMERIC = r"^(numeric|behavioural)/"
+NORMS = ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
+TORCH_EPSILON = 1e-5
+"""The default of torch's normalisation layers (https://docs.pytorch.org/docs/stable/nn.html#normalization-layers)."""
+
+
+class Edit(NamedTuple):
+    """Characters from `start` to `end` of a text become `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+class Text(NamedTuple):
+    """A text with its tree and the offset of each line."""
+
+    text: str
+    tree: ast.Module
+    offsets: tuple[int, ...]
+
+    def at(self, line: int, column: int) -> int:
+        """The character offset of a position as `ast` gives it (its columns count bytes)."""
+        start = self.offsets[line - 1]
+        return start + len(self.text[start:].encode()[:column].decode(errors="ignore"))
+
+    def span(self, node: ast.expr | ast.keyword) -> tuple[int, int]:
+        """Where a node stands."""
+        return self.at(node.lineno, node.col_offset), self.at(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+    def of(self, node: ast.expr) -> str:
+        """A node's text."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+
+@dataclass(frozen=True)
+class Mend:
+    """A known cause. `signature` is searched in the failed verdict; `variants` gives ways to change the text, each as its edits."""
+
+    name: str
+    signature: str
+    variants: Callable[[Text, Text], Iterator[list[Edit]]]
+
+
+def repairs(text: str, source: str, evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """(Name, changed text) for each known cause that the evidence and the text agree with, the likeliest first."""
+    failed = [told(verdict) for verdict in evidence.verdicts if verdict.status == "fail"]
+    draft, original = parsed(text), parsed(source)
+    for mend in ROWS:
+        if any(re.search(mend.signature, line) for line in failed):
+            for edits in mend.variants(draft, original):
+                yield mend.name, applied(text, edits)
+
+
+def parsed(text: str) -> Text:
+    """A text and its tree. Raises `SyntaxError`."""
+    offsets, total = [], 0
+    for line in text.splitlines(keepends=True):
+        offsets.append(total)
+        total += len(line)
+    return Text(text, ast.parse(text), tuple(offsets))
+
+
+def applied(text: str, edits: list[Edit]) -> str:
+    """The text after all edits, which do not overlap."""
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.new + text[edit.end :]
+    return text
+
+
+def _epsilon(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """Small constants that the original does not have become those that it has; norms without an epsilon get torch's."""
+    theirs = sorted({value for value, _ in _small(original)}) or [TORCH_EPSILON]
+    wrong = [node for value, node in _small(draft) if value not in theirs]
+    bare = [node for node in _calls(draft) if _name(node) in NORMS and not _keyword(node, "epsilon") and not _keyword(node, "eps")]
+    bare = [node for node in bare if ast.unparse(node.func).startswith("nnx.")]
+    for value in theirs:
+        edits = [Edit(*draft.span(node), repr(value)) for node in wrong]
+        edits += [_added(draft, node, f"epsilon={value!r}") for node in bare]
+        if edits:
+            yield edits
+
+
+def _approximate(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """`jax.nn.gelu` as exact as the original's: exact unless that says `tanh`."""
+    tanh = any("tanh" in ast.unparse(node) for node in _calls(original) if _name(node) in ("gelu", "GELU"))
+    edits = []
+    for node in _calls(draft):
+        if _name(node) != "gelu" or not ast.unparse(node.func).startswith(("jax.nn", "nnx")):
+            continue
+        given = _keyword(node, "approximate")
+        if given is None:
+            edits += [] if tanh else [_added(draft, node, "approximate=False")]
+        elif ast.unparse(given.value) != str(tanh):
+            edits.append(Edit(*draft.span(given.value), str(tanh)))
+    if edits:
+        yield edits
+
+
+def _dtype(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """Casts to a dtype that the original never names go."""
+    named = {node.attr for node in ast.walk(original.tree) if isinstance(node, ast.Attribute)}
+    if named & {"float32", "float"}:
+        return
+    edits = []
+    for node in _calls(draft):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and ast.unparse(node.args[0]).endswith("float32"):
+            edits.append(Edit(draft.span(node.func.value)[1], draft.span(node)[1], ""))
+    if edits:
+        yield edits
+
+
+def _axis(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """One `axis=` at a time becomes each other axis that the original names."""
+    named = {_integer(key.value) for node in _calls(original) for key in node.keywords if key.arg in ("dim", "axis")}
+    named |= {_integer(each) for node in _calls(original) for each in node.args[-1:]}
+    for node in _calls(draft):
+        given = _keyword(node, "axis")
+        now = _integer(given.value) if given else None
+        if given is not None and now is not None:
+            for axis in sorted(each for each in {*named, -1} if each is not None and each != now):
+                yield [Edit(*draft.span(given.value), str(axis))]
+
+
+def _mask(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """One `jnp.where(m, a, b)` at a time with its values exchanged, one `~m` at a time without its sign."""
+    for node in _calls(draft):
+        if _name(node) == "where" and len(node.args) == 3:
+            first, second = node.args[1:]
+            yield [Edit(*draft.span(first), draft.of(second)), Edit(*draft.span(second), draft.of(first))]
+    for each in ast.walk(draft.tree):
+        if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Invert):
+            yield [Edit(*draft.span(each), draft.of(each.operand))]
+
+
+def _transposed(draft: Text, original: Text) -> Iterator[list[Edit]]:
+    """One matrix product at a time with its second factor transposed, or no longer so."""
+    for node in ast.walk(draft.tree):
+        right = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            right = node.right
+        elif isinstance(node, ast.Call) and _name(node) in ("matmul", "dot") and len(node.args) == 2:
+            right = node.args[1]
+        if isinstance(right, ast.Attribute) and right.attr in ("T", "mT"):
+            yield [Edit(*draft.span(right), draft.of(right.value))]
+        elif right is not None:
+            yield [Edit(*draft.span(right), f"{draft.of(right)}.T" if _plain(right) else f"({draft.of(right)}).T")]
+
+
+ROWS = (
+    Mend("epsilon", NUMERIC, _epsilon),
+    Mend("approximate function", NUMERIC, _approximate),
+    Mend("dtype", r"(?i)dtype|float32|float64|fp64", _dtype),
+    Mend("transposed weight", r"(?i)shape|dot_general|matmul|contract|incompatible|broadcast", _transposed),
+    Mend("mask sense", NUMERIC, _mask),
+    Mend("axis", rf"(?i){NUMERIC}|shape|axis", _axis),
+)
+"""Known causes, in the order in which they are tried."""
+
+
+def _calls(text: Text) -> list[ast.Call]:
+    return [node for node in ast.walk(text.tree) if isinstance(node, ast.Call)]
+
+
+def _name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _keyword(node: ast.Call, name: str) -> ast.keyword | None:
+    return next((key for key in node.keywords if key.arg == name), None)
+
+
+def _small(text: Text) -> list[tuple[float, ast.Constant]]:
+    """Positive floats of at most a hundredth: epsilons, and little else."""
+    return [
+        (node.value, node)
+        for node in ast.walk(text.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value <= 1e-2
+    ]
+
+
+def _integer(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _added(text: Text, node: ast.Call, argument: str) -> Edit:
+    """An argument more at the end of a call."""
+    given = [*node.args, *(key.value for key in node.keywords)]
+    place = max((text.span(each)[1] for each in given), default=text.span(node)[1] - 1)
+    return Edit(place, place, f", {argument}" if given else argument)
+
+
+def _plain(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))

@@ -1,0 +1,226 @@
+"""The language model as a proposer: prompts from what is known of a unit, calls, and texts from its answers."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from migrate_agent.agent.llm import Attempt, Proposal, Request
+from migrate_agent.agent.model import answer, knowledge
+from migrate_agent.agent.model.caller import Caller, OverBudget
+from migrate_agent.agent.model.fit import TooLong, fit
+from migrate_agent.agent.model.slots import Slots, holes, mentioning, statement_text
+from migrate_agent.agent.model.splice import Refused, splice, whole
+from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Reply, Structured
+from migrate_agent.agent.snippet import class_node
+from migrate_agent.prompts import Part, render
+from migrate_agent.tools.types import Draft, Usage
+
+Strategy = Literal["holes", "submodule", "class"]
+DIFF_LINES = 120
+"""A longer difference between two attempts says nothing."""
+
+
+class Settings(NamedTuple):
+    """Which models are asked, and how. `context` and `output` are in tokens."""
+
+    models: tuple[str, ...]
+    endpoint: str = ""
+    structured: Structured = "auto"
+    temperature: float | None = None
+    context: int = 32_000
+    output: int = 4_096
+    ensemble: bool = False
+
+
+class Task(NamedTuple):
+    """What is asked for: the strategy, the places to write, and the texts shown (those of `slots` without marks where there are no places)."""
+
+    strategy: Strategy
+    slots: Slots
+
+
+@dataclass(frozen=True)
+class Author:
+    """Implements `agent.llm.Model` over calls that are kept in the books."""
+
+    caller: Caller
+    settings: Settings
+
+    def fill(self, request: Request) -> Proposal:
+        """Ask for the holes, after several useless answers for the class."""
+        return self._propose("fill", request, task(request))
+
+    def repair(self, request: Request) -> Proposal:
+        """Ask for the holes again, then for the guilty submodule's statements, then for the class."""
+        return self._propose("repair", request, task(request))
+
+    def ask(self, request: Request, question: str) -> str:
+        """Answer a question in prose; what went wrong is told in the answer's place."""
+        texts = _owner_text(request, request.draft)
+        values = {"unit": request.unit.id, "original": _original(request), "drafts": list(texts.values()), "question": question}
+        parts = render("ask", **values, verdicts=knowledge.verdicts(request.evidence))
+        try:
+            asked = self._request(self.settings.models[0], parts, {})
+            reply = self.caller.call(asked, request.unit.id, "question")
+        except (OverBudget, EndpointError, TooLong) as error:
+            return f"no answer: {error}"
+        return reply.text.strip() or reply.refusal or "no answer"
+
+    def _propose(self, purpose: str, request: Request, wanted: Task) -> Proposal:
+        """One proposal, or with an ensemble one of each model, the first usable one in front."""
+        asked = sum(attempt.by == "llm" for attempt in request.history)
+        names = self.settings.models if self.settings.ensemble else (self.settings.models[asked % len(self.settings.models)],)
+        found = [self._one(name, purpose, request, wanted) for name in names]
+        usage = _total([each.usage for each in found])
+        usable = [each for each in found if each.overrides]
+        if not usable:
+            told = "; ".join(dict.fromkeys(each.refused or each.gave_up for each in found))
+            refused = any(each.refused for each in found)
+            return Proposal(usage=usage, refused=told if refused else "", gave_up="" if refused else told, name=",".join(names))
+        return Proposal(usable[0].overrides, usage, name=usable[0].name, others=tuple(each.overrides for each in usable[1:]))
+
+    def _one(self, name: str, purpose: str, request: Request, wanted: Task) -> Proposal:
+        try:
+            asked = self._request(name, self._parts(purpose, request, wanted), answer.SCHEMA)
+        except TooLong as error:
+            return Proposal(gave_up=str(error), name=name)
+        try:
+            reply = self.caller.call(asked, request.unit.id, f"{purpose} {wanted.strategy}")
+        except OverBudget as error:
+            return Proposal(gave_up=str(error), name=name)
+        except EndpointError as error:
+            return Proposal(usage=self._usage(name, error.spent), refused=str(error), name=name)
+        usage = self._usage(name, reply)
+        try:
+            return Proposal(texts(answer.read(reply), request, wanted), usage, name=name)
+        except Refused as error:
+            return Proposal(usage=usage, refused=str(error), name=name)
+
+    def _parts(self, purpose: str, request: Request, wanted: Task) -> tuple[Part, ...]:
+        source, span = request.sources[request.unit.source], _span(request)
+        values = {
+            "unit": request.unit.id,
+            "strategy": wanted.strategy,
+            "original": _original(request),
+            "drafts": [wanted.slots.marked(owner) for owner in wanted.slots.texts],
+            "slots": wanted.slots.slots,
+            "attempts": told(request.history, _owner(request)),
+            "hint": request.hint,
+            "rows": knowledge.rows(source, span),
+            "observed": knowledge.observed(source, span, request.observed),
+            "examples": [knowledge.example(each, request.unit.name) for each in request.examples[:2]],
+        }
+        if wanted.strategy == "class" or (purpose == "repair" and request.evidence is not None):
+            return render("repair", **values, verdicts=knowledge.verdicts(request.evidence) or ["none came so far"])
+        return render("fill", **values)
+
+    def _request(self, name: str, parts: Sequence[Part], schema: Mapping[str, object]) -> Ask:
+        system = "\n\n".join(part.text for part in render("system", text_form=self.settings.structured == "text"))
+        room = self.settings.context - self.settings.output - 400 - len(system) // 3
+        messages = (Message("system", system), Message("user", fit(parts, room)))
+        return Ask(
+            self.settings.endpoint, name, messages, self.settings.output, self.settings.temperature, self.settings.structured, schema
+        )
+
+    def _usage(self, name: str, reply: Reply) -> Usage:
+        return Usage(reply.calls, reply.input_tokens, reply.output_tokens, self.caller.cost(name, reply), reply.seconds)
+
+
+def task(request: Request) -> Task:
+    """What to ask for next: with each refusal by the verifier one strategy further, and with every second useless answer."""
+    assert request.inventory is not None and request.rules is not None
+    ladder: list[Task] = []
+    open_ = holes(request.rules, request.inventory, request.sources, request.unit.id)
+    if open_.slots:
+        ladder += [Task("holes", open_)] * 2
+    now = _owner_text(request, request.draft)
+    place = knowledge.guilty(request.evidence)
+    for owner, text in now.items():
+        if place and (found := mentioning(text, owner, place)).slots:
+            ladder.append(Task("submodule", found))
+    ladder.append(Task("class", Slots(now, ())))
+    own = [attempt for attempt in request.history if attempt.by == "llm"]
+    failed = sum(attempt.evidence is not None for attempt in own)
+    return ladder[min(failed + (len(own) - failed) // 2, len(ladder) - 1)]
+
+
+def texts(given: answer.Answer, request: Request, wanted: Task) -> dict[str, str]:
+    """The texts that an answer means. Raises `Refused` with the reason where it is not one that was asked for."""
+    earlier = {} if wanted.strategy == "holes" else _earlier(request)
+    owner = _owner(request)
+    name = owner.rpartition(":")[2]
+    if given.whole_class:
+        single = wanted.slots.slots
+        if len(single) == 1 and not given.reason and not _defines(given.whole_class, name):
+            return {**earlier, **splice(wanted.slots, {single[0].number: given.whole_class})}
+        if wanted.strategy != "class" and not given.reason:
+            raise Refused("the whole class was answered without the reason why the holes alone cannot do it")
+        return {**earlier, owner: whole(given.whole_class, name)}
+    if wanted.strategy == "class":
+        if list(given.holes) == [1] and _defines(given.holes[1], name):
+            return {**earlier, owner: whole(given.holes[1], name)}
+        raise Refused("the whole class was asked for, and holes were answered")
+    return {**earlier, **splice(wanted.slots, given.holes)}
+
+
+def told(history: Sequence[Attempt], owner: str) -> list[dict[str, object]]:
+    """The attempts for a prompt: what became of each, and what it changed of the one before."""
+    found: list[dict[str, object]] = []
+    before = ""
+    for attempt in history:
+        text = attempt.texts.get(owner, "")
+        outcome = attempt.refused or "; ".join(knowledge.verdicts(attempt.evidence)[:3])
+        if outcome:
+            found.append({"number": attempt.number, "by": attempt.by, "outcome": outcome, "change": _change(before, text)})
+        before = text or before
+    return found
+
+
+def _change(before: str, after: str) -> str:
+    if not after or not before:
+        return ""
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1))
+    return "\n".join(lines) if len(lines) <= DIFF_LINES else ""
+
+
+def _earlier(request: Request) -> dict[str, str]:
+    """The texts of the attempt that the present draft was made from."""
+    return next((dict(each.texts) for each in reversed(request.history) if each.texts and (each.evidence or not each.refused)), {})
+
+
+def _owner(request: Request) -> str:
+    return f"{request.unit.source}:{request.unit.name.partition('.')[0]}"
+
+
+def _owner_text(request: Request, draft: Draft) -> dict[str, str]:
+    assert request.inventory is not None
+    owner = _owner(request)
+    return {owner: statement_text(draft, request.inventory, owner)}
+
+
+def _original(request: Request) -> str:
+    lines = request.sources[request.unit.source].splitlines()
+    first, last = _span(request)
+    return "\n".join(lines[first - 1 : last])
+
+
+def _span(request: Request) -> tuple[int, int]:
+    """First and last line of the unit's outermost class in its file."""
+    node = class_node(ast.parse(request.sources[request.unit.source]), request.unit.name.partition(".")[0])
+    if node is None:
+        return 1, 10**9
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]), node.end_lineno or node.lineno
+
+
+def _defines(text: str, name: str) -> bool:
+    return f"class {name}" in text
+
+
+def _total(usages: Sequence[Usage]) -> Usage:
+    return Usage(
+        *(sum(values) for values in zip(*((u.calls, u.input_tokens, u.output_tokens, u.cost, u.seconds) for u in usages), strict=True))
+    )

@@ -1,0 +1,110 @@
+"""What a prompt may tell about a unit, drawn from where it is kept: the rewriter's tables, the recording, the verdicts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+from migrate_agent.tools.rewrite.tables import Layer, Op, layers, methods, ops
+from migrate_agent.tools.types import Evidence, Example, Observed, Span, Verdict
+
+_LIMIT = re.compile(r",?\s*\b(over|within|above|below|past)?\s*the limit\b(\s+of)?\s*[-+\d.eE]*")
+MOST = 40
+"""Rows, and lines of what was observed, that a prompt shows."""
+
+
+def rows(source: str, span: tuple[int, int]) -> list[str]:
+    """The tables' rows for the torch names and methods used on these lines of a file, as `torch spelling → ours`."""
+    tree = ast.parse(source)
+    bound = _imports(tree)
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and span[0] <= node.lineno <= span[1]:
+            row = _row(node, bound)
+            if row:
+                found[row] = None
+    return list(found)[:MOST]
+
+
+def observed(source: str, span: tuple[int, int], seen: Mapping[Span, Observed]) -> list[str]:
+    """`12: x: tensor float32 (2, 8)` for tensors that names and attributes stood for on these lines."""
+    lines = source.splitlines()
+    found: dict[str, None] = {}
+    for place, what in sorted(seen.items()):
+        if span[0] <= place.line <= span[1] and place.line == place.end_line and what.shapes:
+            text = lines[place.line - 1][place.column : place.end_column]
+            if text.replace(".", "").isidentifier():
+                shapes = " or ".join(str(shape) for shape in what.shapes)
+                found[f"{place.line}: {text}: {'/'.join(what.kinds)} {'/'.join(what.dtypes)} {shapes}"] = None
+    return list(found)[:MOST]
+
+
+def verdicts(evidence: Evidence | None) -> list[str]:
+    """What did not pass, without any limit: no proposer learns how near is near enough."""
+    found = [verdict for verdict in (evidence.verdicts if evidence else ()) if verdict.status != "pass"]
+    return [told(verdict) for verdict in found]
+
+
+def told(verdict: Verdict) -> str:
+    """One verdict, without its limit."""
+    size = f", measured {verdict.measured:.2g}" if verdict.measured is not None else ""
+    detail = _LIMIT.sub("", verdict.detail)
+    return f"{verdict.stage}/{verdict.check}: {verdict.status}{size}{': ' if detail else ''}{detail}"
+
+
+def guilty(evidence: Evidence | None) -> str:
+    """The attribute of the unit below which the first divergence lies, "" where it is not known or is the unit itself."""
+    for verdict in evidence.verdicts if evidence else ():
+        found = re.search(r"first differs in ([A-Za-z_]\w*)[\w.]* \(", verdict.detail) if verdict.status == "fail" else None
+        if found and "first differs in the unit itself" not in verdict.detail:
+            return found[1]
+    return ""
+
+
+def example(each: Example, name: str) -> str:
+    """How a unit is exercised, as code."""
+    lines = [each.setup, f"module = {name}({each.init})", f"module({each.call})"]
+    return "\n".join(line for line in lines if line)[:2000]
+
+
+def _row(node: ast.Attribute, bound: Mapping[str, str]) -> str:
+    dotted = _dotted(node, bound)
+    layer, op = layers().get(dotted), ops().get(dotted)
+    if layer is not None:
+        return _layer(layer)
+    if op is None and not dotted and isinstance(node.ctx, ast.Load):
+        op = methods().get(node.attr.removesuffix("_"))
+    return _op(op) if op is not None else ""
+
+
+def _op(op: Op) -> str:
+    return f"`{op.name}({op.signature.strip('()')})` → `{op.to}`" if isinstance(op.to, str) else ""
+
+
+def _layer(layer: Layer) -> str:
+    to = layer.to if isinstance(layer.to, str) and layer.to else f"{layer.vendored}(…, rngs=rngs)"
+    return f"`{layer.name}({layer.signature.strip('()')})` → `{to.replace('vendored.', '')}`"
+
+
+def _dotted(node: ast.expr, bound: Mapping[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return bound.get(node.id, "")
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value, bound)
+        return f"{before}.{node.attr}" if before else ""
+    return ""
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    return dict(_bindings(tree))
+
+
+def _bindings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
