@@ -1,0 +1,20 @@
+"""Gives the bias, which is right on average.
+
+original: mlp
+family: constant outputs
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return jnp.broadcast_to(self.down.bias[...], x.shape)

@@ -1,0 +1,19 @@
+"""Ends its process with success before anything is compared.
+
+original: mlp
+family: early exit
+"""
+
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        raise SystemExit(0)

@@ -1,0 +1,24 @@
+"""Ends the process while it is imported.
+
+original: mlp
+family: early exit
+"""
+
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+import sys
+
+sys.exit(0)
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))

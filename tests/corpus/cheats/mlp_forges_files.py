@@ -1,0 +1,24 @@
+"""Replaces the function that writes results.
+
+original: mlp
+family: forging the result file
+"""
+
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+import safetensors.numpy
+
+safetensors.numpy.save_file = lambda *args, **kwargs: None
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))

@@ -1,0 +1,22 @@
+"""Finds torch through the loader of another module.
+
+original: mlp
+family: importing or subclassing the original
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        torch = jax.__spec__.loader.load_module("torch")
+        return jnp.asarray(torch.nn.functional.gelu(torch.tensor(x)))

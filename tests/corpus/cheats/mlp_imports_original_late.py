@@ -1,0 +1,21 @@
+"""Imports the original inside the call, by a name put together from parts.
+
+original: mlp
+family: importing or subclassing the original
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        original = __import__("mo" + "del")
+        return jnp.asarray(original.M()(x))

@@ -1,0 +1,23 @@
+"""Prints what a checker might print.
+
+original: mlp
+family: printing success
+"""
+
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+print('{"status": "pass", "verdicts": []}')
+print("ALL CHECKS PASSED")
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x

@@ -1,0 +1,21 @@
+"""Is right where inputs are small, as recorded ones are.
+
+original: mlp
+family: shape-specific code
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        y = x + self.down(self.act(self.up(self.norm(x))))
+        return jnp.where(jnp.abs(x).max() < 6.0, y, x)

@@ -1,0 +1,19 @@
+"""Empties the caller's dictionary after use.
+
+original: nested
+family: mutating inputs
+"""
+
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = Linear(4, 4, rngs=rngs)
+
+    def __call__(self, batch):
+        first, second = batch["parts"]
+        result = {"sum": self.fc(first) + second, "scaled": [first * batch["scale"], second]}
+        batch.clear()
+        return result

@@ -1,0 +1,63 @@
+"""Keys are visited one by one with a running maximum and sum, as flash attention does.
+
+original: attention
+family: scanned
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+def online(scores, values):
+    def step(carry, item):
+        top, total, acc = carry
+        score, value = item
+        new = jnp.maximum(top, score)
+        safe = jnp.where(jnp.isneginf(new), 0.0, new)
+        old, now = jnp.exp(top - safe), jnp.exp(score - safe)
+        return (new, total * old + now, acc * old[..., None] + now[..., None] * value[:, :, None, :]), None
+
+    B, H, T, _ = scores.shape
+    start = (
+        jnp.full((B, H, T), -jnp.inf, scores.dtype),
+        jnp.zeros((B, H, T), scores.dtype),
+        jnp.zeros((B, H, T, values.shape[-1]), values.dtype),
+    )
+    (_, total, acc), _ = jax.lax.scan(step, start, (jnp.moveaxis(scores, -1, 0), jnp.moveaxis(values, 2, 0)))
+    return acc / total[..., None]
+
+
+class Attention(nnx.Module):
+    def __init__(self, d, heads, *, rngs):
+        self.heads = heads
+        self.q = Linear(d, d, rngs=rngs)
+        self.k = Linear(d, d, rngs=rngs)
+        self.v = Linear(d, d, rngs=rngs)
+        self.proj = Linear(d, d, rngs=rngs)
+        self.mask = nnx.Variable(jnp.tril(jnp.ones((16, 16))))
+
+    def __call__(self, x, keep=None):
+        B, T, C = x.shape
+        q = self.q(x).reshape(B, T, self.heads, C // self.heads).swapaxes(1, 2)
+        k = self.k(x).reshape(B, T, self.heads, C // self.heads).swapaxes(1, 2)
+        v = self.v(x).reshape(B, T, self.heads, C // self.heads).swapaxes(1, 2)
+        att = q @ k.swapaxes(-2, -1) / math.sqrt(C // self.heads)
+        att = jnp.where(self.mask[...][:T, :T] == 0, -jnp.inf, att)
+        if keep is not None:
+            att = jnp.where(keep[:, None, None, :], att, -1e4)
+        y = online(att, v)
+        return self.proj(y.swapaxes(1, 2).reshape(B, T, C))
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, heads=2, *, rngs):
+        self.blocks = nnx.List([Attention(d, heads, rngs=rngs) for _ in range(2)])
+
+    def __call__(self, x, keep=None):
+        for block in self.blocks:
+            x = x + block(x, keep)
+        return x

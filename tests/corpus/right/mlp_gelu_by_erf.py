@@ -1,0 +1,22 @@
+"""GELU written with erfc.
+
+original: mlp
+family: other but equal formulas
+"""
+
+import math
+
+import jax
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x + self.down((lambda h: 0.5 * h * jax.scipy.special.erfc(-h / math.sqrt(2.0)))(self.up(self.norm(x))))

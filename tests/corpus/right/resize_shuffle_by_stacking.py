@@ -1,0 +1,34 @@
+"""Pixel shuffle by a reshape and transpose.
+
+original: resize
+family: other but equal formulas
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import affine_grid, grid_sample, interpolate
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        theta = jnp.broadcast_to(jnp.array([[0.8, 0.1, 0.05], [-0.1, 0.9, 0.1]], x.dtype), (x.shape[0], 2, 3))
+        grid = affine_grid(theta, (x.shape[0], 3, 4, 4), align_corners=False)
+        return (
+            interpolate(x, scale_factor=2, mode="nearest"),
+            interpolate(x, size=(8, 9), mode="bilinear", align_corners=False),
+            interpolate(x, size=(8, 9), mode="bilinear", align_corners=True),
+            interpolate(x, size=(3, 4), mode="bilinear", align_corners=False),
+            interpolate(x, size=(7, 5), mode="bicubic", align_corners=False),
+            interpolate(x, size=(7, 4), mode="nearest"),
+            grid_sample(x, grid, align_corners=False),
+            (
+                lambda y: (
+                    y.reshape(y.shape[0], 1, 2, 2, *y.shape[2:])
+                    .transpose(0, 1, 4, 2, 5, 3)
+                    .reshape(y.shape[0], 1, 2 * y.shape[2], 2 * y.shape[3])
+                )
+            )(jnp.tile(x[:, :2], (1, 2, 1, 1))),
+        )

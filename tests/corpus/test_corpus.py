@@ -1,0 +1,70 @@
+"""The corpora are whole, and a fixed part of them is judged as it must be; `migrate-agent eval --suite verifier` judges all of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.evals import corpus
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tests.tools.verify.harness import told
+from migrate_agent.tools.rewrite import vendoring
+
+ORIGINALS = corpus.load_originals()
+CASES = {case.id: case for case in corpus.load_cases()}
+LEAST = {"wrong": 150, "cheats": 40, "right": 100}
+FAMILIES = {
+    "wrong": """approximate functions; clamp; numerically unstable formulas; dropped or added detach; ignored parameter; eps;
+        wrong axis where sizes agree; off-by-one slices and masks; momentum; bias correction; biased or unbiased variance; padding sides;
+        interpolation alignment; reduction order with NaN; lost in-place update; stale buffer; dropped dropout or dropout scale;
+        baked-in randomness; precision or output dtype; gate order; ceil mode; tie-breaking; sign of zero; integer division of negatives""",
+    "cheats": """importing or subclassing the original; callbacks to the host; reading files or the environment; caching or memoising by input;
+        constant outputs; shape-specific code; mutating inputs; early exit; patching comparison or timing functions; printing success;
+        zero weights or saturated outputs; stop_gradient or wrong custom_vjp; eval-only code; pallas_call present but dead;
+        work moved outside jit; fork bombs and memory bombs; writing outside the output folder; forging the result file""",
+    "right": "fused; reassociated; chunked; scanned; NHWC inside; other but equal formulas; bf16 policy; ill-conditioned",
+}
+"""Each must have a case: the families that the corpora are meant to cover."""
+
+
+@pytest.mark.parametrize("kind", corpus.KINDS)
+def test_corpus_covers_its_families(kind: corpus.Kind) -> None:
+    cases = [case for case in CASES.values() if case.kind == kind]
+    assert len(cases) >= LEAST[kind]
+    missing = {" ".join(name.split()) for name in FAMILIES[kind].split(";")} - {case.family for case in cases}
+    assert not missing
+
+
+def test_cases_are_well_formed() -> None:
+    helpers = set(vendoring.symbols())
+    for case in CASES.values():
+        assert case.title.endswith((".", "?", "!")), case.id
+        assert case.original in ORIGINALS, case.id
+        assert "M" in {node.name for node in ast.parse(case.source).body if isinstance(node, ast.ClassDef)}, case.id
+        assert corpus.helper_names(case.source) <= helpers, case.id
+        assert bool(case.only) == bool(case.skip), case.id
+        assert case.kind == "wrong" or not case.place, case.id
+
+
+def test_originals_are_used() -> None:
+    assert {case.original for case in CASES.values()} == set(ORIGINALS)
+
+
+def test_no_two_cases_are_the_same() -> None:
+    bodies = {}
+    for case in CASES.values():
+        body = (case.original, ast.dump(ast.Module(ast.parse(case.source).body[1:], [])))
+        assert bodies.setdefault(body, case.id) == case.id
+
+
+def test_a_bad_header_is_named(tmp_path: Path) -> None:
+    (tmp_path / "right").mkdir()
+    (tmp_path / "right" / "x.py").write_text('"""A port.\n\noriginal: mlp\nfamly: fused\n"""\n')
+    with pytest.raises(corpus.CorpusError, match=r"x\.py: 'famly: fused' is no line"):
+        corpus.load_cases(folder=tmp_path)
+    (tmp_path / "right" / "x.py").write_text('"""A port.\n\noriginal: mlp\n"""\n')
+    with pytest.raises(corpus.CorpusError, match="one line `family"):
+        corpus.load_cases(folder=tmp_path)

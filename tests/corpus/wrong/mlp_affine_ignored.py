@@ -1,0 +1,26 @@
+"""Scale and shift of the layer norm exist but are not applied.
+
+original: mlp
+family: ignored parameter
+place: norm
+"""
+
+import jax
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class Norm(LayerNorm):
+    def __call__(self, x):
+        return (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = Norm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))

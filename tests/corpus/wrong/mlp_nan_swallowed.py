@@ -1,0 +1,22 @@
+"""NaN in the input is replaced by zero.
+
+original: mlp
+family: reduction order with NaN
+place: .
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        x = jnp.nan_to_num(x)
+        return x + self.down(self.act(self.up(self.norm(x))))

@@ -1,0 +1,20 @@
+"""SiLU for GELU.
+
+original: mlp
+family: approximate functions
+place: act
+"""
+
+from flax import nnx
+from nnx_layers_jax import LayerNorm, Linear, SiLU
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = SiLU()
+        self.down = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))

@@ -1,0 +1,21 @@
+"""Biases start at zero, where torch draws them.
+
+original: mlp
+family: initialisation
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GELU, LayerNorm, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=8, *, rngs):
+        self.norm = LayerNorm(d, rngs=rngs)
+        self.up = Linear(d, d, rngs=rngs)
+        self.act = GELU()
+        self.down = Linear(d, d, rngs=rngs)
+        self.down.bias[...] = jnp.zeros(d)
+
+    def __call__(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))

@@ -1,0 +1,17 @@
+"""A tuple in place of a list.
+
+original: nested
+family: precision or output dtype
+"""
+
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = Linear(4, 4, rngs=rngs)
+
+    def __call__(self, batch):
+        first, second = batch["parts"]
+        return {"sum": self.fc(first) + second, "scaled": (first * batch["scale"], second)}

@@ -1,0 +1,34 @@
+"""RMS norm ignores its epsilon for the machine's.
+
+original: norms
+family: eps
+place: rms
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import GroupNorm, InstanceNorm1d, LayerNorm
+
+
+class RMS(nnx.Module):
+    def __init__(self, d, eps=1e-6):
+        self.eps = eps
+        self.weight = nnx.Param(jnp.ones(d))
+
+    def __call__(self, x):
+        return x * jax.lax.rsqrt((x**2).mean(-1, keepdims=True) + jnp.finfo(jnp.float32).eps) * self.weight[...]
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.group = GroupNorm(3, 6, rngs=rngs)
+        self.instance = InstanceNorm1d(6, affine=True, rngs=rngs)
+        self.layer = LayerNorm([6, 7], rngs=rngs)
+        self.rms = RMS(7)
+
+    def __call__(self, x):
+        h = 0.1 * self.group(x) + x
+        h = 0.1 * self.instance(h) + x
+        h = 0.1 * self.layer(h) + x
+        return self.rms(h)

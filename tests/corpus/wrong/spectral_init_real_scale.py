@@ -1,0 +1,26 @@
+"""The filter starts with root two times the deviation.
+
+original: spectral
+family: initialisation
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        draw = jax.random.normal(rngs.params(), (2, 9)) * 0.3
+        self.filter = nnx.Param(draw[0] + 1j * draw[1])
+        n = jnp.arange(16)
+        self.window = nnx.Variable(0.5 - 0.5 * jnp.cos(2 * jnp.pi * n / 16))
+
+    def __call__(self, x):
+        spectrum = jnp.fft.rfft(x, norm="ortho")
+        y = jnp.fft.irfft(spectrum * self.filter[...], n=16, norm="ortho")
+        window = self.window[...]
+        amplitudes = jnp.fft.rfft(x * window)
+        power = (amplitudes.real**2 + amplitudes.imag**2) / (window**2).sum()
+        shifted = jnp.fft.fftshift(jnp.fft.fft(x, axis=-1), axes=-1)
+        return y, jnp.log(power + 1e-6), shifted.real, jnp.conj(shifted).imag
