@@ -35,6 +35,7 @@ def render(name: str, **values: Any) -> tuple[Part, ...]:
 
 def code(text: str, language: str = "python") -> str:
     """A fenced block, with a fence longer than any run of backticks in the text."""
+    text = str(text)  # of a name that was not given, this raises
     longest = max((len(run) for run in _RUN.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -151,7 +151,7 @@ def _frame(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def endpoint(answer: Callable[[dict[str, Any], int], Move] | list[Move]) -> Iterator[Script]:
+def endpoint(answer: Callable[[dict[str, Any], int], Move] | Sequence[Move]) -> Iterator[Script]:
     """Serve while the block runs. A list of moves is gone through in order; after its last one the server has no more to say (status 418)."""
     moves = answer if callable(answer) else lambda request, number: answer[number] if number < len(answer) else Status(418)
     script = Script(moves)

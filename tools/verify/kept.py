@@ -29,7 +29,11 @@ def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
             _KEPT.move_to_end(key)
             return _KEPT[key][0]
     folder = tempfile.TemporaryDirectory(prefix="migrate-agent-given-", ignore_cleanup_errors=True)
-    made = make(Path(folder.name))
+    try:
+        made = make(Path(folder.name))
+    except BaseException:
+        folder.cleanup()
+        raise
     with _LOCK:
         found = _KEPT.setdefault(key, (made, folder))[0]
         while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(_size(item) for item, _ in _KEPT.values()) > MOST_BYTES):

@@ -1,0 +1,71 @@
+"""Deterministic repairs: each known cause, by its signature in the verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_agent.agent.mend import ROWS, repairs
+from migrate_agent.tools.types import Evidence, Verdict
+
+NUMERIC = Verdict("numeric", "forward_fp64", "fail", 1e-3, 1e-11, "random: error 1e-3")
+SHAPE = Verdict("spec", "output_tree", "fail", detail="TypeError: dot_general requires contracting dimensions to have the same shape")
+
+CASES = [
+    (
+        "epsilon",
+        NUMERIC,
+        "y = nnx.LayerNorm(4, epsilon=1e-6, rngs=rngs)",
+        "y = LayerNorm(4, eps=1e-5)",
+        "y = nnx.LayerNorm(4, epsilon=1e-05, rngs=rngs)",
+    ),
+    ("epsilon", NUMERIC, "y = nnx.LayerNorm(4, rngs=rngs)", "y = nn.LayerNorm(4)", "y = nnx.LayerNorm(4, rngs=rngs, epsilon=1e-05)"),
+    ("epsilon", NUMERIC, "y = x / (n + 1e-6)", "y = x / (n + 1e-8)", "y = x / (n + 1e-08)"),
+    ("approximate function", NUMERIC, "y = jax.nn.gelu(x)", "y = F.gelu(x)", "y = jax.nn.gelu(x, approximate=False)"),
+    (
+        "approximate function",
+        NUMERIC,
+        "y = jax.nn.gelu(x, approximate=False)",
+        "y = F.gelu(x, approximate='tanh')",
+        "y = jax.nn.gelu(x, approximate=True)",
+    ),
+    ("transposed weight", SHAPE, "y = x @ w", "y = x @ w.t()", "y = x @ w.T"),
+    ("transposed weight", SHAPE, "y = jnp.matmul(x, w.T)", "y = x @ w", "y = jnp.matmul(x, w)"),
+    ("axis", NUMERIC, "y = jnp.sum(x, axis=0)", "y = x.sum(dim=1)", "y = jnp.sum(x, axis=1)"),
+    ("mask sense", NUMERIC, "y = jnp.where(m, x, -1e9)", "y = x.masked_fill(m, -1e9)", "y = jnp.where(m, -1e9, x)"),
+    ("mask sense", NUMERIC, "y = f(x, ~m)", "y = f(x, m)", "y = f(x, m)"),
+    ("dtype", NUMERIC, "y = x.astype(jnp.float32) * 2", "y = x * 2", "y = x * 2"),
+]
+
+
+@pytest.mark.parametrize(("name", "verdict", "draft", "source", "right"), CASES)
+def test_known_cause_is_mended(name: str, verdict: Verdict, draft: str, source: str, right: str) -> None:
+    assert (name, right) in list(repairs(draft, source, Evidence("m.py:A", (verdict,))))
+
+
+def test_every_known_cause_has_a_case() -> None:
+    assert {row.name for row in ROWS} == {case[0] for case in CASES}
+
+
+@pytest.mark.parametrize(
+    ("draft", "source"),
+    [
+        ("y = jax.nn.gelu(x, approximate=False)", "y = F.gelu(x)"),
+        ("y = nnx.LayerNorm(4, epsilon=1e-5, rngs=rngs)", "y = nn.LayerNorm(4)"),
+        ("y = x.astype(jnp.float32)", "y = x.to(torch.float32)"),
+        ("y = jnp.tanh(x)", "y = torch.tanh(x)"),
+    ],
+)
+def test_what_agrees_with_the_original_is_left(draft: str, source: str) -> None:
+    assert list(repairs(draft, source, Evidence("m.py:A", (NUMERIC,)))) == []
+
+
+def test_the_signature_decides() -> None:
+    passed = Evidence("m.py:A", (Verdict("numeric", "forward_fp64", "pass"), Verdict("static", "imports", "fail", detail="imports torch")))
+    assert list(repairs("y = jax.nn.gelu(x @ w)", "y = F.gelu(x)", passed)) == []
+
+
+def test_positions_count_characters() -> None:
+    draft = "y = f('ä→é', jax.nn.gelu(x))"
+    assert ("approximate function", "y = f('ä→é', jax.nn.gelu(x, approximate=False))") in list(
+        repairs(draft, "y = F.gelu(x)", Evidence("m.py:A", (NUMERIC,)))
+    )
