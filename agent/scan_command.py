@@ -16,6 +16,7 @@ from migrate_agent.agent.progress import stdout
 from migrate_agent.agent.store import plain
 from migrate_agent.agent.tables import finding_table, inventory_table, problem_table
 from migrate_agent.tools.scan import scan as read_repository
+from migrate_agent.tools.scan.adopt import mirrored
 from migrate_agent.tools.types import Inventory
 
 
@@ -43,5 +44,8 @@ def _show(console: Console, inventory: Inventory, order: tuple[str, ...]) -> Non
     ):
         if rows:
             console.print(Text(f"\n{title}"), table)
-    files = f"{len(inventory.files)} files, {sum(file.uses_torch for file in inventory.files)} of them use torch"
+    for line in mirrored(inventory.files):
+        console.print(Text(f"\nMirrored along, since it needs torch: {line}"))
+    own = [file for file in inventory.files if not file.adopted]
+    files = f"{len(own)} files, {sum(file.uses_torch for file in own)} of them use torch"
     console.print(Text(f"\n{files}; {len(order)} units to migrate, {left} to leave, {len(broken)} files left out"))

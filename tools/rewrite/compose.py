@@ -148,12 +148,23 @@ class _Composer:
             selection.qualified |= result.qualified
         elif file.bindings.get(name, "").partition(".")[0] in TORCH and name not in CANONICAL:
             self._leftover(path, name, statement)
+        elif (package := self._unfollowed(file, name)) and statement is not None:
+            reason = f"{name} comes from {package}, which needs torch, and its source cannot be followed"
+            self._hole(path, statement, "torch-package", reason)
         elif self.want(path, name) or name in KNOWN:
             pass
         elif name in CANONICAL:
             selection.canonical.add(name)
         elif statement is not None:
             self._hole(path, statement, "undefined-name", f"{name} is not defined at the top of the file")
+
+    def _unfollowed(self, file: FileModel, name: str) -> str:
+        """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""
+        dotted = "" if name in file.top_names else file.bindings.get(name, "")
+        package = dotted.partition(".")[0]
+        if package in self.space.inventory.bound:
+            return package
+        return package if package in self.repo.adopted and self.repo.resolve(dotted) is None else ""
 
     def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
         if statement is None:
@@ -262,6 +273,8 @@ class _Composer:
             elif index in selection.statements:
                 body.append(self._text(path, statement))
                 self._note_holes(path, statement)
+        if file.file.adopted and body:
+            self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
         imports += [CANONICAL[name] for name in sorted(selection.canonical)]
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.randomness import Randomness
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.template import fill, wrap
+from migrate_agent.tools.rewrite.written import walks_parameters
 from migrate_agent.tools.types import Hole, Observed, Span
 
 NO_SPAN = Span(0, 0, 0, 0)
@@ -126,6 +128,23 @@ class Context:
     def is_self(self, node: cst.CSTNode) -> bool:
         """Whether an original node is the module instance itself."""
         return isinstance(node, cst.Name) and bool(name := self.self_name()) and node.value == name
+
+    def is_handle(self, node: cst.CSTNode) -> bool:
+        """Whether an original name stands for a variable itself: a parameter that the function writes to, or what a loop over parameters gives."""
+        if not isinstance(node, cst.Name):
+            return False
+        if node.value in self.randomness.written.get((self.file.file.path, ".".join(self.path)), ()):
+            return True
+        loops = [n for n in self.stack if isinstance(n, cst.For) and isinstance(n.target, cst.Name) and n.target.value == node.value]
+        return bool(loops) and self.walks_variables(loops[-1])
+
+    def walks_variables(self, loop: cst.For) -> bool:
+        """Whether a loop goes through parameters that are written out one by one, and changes them."""
+        function = self.file.functions.get(".".join(self.path))
+        if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple)):
+            return False
+        line = self.span(loop).line
+        return any(isinstance(n, ast.For) and n.lineno == line and walks_parameters(self.file, self.facts, n) for n in ast.walk(function))
 
     # -- output -----------------------------------------------------------------------------------------------------
     def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:
@@ -310,10 +329,10 @@ def is_jax(file: FileModel) -> bool:
 
 def taken_names(file: FileModel) -> frozenset[str]:
     """Every name that the file binds anywhere."""
-    import ast
-
     names = set(file.top_names) | {
-        name for name, dotted in file.bindings.items() if not dotted.startswith(("torch", "einops.layers.torch"))
+        name
+        for name, dotted in file.bindings.items()
+        if dotted.partition(".")[0] != "torch" and not dotted.startswith("einops.layers.torch")
     }
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

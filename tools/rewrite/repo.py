@@ -47,6 +47,11 @@ class ClassModel:
                 found[name.value] = not (isinstance(persistent, ast.Constant) and persistent.value is False)
         return found
 
+    @cached_property
+    def computes_names(self) -> bool:
+        """Whether `register_buffer` is given a name that is no literal."""
+        return any(not (call.args and isinstance(call.args[0], ast.Constant)) for call in _self_calls(self.node, "register_buffer"))
+
 
 @dataclass
 class FileModel:
@@ -87,6 +92,7 @@ class Repo:
                 if other := self.modules.get(star):
                     model.bindings = {**{name: f"{star}.{name}" for name in other.top_names | set(other.bindings)}, **model.bindings}
         self.units = {unit.id: unit for unit in inventory.units}
+        self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")

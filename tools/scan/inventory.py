@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from migrate_agent.tools.scan.adopt import adopt
 from migrate_agent.tools.scan.detectors import Hit
 from migrate_agent.tools.scan.findings import findings
 from migrate_agent.tools.scan.graph import Graph, Key, Reach
@@ -33,7 +34,10 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     """
     names = python_files(root, exclude)
     sources = Sources(root, names)
-    files = layout(names, sources)
+    own = layout(names, sources)
+    adoption = adopt(own, sources)
+    files = (*own, *adoption.files)
+    sources = Sources(root, tuple(file.path for file in files))
     readings = survey(root, files)
     resolver = Resolver(files, sources, {path: reading.facts.exports for path, reading in readings.items()})
     graph = Graph(files, readings, resolver)
@@ -42,7 +46,8 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     units = _units(graph, reaches, hits)
     carried = {helper: f"{key.path}:{key.name}" for key, reach in reversed(reaches.items()) for helper in reach.helpers}
     finished = tuple(_finished(graph, file) for file in files)
-    inventory = Inventory(root, finished, leaf_first(units), findings(graph, hits, carried))
+    found = tuple(finding for finding in findings(graph, hits, carried) if not graph.files[finding.source].adopted)
+    inventory = Inventory(root, finished, leaf_first(units), found, adoption.packages)
     return inventory if paths is None else _narrowed(inventory, paths)
 
 

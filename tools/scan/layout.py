@@ -26,8 +26,8 @@ _IMPORT = re.compile(
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 
 
-class _Statement(NamedTuple):
-    """One imported thing: the level of the relative import (0: absolute), and the dotted names that it may mean, longest first."""
+class Statement(NamedTuple):
+    """One imported thing: the level of the relative import (0: absolute), and the dotted names (below that level) it may mean, longest first."""
 
     level: int
     dotted: tuple[str, ...]
@@ -100,7 +100,7 @@ class _Folders:
 
     def evidence(self, path: str, text: str) -> Iterator[tuple[str, str]]:
         """For each import of a file of the repository: (the root it has by default, the root this statement imports it from)."""
-        for statement in _statements(text):
+        for statement in statements(text):
             if statement.level:
                 yield from self._relative(path, statement.level)
             elif statement.dotted[0].split(".")[0] in self.names:
@@ -128,18 +128,18 @@ class _Folders:
                     return
 
 
-def _statements(text: str) -> Iterator[_Statement]:
+def statements(text: str) -> Iterator[Statement]:
+    """The import statements of a text, those inside functions and blocks too; a quick look, no parse."""
     for match in _IMPORT.finditer(text):
         if match["plain"] is not None:
             for name in match["plain"].split(","):
                 if words := name.split():
-                    yield _Statement(0, _prefixes(words[0]))
-        elif match["dots"]:
-            yield _Statement(len(match["dots"]), ())
-        elif match["module"]:
+                    yield Statement(0, _prefixes(words[0]))
+        elif match["dots"] or match["module"]:
             names = [words[0] for name in match["names"].strip("() ").split(",") if (words := name.split())]
             for name in names or [""]:
-                yield _Statement(0, _prefixes(f"{match['module']}.{name}" if name.isidentifier() else match["module"]))
+                dotted = ".".join(part for part in (match["module"], name if name.isidentifier() else "") if part)
+                yield Statement(len(match["dots"]), _prefixes(dotted) if dotted else ())
 
 
 def _prefixes(dotted: str) -> tuple[str, ...]:

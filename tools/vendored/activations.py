@@ -3,25 +3,28 @@
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.typing import DTypeLike
 
 from migrate_agent.tools.vendored.numeric import promote_half
 
 
-def softmax(input: jax.Array, dim: int | None = None) -> jax.Array:
-    """exp(x) / Σ exp(x) over axis `dim`, computed in at least float32.
+def softmax(input: jax.Array, dim: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
+    """exp(x) / Σ exp(x) over axis `dim`, computed in at least float32; `input` is first converted to `dtype`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmax.html
     """
+    input = input if dtype is None else input.astype(dtype)
     x = jnp.atleast_1d(promote_half(input))
     axis = default_softmax_dim(input.ndim) if dim is None else dim
     return jax.nn.softmax(x, axis).reshape(input.shape).astype(input.dtype)
 
 
-def log_softmax(input: jax.Array, dim: int | None = None) -> jax.Array:
-    """log(softmax(x)) over axis `dim`, computed in at least float32.
+def log_softmax(input: jax.Array, dim: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
+    """log(softmax(x)) over axis `dim`, computed in at least float32; `input` is first converted to `dtype`.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.log_softmax.html
     """
+    input = input if dtype is None else input.astype(dtype)
     x = jnp.atleast_1d(promote_half(input))
     axis = default_softmax_dim(input.ndim) if dim is None else dim
     return jax.nn.log_softmax(x, axis).reshape(input.shape).astype(input.dtype)
@@ -32,9 +35,9 @@ def default_softmax_dim(ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmin(input: jax.Array, dim: int | None = None) -> jax.Array:
+def softmin(input: jax.Array, dim: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
     """softmax(-x). https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmin.html"""
-    return softmax(-input, dim)
+    return softmax(-input, dim, dtype)
 
 
 def gelu(input: jax.Array, approximate: str = "none") -> jax.Array:

@@ -36,9 +36,9 @@ def promote_half(x: jax.Array) -> jax.Array:
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
-def value_of(variable: nnx.Variable[Any] | None) -> Any:
-    """The array in an optional parameter or buffer, or `None`."""
-    return None if variable is None else variable[...]
+def value_of(variable: Any) -> Any:
+    """The array in a parameter or buffer; anything else (`None`, a number) as it is."""
+    return variable[...] if isinstance(variable, nnx.Variable) else variable
 
 
 def replace_value(variable: nnx.Variable[Any], value: jax.Array) -> None:
