@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import warnings
@@ -33,6 +34,11 @@ class Sample:
     def names(self) -> dict[str, torch.Tensor]:
         """Name → tensor, of both."""
         return {f"t{i}": value for i, value in enumerate(self.tensors)} | {f"x{i}": value for i, value in enumerate(self.inputs)}
+
+    @property
+    def title(self) -> str:
+        """The sample in one line."""
+        return f"{self.construction}({self.call}), {'train' if self.training else 'eval'}"
 
     def text(self, name: str) -> str:
         """The class under this name."""
@@ -86,6 +92,9 @@ class _ModuleWriter(Writer):
             return f"torch.{name}"
         if isinstance(value, torch.nn.Module) and value in self.built:
             return self.built[value]
+        if dataclasses.is_dataclass(value) and getattr(torch.nn, type(value).__name__, None) is type(value):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            return f"torch.nn.{type(value).__name__}({self.arguments((), fields)})"
         return super().other(value)
 
 

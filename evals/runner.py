@@ -12,7 +12,7 @@ from typing import NamedTuple
 from migrate_agent.agent.errors import UsageError
 from migrate_agent.evals import results
 from migrate_agent.evals.processes import Processes
-from migrate_agent.evals.suite import Group, Options, Outcome, Suite, load_suites
+from migrate_agent.evals.suite import Group, Options, Outcome, Suite, load_suite, suite_names
 
 HEADINGS = {
     "wrong": "Wrong",
@@ -66,10 +66,9 @@ def command(suite: str, only: str, jobs: int, samples: str, quick: bool, sandbox
 
 
 def _suite(name: str) -> Suite:
-    suites = load_suites()
-    if name not in suites:
-        raise UsageError(f"there is no suite {name!r}; --suite is one of {', '.join(sorted(suites))}")
-    return suites[name]
+    if name not in suite_names():
+        raise UsageError(f"there is no suite {name!r}; --suite is one of {', '.join(suite_names())}")
+    return load_suite(name)
 
 
 def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Sequence[Group]:

@@ -33,12 +33,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Options:
-    """How a suite is run. `samples` bounds the inputs of one case (None: all); `quick` asks for the suite's cheaper judgement, where it has one."""
+    """How a suite is run. `samples` bounds the inputs of one case (None: all); `quick` asks for the suite's cheaper judgement, where it has one.
+
+    `limit` bounds the cases of one group (None: all), and `seeds` says how often a case is judged, where a suite draws at random.
+    """
 
     filter: str = ""
     samples: int | None = 20
     quick: bool = False
     sandbox: str = "auto"
+    limit: int | None = None
+    seeds: int = 1
 
     def wanted(self, name: str) -> bool:
         """Whether the filter (comma-separated parts of names, any of which must occur) lets this case through."""
@@ -71,11 +76,14 @@ class Suite:
     report: Callable[[Sequence[Outcome]], Iterable[str]] = lambda outcomes: ()
 
 
-def load_suites() -> dict[str, Suite]:
-    """Name → suite, found by walking `evals/suites/`. Imports what the suites import, PyTorch among it."""
-    found: dict[str, Suite] = {}
-    for info in sorted(pkgutil.iter_modules(suites.__path__), key=lambda info: info.name):
-        for value in vars(importlib.import_module(f"{suites.__name__}.{info.name}")).values():
-            if isinstance(value, Suite) and found.setdefault(value.name, value) is not value:
-                raise ValueError(f"two suites are called {value.name}")
-    return found
+def suite_names() -> tuple[str, ...]:
+    """The files of `evals/suites/`, which are called as their suites are."""
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(suites.__path__)))
+
+
+def load_suite(name: str) -> Suite:
+    """The suite of that name. Imports what it imports, PyTorch among it. Raises `KeyError`."""
+    if name not in suite_names():
+        raise KeyError(name)
+    module = importlib.import_module(f"{suites.__name__}.{name}")
+    return next(value for value in vars(module).values() if isinstance(value, Suite) and value.name == name)

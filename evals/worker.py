@@ -17,9 +17,9 @@ def main() -> None:
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    from migrate_agent.evals.suite import load_suites
+    from migrate_agent.evals.suite import load_suite
 
-    for outcome in load_suites()[order["suite"]].run(tuple(order["group"]), Options(**order["options"])):
+    for outcome in load_suite(order["suite"]).run(tuple(order["group"]), Options(**order["options"])):
         stream.write(encode(outcome) + "\n")
         stream.flush()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from flax import nnx
@@ -20,6 +20,17 @@ from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
 from migrate_agent.evals.tidiness import untidy
 
 GROUP = 3
+Problems = dict[str, list[tuple[Status, str]]]
+"""Class → what is wrong with it."""
+
+
+class Chosen(NamedTuple):
+    """A sample of a class."""
+
+    name: str
+    sample: Sample
+
+
 EXCLUDED: dict[str, str] = {}
 RANDOM = {"RReLU": "random while training", "AlphaDropout": "random", "FeatureAlphaDropout": "random"}
 """Modules whose values in training mode are random: they are compared in evaluation mode. (The verifier judges distributions.)"""
@@ -41,58 +52,71 @@ def groups(options: Options) -> Sequence[Group]:
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
     """Judge these classes: `right` means every sample, in training and evaluation mode, forward, gradients, buffers and `state_dict`."""
+    problems, chosen = select(group, options)
+    static = judge(chosen, problems) if chosen else []
+    for name in group:
+        yield outcome(name, problems[name], sum(owner == name for owner, _ in chosen))
+    if static:
+        yield Outcome(f"static check of {', '.join(group)}", "untidy", "; ".join(static[:5])[:500])
+
+
+def select(group: Group, options: Options) -> tuple[Problems, list[Chosen]]:
+    """The samples of these classes, and what of them cannot be written. Sets this process up for float64."""
     torch.set_default_dtype(torch.float64)
     set_up_jax()
-    problems: dict[str, list[tuple[Status, str]]] = {name: [] for name in group}
-    written: list[tuple[str, Sample]] = []
+    problems: Problems = {name: [] for name in group}
+    chosen: list[Chosen] = []
     for name in group:
         for sample in samples(entries()[name], options.samples) if name not in EXCLUDED else ():
             if isinstance(sample, Unspelled):
                 problems[name].append(("refused", f"not written: {sample}"))
             elif not (sample.training and name in RANDOM):
-                written.append((name, sample))
-    static = _judge(written, problems) if written else []
-    for name in group:
-        yield _outcome(name, problems[name], sum(owner == name for owner, _ in written))
-    if static:
-        yield Outcome(f"static check of {', '.join(group)}", "untidy", "; ".join(static[:5])[:500])
+                chosen.append(Chosen(name, sample))
+    return problems, chosen
 
 
-def _judge(written: Sequence[tuple[str, Sample]], problems: dict[str, list[tuple[Status, str]]]) -> list[str]:
-    sources = [Source(sample.text(f"M{index}"), sample.names) for index, (_, sample) in enumerate(written)]
+def judge(chosen: Sequence[Chosen], problems: Problems) -> list[str]:
+    """Rewrite the samples and compare; adds to `problems`, and gives what the static check finds."""
+    sources = [Source(sample.text(f"M{index}"), sample.names) for index, (_, sample) in enumerate(chosen)]
     with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
         holes, draft = rewrite(sources, Path(folder))
         mirror = load_mirror(Path(folder))
-        for index, ((name, sample), hole) in enumerate(zip(written, holes, strict=True)):
-            text = f"{sample.construction}({sample.call}), {'train' if sample.training else 'eval'}"
+        for index, ((name, sample), hole) in enumerate(zip(chosen, holes, strict=True)):
             if hole:
-                problems[name].append(("refused", f"{hole} | {text}"))
-            elif problem := _problem(sample, sources[index], getattr(mirror, f"M{index}")):
-                problems[name].append(("wrong", f"{problem} | {text}"))
+                problems[name].append(("refused", f"{hole} | {sample.title}"))
+            elif problem := _problem(sample, getattr(mirror, f"M{index}")):
+                problems[name].append(("wrong", f"{problem} | {sample.title}"))
     return [] if any(holes) else untidy(draft.files)
 
 
-def _problem(sample: Sample, source: Source, rewritten: Any) -> str:
-    """What is wrong with a rewritten module, or nothing."""
+def original(sample: Sample) -> tuple[torch.nn.Module, list[torch.Tensor]]:
+    """The sample's class around the module, with random parameters, in the sample's mode; and what to call it with."""
     names: dict[str, Any] = {"torch": torch}
-    exec(source.text, names)
+    exec(sample.text("Original"), names)
     torch.manual_seed(0)
-    original = next(value for key, value in names.items() if key.startswith("M"))(*sample.tensors)
+    module: torch.nn.Module = names["Original"](*sample.tensors)
     inputs = [tensor.detach() for tensor in sample.inputs]
-    if any(torch.nn.parameter.is_lazy(tensor) for tensor in (*original.parameters(), *original.buffers())):
-        original(*inputs)  # a lazy module gets its shapes
-    original.train(sample.training)
-    randomise(original)
+    if any(torch.nn.parameter.is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers())):
+        module(*inputs)  # a lazy module gets its shapes
+    module.train(sample.training)
+    randomise(module)
+    return module, inputs
+
+
+def _problem(sample: Sample, rewritten: Any) -> str:
+    """What is wrong with a rewritten module, or nothing."""
+    module, inputs = original(sample)
     try:
         rewrite = rewritten(*map(to_jax, sample.tensors), rngs=nnx.Rngs(0))
         rewrite.train() if sample.training else rewrite.eval()
-        compare_modules(original, rewrite, inputs, {})
+        compare_modules(module, rewrite, inputs, {})
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
 
-def _outcome(name: str, problems: list[tuple[Status, str]], tried: int) -> Outcome:
+def outcome(name: str, problems: list[tuple[Status, str]], tried: int) -> Outcome:
+    """How the class did."""
     if name in EXCLUDED:
         return Outcome(name, "excluded", EXCLUDED[name])
     if not problems:

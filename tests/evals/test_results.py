@@ -12,7 +12,7 @@ import pytest
 
 from migrate_agent.evals import results, scoreboard
 from migrate_agent.evals.packages import Package, PackageError, Source, lay_out, load_packages
-from migrate_agent.evals.suite import Options, Outcome, Suite, load_suites
+from migrate_agent.evals.suite import Options, Outcome, Suite, load_suite, suite_names
 from migrate_agent.evals.worker import decode, encode
 
 FILES = {"pkg/__init__.py": "from pkg.a import *\n", "pkg/a.py": "x = 1\n", "pkg/sub/b.py": "y = 2\n", "pkg/data.txt": "no Python"}
@@ -66,7 +66,10 @@ def test_pinned_packages_are_complete() -> None:
 
 
 def test_suites_are_found() -> None:
-    assert load_suites().keys() >= {"modules", "ops", "zoo"}
+    assert {"modules", "ops", "peers", "zoo"} <= set(suite_names())
+    assert [load_suite(name).name for name in ("modules", "peers")] == ["modules", "peers"]
+    with pytest.raises(KeyError):
+        load_suite("nothing")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A suite that needs no torch: `KEPT` finds each case as its name says, and `load_suites` can be made to give it."""
+"""A suite that needs no torch: `KEPT` finds each case as its name says, which the runner can be made to find."""
 
 from __future__ import annotations
 

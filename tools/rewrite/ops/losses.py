@@ -32,3 +32,11 @@ SIGNATURES = {
 }
 
 ROWS = [Op(F + name, signature, same(name, signature)) for name, signature in SIGNATURES.items()]
+
+OPTIONS = Op(
+    "torch.nn.LinearCrossEntropyOptions",
+    "allow_retain_graph=False, batch_chunk_size=None, chunking_method='auto', acc_policy='auto', acc_dtype=None",
+    "None",
+    returns="",
+)
+"""In which pieces torch's `LinearCrossEntropyLoss` goes about it, and how long it keeps them; the rewrite has one way, torch's default."""
