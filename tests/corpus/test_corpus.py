@@ -54,7 +54,7 @@ def test_originals_are_used() -> None:
 
 
 def test_no_two_cases_are_the_same() -> None:
-    bodies = {}
+    bodies: dict[tuple[str, str], str] = {}
     for case in CASES.values():
         body = (case.original, ast.dump(ast.Module(ast.parse(case.source).body[1:], [])))
         assert bodies.setdefault(body, case.id) == case.id

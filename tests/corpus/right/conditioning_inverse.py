@@ -1,4 +1,4 @@
-"""The solution by the inverse, the determinant by twice that of one factor.
+"""The solution by the inverse, the diagonal by row sums of squares.
 
 original: conditioning
 family: ill-conditioned
@@ -20,7 +20,7 @@ class M(nnx.Module):
         normed = (y - mean) * jax.lax.rsqrt(var + 1e-5)
         a = x[0][:, None] * x[0][None] + 1e-3 * jnp.eye(x.shape[1], dtype=x.dtype)
         solved = jnp.linalg.inv(a) @ x[1]
-        logdet = 2 * jnp.linalg.slogdet(a)[1]
+        logdet = jnp.log((a * a).sum(1)).sum()
         wave = jnp.sin(1e4 * x)
         large = jnp.exp(x) * 1e3
         return normed, solved, logdet, wave, large.sum(-1) - jnp.roll(large, 1, -1).sum(-1) + x[:, 0]

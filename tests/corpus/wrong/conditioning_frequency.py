@@ -20,7 +20,7 @@ class M(nnx.Module):
         normed = (y - mean) * jax.lax.rsqrt(var + 1e-5)
         a = x[0][:, None] * x[0][None] + 1e-3 * jnp.eye(x.shape[1], dtype=x.dtype)
         solved = jnp.linalg.solve(a, x[1])
-        logdet = jnp.linalg.slogdet(a @ a.T)[1]
+        logdet = jnp.log(jnp.diagonal(a @ a.T)).sum()
         wave = jnp.sin(1.000001e4 * x)
         large = jnp.exp(x) * 1e3
         return normed, solved, logdet, wave, large.sum(-1) - jnp.roll(large, 1, -1).sum(-1) + x[:, 0]

@@ -1,0 +1,125 @@
+"""What is mutated: verified rewrites, hand-written ones of the corpora and those that the rewriter makes of the examples and of packages."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_agent.evals import corpus
+from migrate_agent.evals.mutate import Mutation, mutations
+from migrate_agent.evals.packages import load_packages
+from migrate_agent.evals.zoo_run import make_repository
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.record.examples import from_config
+from migrate_agent.tools.rewrite import compose, translate
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
+from migrate_agent.tools.verify import Options, verify
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PACKAGES = ("conformer", "g-mlp-pytorch", "linformer", "nystrom-attention")
+"""Packages of the zoo that are small enough to verify a thousand times."""
+ARGUED = corpus.FOLDER / "mutants_argued.toml"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file of a verified rewrite, and how the unit in it is verified."""
+
+    name: str
+    unit: Unit
+    examples: tuple[Example, ...]
+    translated: tuple[Example, ...]
+    inventory: Inventory
+    candidate: Path
+
+    @property
+    def file(self) -> Path:
+        """The file that is mutated."""
+        return self.candidate / self.unit.target
+
+    def mutations(self) -> list[tuple[str, Mutation]]:
+        """Ids and mutations, in an order that mixes places and operators, so that any first part is a fair sample."""
+        named = [(f"{self.name}/{mutation.id}", mutation) for mutation in mutations(self.file.read_text(encoding="utf-8"))]
+        return sorted(named, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
+
+    def verify(self, text: str, sandbox: Sandbox, folder: Path, options: Options) -> Evidence:
+        """Verify the unit with this text in its file, which is as it was afterwards."""
+        kept = self.file.read_text(encoding="utf-8")
+        self.file.write_text(text, encoding="utf-8")
+        try:
+            root = self.inventory.root
+            return verify(self.unit, self.examples, self.translated, root, self.candidate, self.inventory, sandbox, folder, options)
+        finally:
+            self.file.write_text(kept, encoding="utf-8")
+
+
+def subjects() -> list[str]:
+    """Names of all that is mutated: `port-mlp`, `example-gpt`, `zoo-conformer`."""
+    ports = [f"port-{name}" for name in corpus.load_originals() if (corpus.FOLDER / "right" / f"{name}.py").exists()]
+    repositories = sorted(f"example-{path.parent.name}" for path in EXAMPLES.glob("*/migrate.toml"))
+    return [*ports, *repositories, *(f"zoo-{name}" for name in PACKAGES)]
+
+
+def targets(subject: str, sandbox: Sandbox, folder: Path) -> list[Target]:
+    """The files of a subject, laid out below `folder`. Raises `KeyError` for an unknown one, `PackageError` where a package is not fetched."""
+    kind, _, name = subject.partition("-")
+    if kind == "port":
+        return [_port(subject, name, folder)]
+    if kind == "example":
+        return _repository(subject, EXAMPLES / name, sandbox, folder)
+    package = next(package for package in load_packages() if package.name == name)
+    make_repository(package, folder / "repository")
+    return _repository(subject, folder / "repository", sandbox, folder)
+
+
+def _port(subject: str, name: str, folder: Path) -> Target:
+    original = corpus.load_originals()[name]
+    text = (corpus.FOLDER / "right" / f"{name}.py").read_text(encoding="utf-8")
+    theirs, ours = corpus.write_trees(original, text, folder)
+    translated = tuple(corpus.mirrored(example) for example in original.examples)
+    return Target(subject, corpus.UNIT, original.examples, translated, corpus.inventory(theirs), ours)
+
+
+def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> list[Target]:
+    """One target for each file in which a unit with an example of its own stands."""
+    inventory = scan(root)
+    rows = tomllib.loads((root / "migrate.toml").read_text(encoding="utf-8"))["example"]
+    examples = from_config(inventory, rows)
+    recording = record(inventory, examples, sandbox, folder / "recording")
+    wanted = list(dict.fromkeys(example.unit for example in examples))
+    draft = compose(inventory, recording.observations, wanted, examples=examples)
+    mirror = folder / "mirror"
+    for name, text in draft.files.items():
+        (mirror / name).parent.mkdir(parents=True, exist_ok=True)
+        (mirror / name).write_text(text, encoding="utf-8")
+    found: dict[str, Target] = {}
+    for identifier in wanted:
+        unit = inventory.unit(identifier)
+        own = tuple(example for example in examples if example.unit == identifier)
+        translated = tuple(translate(inventory, recording.observations, example) for example in own)
+        name = f"{subject}/{unit.target.removesuffix('.py')}"
+        found.setdefault(unit.target, Target(name, unit, own, translated, inventory, mirror))
+    return list(found.values())
+
+
+def argued() -> Mapping[str, Mapping[str, str]]:
+    """Id → `change` and `reason` of the mutants that are argued to be equivalent, one by one."""
+    if not ARGUED.exists():
+        return {}
+    return {str(row["id"]): row for row in tomllib.loads(ARGUED.read_text(encoding="utf-8")).get("mutant", [])}
+
+
+def reason(rows: Mapping[str, Mapping[str, str]], identifier: str, mutation: Mutation) -> str:
+    """Why a mutant is equivalent, or "". The change must be the one that was argued, so that no other takes its number."""
+    row = rows.get(identifier)
+    return row["reason"] if row and row["change"] == mutation.change else ""
+
+
+def sample(pairs: Sequence[tuple[str, Mutation]], limit: int | None) -> Sequence[tuple[str, Mutation]]:
+    """The first `limit` (all where None)."""
+    return pairs if limit is None else pairs[:limit]

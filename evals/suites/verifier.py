@@ -1,0 +1,189 @@
+"""The verifier itself: wrong rewrites, cheats and mutants must not get through, right rewrites must not be refused."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.evals import corpus, mutants
+from migrate_agent.evals.corpus import Case, Original
+from migrate_agent.evals.suite import Group, Options, Outcome, Suite
+from migrate_agent.sandbox import open_sandbox
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.types import Evidence, Limits
+from migrate_agent.tools.verify import Options as HowToVerify
+
+SECONDS: Mapping[str, float] = {"cheats": 30.0}
+"""What a candidate of this kind may take; cheats may try to take for ever."""
+RATES = {
+    "wrong": "wrong rewrites refused",
+    "cheats": "cheats refused",
+    "right": "right rewrites accepted",
+    "mutants": "mutants refused",
+}
+
+
+@cache
+def cases() -> Mapping[str, tuple[Case, ...]]:
+    """The corpora, by original."""
+    found: dict[str, list[Case]] = {}
+    for case in corpus.load_cases():
+        found.setdefault(case.original, []).append(case)
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+@cache
+def originals() -> Mapping[str, Original]:
+    """Name → original."""
+    return corpus.load_originals()
+
+
+def groups(options: Options) -> Sequence[Group]:
+    """One group for the cases of each original, one for the mutants of each subject."""
+    names = [f"corpus-{name}" for name in cases()] + [f"mutants-{name}" for name in mutants.subjects()]
+    return [(name,) for name in names if options.wanted(name)]
+
+
+def run(group: Group, options: Options) -> Iterator[Outcome]:
+    """Judge the cases of these groups, with a warm sandbox and torch's answers kept."""
+    for name in group:
+        kind, _, rest = name.partition("-")
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder, closing(open_sandbox(options.sandbox)) as sandbox:
+            if kind == "corpus":
+                yield from (judge(case, sandbox, Path(folder), options) for case in cases()[rest])
+            else:
+                yield from _mutants(rest, sandbox, Path(folder), options)
+
+
+def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outcome:
+    """Verify one case, with as many seeds as asked for: `right` where each verdict is what the case's kind demands."""
+    if case.only and sandbox.name not in case.only:
+        return Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
+    original = originals()[case.original]
+    started = time.monotonic()
+    found = [_verified(original, case.source, sandbox, folder, case.kind, seed) for seed in range(options.seeds)]
+    wanted = case.kind == "right"
+    good = all((evidence.status == "verified") == wanted for evidence in found)
+    worst = next((evidence for evidence in found if (evidence.status == "verified") != wanted), found[0])
+    details: dict[str, Any] = {
+        "kind": case.kind,
+        "family": case.family,
+        **told(worst),
+        "verdicts": sorted({evidence.status for evidence in found}),
+        "seeds": len(found),
+        "place": case.place,
+        "named": corpus.named_place(found[0]),
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    if case.kind == "wrong":
+        from migrate_agent.evals.allclose import lets_through
+
+        details["allclose"] = lets_through(original, case.source, folder)
+    return Outcome(
+        case.id, "right" if good else "wrong", "" if good else f"{case.title} — {details['check']}: {details['detail']}", details
+    )
+
+
+def _verified(original: Original, text: str, sandbox: Sandbox, folder: Path, kind: str, seed: int) -> Evidence:
+    limits = Limits(seconds=SECONDS.get(kind, corpus.CASE_SECONDS))
+    how = HowToVerify(limits=limits, seed=seed, localise=kind == "wrong")
+    return corpus.verify_case(original, text, sandbox, folder / original.name, how)
+
+
+def told(evidence: Evidence) -> dict[str, str]:
+    """The check that refused, and its words."""
+    refused = [verdict for verdict in evidence.verdicts if verdict.status != "pass"]
+    first = next((verdict for verdict in refused if verdict.status == "fail"), refused[0] if refused else None)
+    return {"check": first.check if first else "", "detail": first.detail[:300] if first else "every check passed"}
+
+
+def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
+    """Verify the mutants of a subject's files, as far as the files themselves are verified."""
+    how = HowToVerify(localise=False)
+    rows = mutants.argued()
+    for target in mutants.targets(subject, sandbox, folder):
+        plain = target.verify(target.file.read_text(encoding="utf-8"), sandbox, folder / "work", how)
+        listed = target.mutations()
+        if plain.status != "verified":
+            facts = {"kind": "subject", "listed": len(listed)}
+            yield Outcome(target.name, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
+            continue
+        yield Outcome(target.name, "excluded", "verified; its mutants follow", {"kind": "subject", "listed": len(listed)})
+        for identifier, mutation in mutants.sample(listed, options.limit):
+            details: dict[str, Any] = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change}
+            if why := mutants.reason(rows, identifier, mutation):
+                yield Outcome(identifier, "excluded", f"equivalent: {why}", details)
+                continue
+            evidence = target.verify(mutation.source, sandbox, folder / "work", how)
+            killed = evidence.status != "verified"
+            details |= {**told(evidence), "seconds": round(evidence.seconds, 1)}
+            yield Outcome(identifier, "right" if killed else "wrong", "" if killed else f"survives: {mutation.change}", details)
+
+
+def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
+    """Counts by kind, how many wrong cases an `allclose` lets through, and how often the right submodule was named."""
+    counts: dict[str, Any] = {}
+    for kind in RATES:
+        of_kind = [outcome for outcome in outcomes if outcome.details.get("kind") == kind]
+        run_ones = [outcome for outcome in of_kind if outcome.status != "excluded"]
+        counts[kind] = {"right": sum(outcome.status == "right" for outcome in run_ones), "run": len(run_ones)}
+        counts[kind]["left out"] = len(of_kind) - len(run_ones)
+    wrong = [outcome for outcome in outcomes if outcome.details.get("kind") == "wrong"]
+    placed = [outcome for outcome in wrong if outcome.details["place"] and outcome.details["named"] is not None]
+    flaky = [outcome.case for outcome in outcomes if len(outcome.details.get("verdicts", [])) > 1]
+    through: dict[str, int] = {}
+    for outcome in wrong:
+        for tolerance, passed in outcome.details["allclose"].items():
+            through[tolerance] = through.get(tolerance, 0) + passed
+    return {
+        **counts,
+        "allclose lets through": through,
+        "localised": {"right": sum(outcome.details["named"] == outcome.details["place"] for outcome in placed), "of": len(placed)},
+        "seeds": max((outcome.details.get("seeds", 1) for outcome in outcomes), default=0),
+        "verdict not the same for all seeds": flaky,
+        "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
+    }
+
+
+def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The rates, one a line."""
+    found = summary(outcomes)
+    yield ""
+    for kind, words in RATES.items():
+        row = found[kind]
+        left = f", {row['left out']} left out" if row["left out"] else ""
+        yield f"{words}: {row['right']} of {row['run']}{left}"
+    wrong = found["wrong"]["run"]
+    for tolerance, passed in found["allclose lets through"].items():
+        yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
+    yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
+    yield f"mutants: {found['mutants']['run']} run of {found['mutants listed']} listed, {found['mutants']['left out']} argued to be equivalent"
+    if found["seeds"] > 1:
+        flaky = found["verdict not the same for all seeds"]
+        yield f"verdict the same over {found['seeds']} seeds: all but {len(flaky)}" + (f" ({json.dumps(flaky)})" if flaky else "")
+
+
+def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """The frameworks."""
+    return {name: version(name) for name in ("torch", "jax", "flax", "numpy")}
+
+
+VERIFIER = Suite(
+    "verifier",
+    "The verifier on wrong, cheating, mutated and right rewrites",
+    "cases",
+    groups,
+    run,
+    4 * 3600.0,
+    versions,
+    kept=True,
+    summary=summary,
+    report=report,
+)
