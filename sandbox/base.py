@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from migrate_agent.tools.types import Job, Run
+
+Device = Literal["cpu", "gpu"]
+"""What jobs may compute on: the processor alone, or the machine's accelerators too."""
 
 
 class SandboxError(Exception):

@@ -2,9 +2,10 @@
 
 Holds, beyond what the plain process holds: no network; a file system that shows only the system's libraries, the Python environment, the
 job's `root` (all read-only) and the worker's own folder; an empty home; no process but the worker's to be seen or signalled; no
-capabilities; no user of the host's. On the candidate's side torch is not on the disk. A worker serves the jobs of one side and one `root`,
-since what it sees is settled when it starts; outputs are moved out of its sight when a job ends. Does **not** hold: jobs of one worker that
-run at the same time from each other. Limits are the keeper's and rlimits, without a cgroup. Source: bwrap(1).
+capabilities; no user of the host's. On the candidate's side torch is not on the disk. What a worker sees is settled when it starts: a
+candidate's code is copied into its sight for each job, so that one worker serves a whole run, and candidates that run at the same time
+get workers apart; the original's worker serves the jobs of one `root`. Outputs are moved out of its sight when a job ends. Does **not**
+hold: jobs of the original that run at the same time from each other. Limits are the keeper's and rlimits, without a cgroup. Source: bwrap(1).
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from migrate_agent.sandbox.process import ProcessSandbox, area
-from migrate_agent.sandbox.view import SYSTEM, packages, python
+from migrate_agent.sandbox.process import Key, ProcessSandbox, area
+from migrate_agent.sandbox.view import SYSTEM, gpus, packages, python
 from migrate_agent.sandbox.worker import REFUSED
-from migrate_agent.tools.types import Job
 
 PROGRAM = "bwrap"
 ISOLATION = (
@@ -71,17 +71,17 @@ class BubblewrapSandbox(ProcessSandbox):
 
     name = "bubblewrap"
     own_users = True
+    shows = True
     shared = ("/dev/shm",)
 
-    def _key(self, job: Job) -> tuple[str, ...]:
-        return (job.side, str(job.root.resolve()))
-
-    def _command(self, key: tuple[str, ...]) -> list[str]:
+    def _command(self, key: Key) -> list[str]:
         own = str(self._base.area(area(key)))
+        code = key.root or str(self._base.code(area(key)))
         shown = _binds("--ro-bind", [*SYSTEM, *python()])
-        hidden = [part for path in packages(REFUSED[key[0]]) for part in ("--tmpfs", path)]
-        empty = ["--proc", "/proc", *_covered(), "--dev", "/dev", *_tmpfs("/dev/shm"), "--remount-ro", "/dev", "--tmpfs", "/tmp"]
-        user = [*_binds("--ro-bind", key[1:]), *_binds("--bind", [own]), *hidden]
+        hidden = [part for path in packages(REFUSED[key.side]) for part in ("--tmpfs", path)]
+        devices = _binds("--dev-bind", gpus() if self._device == "gpu" else ())
+        empty = ["--proc", "/proc", *_covered(), "--dev", "/dev", *_tmpfs("/dev/shm"), *devices, "--remount-ro", "/dev", "--tmpfs", "/tmp"]
+        user = [*_binds("--ro-bind", [code]), *_binds("--bind", [own]), *hidden]
         return [
             PROGRAM,
             *_isolation(),

@@ -3,8 +3,10 @@
 Holds what bubblewrap holds (no network, a file system that shows only the system's libraries, Python and the job's `root`, an empty home,
 no process but the worker's, no capabilities, no torch on the candidate's disk), and beyond it: the engine's seccomp filter, a cgroup with
 limits on memory, processes and CPU that nothing inside can pass, the engine's masks over /proc and /sys, and a user that is not root even
-where the host's is. A container serves the jobs of one side and one `root`; it is labelled, removed when the sandbox closes, and ends by
-itself, and is removed, when the host's process dies. Does **not** hold: jobs of one worker that run at the same time from each other.
+where the host's is. One container serves the original's jobs of one `root`, one without torch all candidates of a run, whose code is copied
+into its sight job by job; candidates that run at the same time get containers apart. A container is labelled, removed when the sandbox
+closes, and ends by itself, and is removed, when the host's process dies. Does **not** hold: jobs of the original that run at the same time
+from each other.
 
 Image: one with packages of its own (`migrate-agent sandbox build --packages`), else the minimal one, with the host's system libraries and
 Python environment mounted read-only. Source: the Docker Engine API's reference, "Create a container".
@@ -25,14 +27,14 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 
 from migrate_agent.sandbox import engine, idmap
-from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
+from migrate_agent.sandbox.base import Device, SandboxError, SandboxUnavailable
 from migrate_agent.sandbox.child import TOKEN
-from migrate_agent.sandbox.process import START_SECONDS, ProcessSandbox, area
+from migrate_agent.sandbox.process import START_SECONDS, Key, ProcessSandbox, area
 from migrate_agent.sandbox.staging import remove
-from migrate_agent.sandbox.view import OURS, PARTS, SYSTEM, packages, python
+from migrate_agent.sandbox.view import OURS, PARTS, SYSTEM, gpus, packages, python
 from migrate_agent.sandbox.worker import REFUSED
 from migrate_agent.sandbox.zygote import END_SECONDS, Worker
-from migrate_agent.tools.types import Job, Limits
+from migrate_agent.tools.types import Limits
 
 NOBODY = 65534
 MEMORY_SHARE, MEMORY_JOBS = 0.75, 4
@@ -74,13 +76,14 @@ class DockerSandbox(ProcessSandbox):
     """Runs jobs in children of warm workers inside containers. A context manager; safe for `run` from several threads."""
 
     name = "docker"
+    shows = True
     shared = ("/dev/shm", "/dev/mqueue")
 
-    def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
+    def __init__(self, *, threads: int = 1, folder: Path | None = None, device: Device = "cpu") -> None:
         self.own_users = os.getuid() == 0
         self._client = engine.connect()
         engine.prune(self._client)
-        super().__init__(threads=threads, folder=folder)
+        super().__init__(threads=threads, folder=folder, device=device)
 
     def close(self) -> None:
         """Stop all containers with whatever they run, and remove all files. May be called more than once."""
@@ -90,10 +93,7 @@ class DockerSandbox(ProcessSandbox):
     def _job_owner(self) -> tuple[int, int] | None:
         return (NOBODY, NOBODY) if os.getuid() == 0 else None
 
-    def _key(self, job: Job) -> tuple[str, ...]:
-        return (job.side, str(job.root.resolve()))
-
-    def _launch(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, token: str) -> Worker:
+    def _launch(self, key: Key, environment: Mapping[str, str], log: Path, token: str) -> Worker:
         place = self._base.area(f"container-{token[:8]}")
         until = time.monotonic() + RESTART_SECONDS
         while True:
@@ -105,48 +105,36 @@ class DockerSandbox(ProcessSandbox):
                     raise SandboxUnavailable(f"the Docker engine cannot start a container: {engine.one_line(error)}") from error
                 threading.Event().wait(RETRY_SECONDS)  # it may be on its way up again
 
-    def _container(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, place: Path) -> Container:
-        image = engine.image(self._client, key[0])
+    def _container(self, key: Key, environment: Mapping[str, str], log: Path, place: Path) -> Container:
+        image = engine.image(self._client, key.side)
         if image is None:
             raise SandboxUnavailable("no image of ours is left: run `migrate-agent sandbox build`")
+        own, code = self._base.area(area(key)), Path(key.root) if key.root else self._base.code(area(key))
         view = place / "root"
         view.mkdir(exist_ok=True)
-        root = Path(key[1])
-        with idmap.shown(root, view, NOBODY) if os.getuid() == 0 else contextlib.nullcontext(root) as shown:
-            binds = {str(self._base.area(area(key))): "rw", key[1]: str(shown)}
-            return Container(self._client, image, key, environment, binds, log, place, str(self._base.path))
+        with idmap.shown(code, view, NOBODY) if key.root and os.getuid() == 0 else contextlib.nullcontext(code) as shown:
+            options = {
+                "environment": _inside(image, environment),
+                "labels": {engine.LABEL: str(self._base.path)},
+                "tmpfs": _tmpfs(image, key.side),
+                "volumes": _volumes(image, own, {str(shown): str(code)}, place),
+                "working_dir": str(own),
+                **_program(image, key.side),
+                **(devices(image) if self._device == "gpu" else {}),
+            }
+            return Container(self._client, image.name, options, log, place, environment[TOKEN])
 
 
 class Container(Worker):
     """A worker in a container. Raises what the engine's client raises, and `OSError`."""
 
-    def __init__(
-        self,
-        client: Any,
-        image: engine.Image,
-        key: tuple[str, ...],
-        environment: Mapping[str, str],
-        binds: Mapping[str, str],
-        log: Path,
-        place: Path,
-        base: str,
-    ) -> None:
-        super().__init__(log, environment[TOKEN])
+    def __init__(self, client: Any, image: str, options: Mapping[str, Any], log: Path, place: Path, token: str) -> None:
+        super().__init__(log, token)
         self._place = place
         self._control: socket.socket | None = None
         self._listener = _listen(place)
-        own = next(path for path, kind in binds.items() if kind == "rw")
         try:
-            self._container = client.containers.create(
-                image.name,
-                **_isolation(),
-                **_program(image, key[0]),
-                environment=_inside(image, environment),
-                labels={engine.LABEL: base},
-                tmpfs=_tmpfs(image, key[0]),
-                volumes=_volumes(image, key, own, binds[key[1]], place),
-                working_dir=own,
-            )
+            self._container = client.containers.create(image, **_isolation(), **options)
             try:
                 self._follow()
                 self._container.start()
@@ -249,6 +237,15 @@ def _isolation() -> dict[str, Any]:
     }
 
 
+def devices(image: engine.Image) -> dict[str, Any]:
+    """The accelerators: where the host's libraries are mounted their devices are enough, else the engine has to bring the libraries too."""
+    if image.python == engine.HOST:
+        return {"devices": [f"{path}:{path}:rw" for path in gpus()]}
+    from docker.types import DeviceRequest  # type: ignore[import-untyped]
+
+    return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
+
+
 def _program(image: engine.Image, side: str) -> dict[str, Any]:
     import sys
 
@@ -272,13 +269,13 @@ def _tmpfs(image: engine.Image, side: str) -> dict[str, str]:
     return dict.fromkeys([*hidden, "/root", "/tmp"], f"ro,nosuid,nodev,size={SMALL},mode=755")
 
 
-def _volumes(image: engine.Image, key: tuple[str, ...], own: str, root: str, place: Path) -> dict[str, dict[str, str]]:
-    """Source and target of what is mounted, as lists of `source:target:mode` would say it."""
+def _volumes(image: engine.Image, own: Path, code: Mapping[str, str], place: Path) -> dict[str, dict[str, str]]:
+    """Source and target of what is mounted, as lists of `source:target:mode` would say it. `own` is the one place to write to."""
     if image.python == engine.HOST:
         paths = [path for path in SYSTEM if not os.path.islink(path)]
         shown = {path: path for path in (*paths, *python()) if os.path.exists(path)}
     else:
         shown = {str(OURS / part): f"{INSIDE}/migrate_agent/{part}" for part in PARTS}
-    mounts = {**shown, str(place / "control"): CONTROL, root: key[1]}
+    mounts = {**shown, str(place / "control"): CONTROL, **code}
     volumes = {source: {"bind": target, "mode": "ro"} for source, target in mounts.items()}
-    return {**volumes, own: {"bind": own, "mode": "rw"}}
+    return {**volumes, str(own): {"bind": str(own), "mode": "rw"}}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -23,13 +24,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
+from migrate_agent.sandbox.base import Device, SandboxError, SandboxUnavailable
 from migrate_agent.sandbox.child import RESULT_BYTES
 from migrate_agent.sandbox.keeper import LENGTH_BYTES, LOG_BYTES, NONCE_BYTES, STARTED
 from migrate_agent.sandbox.outcome import outcome
-from migrate_agent.sandbox.staging import KEPT, Base, Stage, remove
+from migrate_agent.sandbox.staging import KEPT, Base, Stage, remove, small
 from migrate_agent.sandbox.zygote import END_SECONDS, Worker, Zygote
 from migrate_agent.tools.types import Job, Run, Side
 
@@ -44,6 +45,9 @@ FIXED = {
     "OPENBLAS_NUM_THREADS": "1",  # it starts its threads when numpy is imported, before the fork
     "MPLBACKEND": "agg",
 }
+ON_GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+"""In place of what keeps jobs on the processor: both sides share the memory of the same accelerator."""
+PASSED_ON_GPU = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 START_SECONDS = 300.0
 """How long a worker may take until a job has started; importing torch from a cold disk is slow."""
 GRACE_SECONDS = 60.0
@@ -56,10 +60,20 @@ def missing() -> str:
     return "" if hasattr(os, "fork") else "this system cannot fork processes"
 
 
+class Key(NamedTuple):
+    """Which jobs share a worker: those of a side, of a `root` that it is shown (None: the code is copied, or all is seen), in a place of
+    their own among those that run at the same time."""
+
+    side: Side
+    root: str | None = None
+    place: int = 0
+
+
 class ProcessSandbox:
     """Runs jobs in children of one warm worker a side. A context manager; safe for `run` from several threads.
 
-    `threads` is what the numeric libraries may use each; `folder` is where the jobs' folders are made.
+    `threads` is what the numeric libraries may use each; `folder` is where the jobs' folders are made; `device` is `cpu`, or `gpu` where
+    jobs may use the machine's accelerators.
     """
 
     name = "process"
@@ -67,12 +81,17 @@ class ProcessSandbox:
     """Folders of the sandbox's own that all jobs of a worker may write to; emptied after a job."""
     own_users = False
     """Whether the kernel counts the sandbox's processes apart from the user's others."""
+    shows = False
+    """Whether a worker sees only what it was started with: then code that is small and not trusted is copied, so that one worker serves
+    a whole run, and jobs of it at the same time get workers apart."""
 
-    def __init__(self, *, threads: int = 1, folder: Path | None = None) -> None:
+    def __init__(self, *, threads: int = 1, folder: Path | None = None, device: Device = "cpu") -> None:
         self._base = Base(folder, self._job_owner())
         self._threads = threads
+        self._device = device
         self._lock = threading.Lock()
-        self._zygotes: dict[tuple[str, ...], Worker] = {}
+        self._zygotes: dict[Key, Worker] = {}
+        self._held: set[Key] = set()
         self._changed = threading.Condition(self._lock)
         self._runs = 0
         self._closed = False
@@ -89,7 +108,7 @@ class ProcessSandbox:
     def warm(self, *sides: Side) -> None:
         """Start the workers of these sides now and return at once, so that their imports overlap with other work."""
         for side in sides:
-            with self._worker((side,)):
+            with self._worker(Key(side)):
                 pass
 
     def run(self, job: Job) -> Run:
@@ -98,8 +117,8 @@ class ProcessSandbox:
         Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed, `OSError` for inputs that cannot be read,
         `TypeError` for arguments that are no JSON.
         """
-        with self._running():
-            return self._run(job)
+        with self._running(), self._key(job) as key:
+            return self._run(job, key)
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
@@ -115,19 +134,18 @@ class ProcessSandbox:
                 self._runs -= 1
                 self._changed.notify_all()
 
-    def _run(self, job: Job) -> Run:
-        key = self._key(job)
+    def _run(self, job: Job, key: Key) -> Run:
         report: Mapping[str, Any] = {}
         for last in (False, True):
-            stage = self._base.stage(area(key), job.inputs)
+            stage = self._base.stage(area(key), job.inputs, job.root, copied=self.shows and key.root is None)
             try:
                 report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
             except BaseException:
-                remove(stage.folder)
+                stage.remove()
                 raise
             if report or last or self._closed:
                 break
-            remove(stage.folder)  # its worker or keeper died, which need not be the job's doing
+            stage.remove()  # its worker or keeper died, which need not be the job's doing
         output, refused = self._base.keep(stage, job.limits.file_bytes)
         run = Run(output=output, **outcome(report, job.limits)) if report else Run("crash", output, error="the sandbox's worker was killed")
         if not refused or run.status != "ok":
@@ -158,7 +176,7 @@ class ProcessSandbox:
         return {
             "entry": job.entry,
             "side": job.side,
-            "root": str(job.root.resolve()),
+            "root": str(stage.code),
             "arguments": dict(job.arguments),
             "inputs": {name: str(path) for name, path in stage.inputs.items()},
             "folders": folders,
@@ -173,26 +191,48 @@ class ProcessSandbox:
         passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), str(self._threads))
         single = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"} if self._threads == 1 else {}
-        return {**passed, **threads, **single, **FIXED, "PYTHONUSERBASE": site.getuserbase()}
+        user = {"PYTHONUSERBASE": site.getuserbase()}
+        if self._device == "cpu":
+            return {**passed, **threads, **single, **FIXED, **user}
+        seen = {name: os.environ[name] for name in PASSED_ON_GPU if name in os.environ}
+        kept = {name: value for name, value in FIXED.items() if name != "CUDA_VISIBLE_DEVICES"}
+        return {**passed, **threads, **single, **kept, **ON_GPU, **seen, **user}
 
-    def _key(self, job: Job) -> tuple[str, ...]:
-        """Jobs with the same key share a worker. The first item is the side."""
-        return (job.side,)
+    @contextlib.contextmanager
+    def _key(self, job: Job) -> Iterator[Key]:
+        """The worker that this job goes to, for as long as it runs."""
+        if not self.shows:
+            yield Key(job.side)
+            return
+        place = job.root.resolve()
+        copied = job.side == "candidate" and not self._base.path.is_relative_to(place) and small(place)
+        root = None if copied else str(place)
+        if job.side == "original":  # one code base: its jobs trust each other
+            yield Key(job.side, root)
+            return
+        with self._lock:
+            key = next(key for place in itertools.count() if (key := Key(job.side, root, place)) not in self._held)
+            self._held.add(key)
+        try:
+            yield key
+        finally:
+            with self._lock:
+                self._held.remove(key)
 
-    def _command(self, key: tuple[str, ...]) -> list[str]:
+    def _command(self, key: Key) -> list[str]:
         """What starts the worker for this key; the number of its control socket is appended."""
-        return [sys.executable, "-B", "-P", "-m", "migrate_agent.sandbox.worker", key[0]]
+        return [sys.executable, "-B", "-P", "-m", "migrate_agent.sandbox.worker", key.side]
 
     def _job_owner(self) -> tuple[int, int] | None:
         """User and group that own the folders of jobs, where these are not this process's."""
         return None
 
-    def _launch(self, key: tuple[str, ...], environment: Mapping[str, str], log: Path, token: str) -> Worker:
+    def _launch(self, key: Key, environment: Mapping[str, str], log: Path, token: str) -> Worker:
         """Start a worker for this key. Raises `OSError` or `SandboxUnavailable`."""
         return Zygote(self._command(key), environment, log, token)
 
     @contextlib.contextmanager
-    def _worker(self, key: tuple[str, ...]) -> Iterator[Worker]:
+    def _worker(self, key: Key) -> Iterator[Worker]:
         """The live worker for this key, started where there is none, and kept while in use."""
         with self._lock:
             if self._closed:
@@ -212,7 +252,7 @@ class ProcessSandbox:
             with self._lock:
                 zygote.users -= 1
 
-    def _start(self, key: tuple[str, ...]) -> Worker:
+    def _start(self, key: Key) -> Worker:
         log = self._base.path / f"worker-{secrets.token_hex(4)}.log"
         environment = {**self._environment(), "HOME": str(self._base.area(area(key)))}
         return self._starter.submit(self._launch, key, environment, log, secrets.token_hex(16)).result()
@@ -221,7 +261,7 @@ class ProcessSandbox:
         if zygote is not None:
             zygote.close()
 
-    def _exchange(self, key: tuple[str, ...], request: bytes, seconds: float) -> Mapping[str, Any]:
+    def _exchange(self, key: Key, request: bytes, seconds: float) -> Mapping[str, Any]:
         """Send the job and wait for its report; {} where the worker or keeper died while the job ran. One that never ran is sent again."""
         for _ in range(2):
             with self._worker(key) as zygote:
@@ -239,12 +279,12 @@ class ProcessSandbox:
                 return report if report.get("nonce") == nonce else {}
         if self._closed:
             return {}
-        raise SandboxUnavailable(f"the sandbox's worker for the {key[0]} side does not start: {zygote.last_words()}")
+        raise SandboxUnavailable(f"the sandbox's worker for the {key.side} side does not start: {zygote.last_words()}")
 
 
-def area(key: tuple[str, ...]) -> str:
+def area(key: Key) -> str:
     """The name of the folder that jobs of this key share."""
-    return f"{key[0]}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"
+    return f"{key.side}-{hashlib.sha256(repr(tuple(key)).encode()).hexdigest()[:12]}"
 
 
 def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -> tuple[Mapping[str, Any] | None, bool]:

@@ -4,9 +4,10 @@
     <base>/<area>/<job>/inputs/             copies of the inputs
     <base>/<area>/<job>/output/             what the job leaves
     <base>/<area>/<job>/{scratch,home,tmp}/
+    <base>/<area>-code/<job>/               a copy of the code that is run, where the backend's workers see no other
     <base>/kept/<job>/                      the output of a job that has ended
 
-An area is what the jobs of one worker see of the base (where the backend can hide the rest).
+An area is what the jobs of one worker see of the base (where the backend can hide the rest); its code they cannot change.
 """
 
 from __future__ import annotations
@@ -33,15 +34,23 @@ FILES = 20_000
 
 @dataclass(frozen=True)
 class Stage:
-    """The folder of one job. `inputs` are the copies."""
+    """The folder of one job. `inputs` are the copies; `code` is the copy of what is run, or the place that it was given as."""
 
     folder: Path
     inputs: Mapping[str, Path]
+    code: Path
+    copied: bool = False
 
     @property
     def folders(self) -> dict[str, Path]:
         """The folders that the job may write to, by name; `output` is the one that is kept."""
         return {name: self.folder / name for name in WRITABLE}
+
+    def remove(self) -> None:
+        """Remove all that was made for the job and not moved elsewhere."""
+        remove(self.folder)
+        if self.copied:
+            remove(self.code)
 
 
 class Base:
@@ -67,8 +76,17 @@ class Base:
             os.chown(path, *self._owner)
         return path
 
-    def stage(self, area: str, inputs: Mapping[str, Path]) -> Stage:
-        """A new job's folder, with copies of its inputs (files or folders), which the job cannot change for others. Raises `OSError`."""
+    def code(self, area: str) -> Path:
+        """The folder for copies of code that the jobs of this area see, made where it is not there."""
+        path = self.path / f"{area}-code"
+        path.mkdir(mode=0o755, exist_ok=True)
+        return path
+
+    def stage(self, area: str, inputs: Mapping[str, Path], code: Path, copied: bool = False) -> Stage:
+        """A new job's folder, with copies of its inputs (files or folders), which the job cannot change for others.
+
+        The code is taken where it lies, or `copied`. Raises `OSError`.
+        """
         folder = self.area(area) / f"{next(self._count)}-{secrets.token_hex(8)}"
         for name in (*WRITABLE, "inputs"):
             (folder / name).mkdir(parents=True, mode=0o700)
@@ -78,7 +96,9 @@ class Base:
         if self._owner:
             for path in (str(folder), *(entry.path for entry in walk(folder))):
                 os.chown(path, *self._owner, follow_symlinks=False)
-        return Stage(folder, copies)
+        if not copied:
+            return Stage(folder, copies, code.resolve())
+        return Stage(folder, copies, _copy_code(code, self.code(area) / folder.name), True)
 
     def keep(self, stage: Stage, limit: int) -> tuple[Path, str]:
         """Move the output of a job that has ended to where no later job sees it, and remove the rest of its folder.
@@ -91,7 +111,7 @@ class Base:
             stage.folders["output"].rename(kept)
         except OSError as error:
             reason = f"the output folder cannot be read: {error.strerror}"
-        remove(stage.folder)
+        stage.remove()
         if reason:
             remove(kept)
             kept.mkdir()
@@ -111,6 +131,27 @@ def _copy(source: Path, target: Path) -> None:
     for entry in walk(target) if source.is_dir() else ():
         os.chmod(entry.path, 0o500 if entry.is_dir() else 0o400)
     target.chmod(0o500 if source.is_dir() else 0o400)
+
+
+def _copy_code(source: Path, target: Path) -> Path:
+    """A copy that whoever runs the jobs may read. Gives `target`."""
+    shutil.copytree(source, target, symlinks=True, copy_function=shutil.copyfile)
+    for entry in walk(target):
+        if not entry.is_symlink():
+            os.chmod(entry.path, 0o755 if entry.is_dir() else 0o644)
+    target.chmod(0o755)
+    return target
+
+
+def small(folder: Path, most_files: int = 1000, most_bytes: int = 2**25) -> bool:
+    """Whether a folder of code may be copied for each job."""
+    size = 0
+    for count, entry in enumerate(walk(folder)):
+        with contextlib.suppress(OSError):
+            size += entry.stat(follow_symlinks=False).st_size
+        if count >= most_files or size > most_bytes:
+            return False
+    return True
 
 
 def walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import site
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +19,14 @@ SYSTEM = (
 OURS = Path(__file__).parents[1]
 PARTS = ("sandbox", "tools")
 """The folders of ours that a worker needs."""
+
+GPUS = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+"""The device nodes of NVIDIA's driver; its libraries lie with the system's."""
+
+
+def gpus() -> list[str]:
+    """The device nodes of the accelerators that this machine has."""
+    return sorted(path for pattern in GPUS for path in glob.glob(pattern) if stat.S_ISCHR(os.stat(path).st_mode))
 
 
 def python() -> list[str]:

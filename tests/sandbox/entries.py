@@ -185,6 +185,19 @@ def starts(arguments: Arguments, inputs: Inputs, output: Path) -> str:
     return "started"
 
 
+def meets(arguments: Arguments, inputs: Inputs, output: Path) -> list[str]:
+    """Leaves a file, and looks for those of another job that runs at the same time: what it finds of them."""
+    (output / "mine").write_text(arguments["name"])
+    found: set[str] = set()
+    until = time.monotonic() + arguments["seconds"]
+    while time.monotonic() < until:
+        for path in output.parents[1].glob("*/output/mine"):
+            if path.parent != output and (text := path.read_text()):
+                found.add(text)
+        time.sleep(0.02)
+    return sorted(found)
+
+
 def ends_worker(arguments: Arguments, inputs: Inputs, output: Path) -> None:
     """Kills its keeper (1 generation up) or the worker (2)."""
     import psutil  # type: ignore[import-untyped]
@@ -216,7 +229,7 @@ def outputs(arguments: Arguments, inputs: Inputs, output: Path) -> str:
         output.rmdir()
     elif what == "deep":
         os.chdir(output)
-        for _ in range(3000):
+        for _ in range(1100):
             os.mkdir("d")
             os.chdir("d")
     elif what == "large":

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.sandbox import Sandbox, open_sandbox
+from migrate_agent.sandbox.bubblewrap import BubblewrapSandbox
 from migrate_agent.tests.sandbox.entries import ESCAPES
 from migrate_agent.tests.sandbox.support import HERE, REASONS, job
 from migrate_agent.tools.types import Job, Side
@@ -61,9 +62,26 @@ def test_a_job_does_not_see_outputs_of_earlier_ones(sandbox: Sandbox, tmp_path: 
 
 def test_workers_beyond_the_limit_are_ended(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("migrate_agent.sandbox.process.MAX_WORKERS", 1)
+    monkeypatch.setattr("migrate_agent.sandbox.process.small", lambda root: False)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         shutil.copy(HERE / "entries.py", tmp_path / name / "entries.py")
         run = sandbox.run(Job("candidate", "entries:echo", tmp_path / name))
         assert run.status == "ok"
     assert sandbox.run(job("echo")).status == "ok"
+    assert isinstance(sandbox, BubblewrapSandbox) and len(sandbox._zygotes) == 1
+
+
+def test_gpus_are_passed_through_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine of ours has one: a harmless device that bubblewrap does not bring by itself stands in for it."""
+    device = "/dev/fuse" if Path("/dev/fuse").exists() else "/dev/full"
+    monkeypatch.setattr("migrate_agent.sandbox.view.GPUS", (device,))
+    (tmp_path / "looks.py").write_text(
+        "import os\nimport stat\n"
+        "def look(arguments, inputs, output):\n"
+        f"    return [os.path.exists({device!r}) and stat.S_ISCHR(os.stat({device!r}).st_mode), os.environ['JAX_PLATFORMS']]\n"
+    )
+    opened = open_sandbox("bubblewrap", folder=tmp_path, device="gpu")
+    found = opened.run(Job("candidate", "looks:look", tmp_path)).result
+    opened.close()
+    assert found == [True, "cuda,cpu"]

@@ -162,7 +162,9 @@ def test_surroundings(sandbox: Sandbox, side: Side) -> None:
     assert (seen["environment"]["JAX_PLATFORMS"], seen["environment"]["PYTHONHASHSEED"]) == ("cpu", "0")
     job_folder = Path(seen["cwd"]).parent
     assert Path(seen["environment"]["HOME"]).parent == Path(seen["environment"]["TMPDIR"]).parent == job_folder
-    assert (seen["path"], seen["home"], seen["stdin"], seen["main"], seen["argv"]) == (str(HERE), [], "", [], [""])
+    copied = side == "candidate" and sandbox.name != "process"
+    assert (Path(seen["path"]).name if copied else seen["path"]) == (job_folder.name if copied else str(HERE))
+    assert (seen["home"], seen["stdin"], seen["main"], seen["argv"]) == ([], "", [], [""])
     assert (seen["threads"], seen["tasks"]) == (1, 1), "the worker must start no thread before it forks"
     assert seen["descriptors"] == 5, "0, 1, 2, the result and the listing's own"
 
@@ -178,10 +180,36 @@ def test_jobs_draw_the_same_numbers(sandbox: Sandbox, side: Side) -> None:
 
 
 def test_jobs_at_the_same_time(sandbox: Sandbox) -> None:
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(3) as pool:
         runs = list(pool.map(lambda number: sandbox.run(job("echo", SIDES[number % 2], number=number)), range(8)))
     assert [run.result["arguments"]["number"] for run in runs] == list(range(8))
     assert len({run.output for run in runs}) == 8
+
+
+def test_one_worker_serves_the_candidates_of_a_run(sandbox: Sandbox, tmp_path: Path) -> None:
+    assert sandbox.run(job("echo")).status == "ok"
+    before = {worker.pid for worker in workers_of(sandbox)}
+    for name in ("one", "two"):
+        root = tmp_path / name
+        root.mkdir(mode=0o700)
+        (root / "answers.py").write_text(f"def f(arguments, inputs, output):\n    return {name!r}\n", encoding="utf-8")
+        assert sandbox.run(Job("candidate", "answers:f", root)).result == name
+    assert {worker.pid for worker in workers_of(sandbox)} <= before, "no other was started"
+
+
+def test_candidates_at_the_same_time_are_apart(sandbox: Sandbox) -> None:
+    """What each leaves lies where only its own worker sees it; a plain process hides nothing."""
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda name: sandbox.run(job("meets", name=name, seconds=1.5)), ("one", "two")))
+    assert [run.status for run in runs] == ["ok", "ok"]
+    assert [run.result for run in runs] == ([["two"], ["one"]] if sandbox.name == "process" else [[], []])
+
+
+def test_code_that_is_too_large_to_copy(sandbox: Sandbox, tmp_path: Path) -> None:
+    """It is shown where it lies. (So is code around the folder of the sandbox: see the backends' own tests.)"""
+    (tmp_path / "answers.py").write_text("def f(arguments, inputs, output):\n    return 1\n", encoding="utf-8")
+    os.truncate(os.open(tmp_path / "large", os.O_CREAT | os.O_RDWR), 2**26)
+    assert sandbox.run(Job("candidate", "answers:f", tmp_path)).result == 1
 
 
 @pytest.mark.parametrize("daemon", [False, True])
@@ -282,8 +310,8 @@ def test_nothing_outlives_the_host(kind: str, name: str, tmp_path: Path) -> None
         host.communicate(timeout=60)
     gone, alive = psutil.wait_procs(started, timeout=60)
     assert (bool(gone), alive) == (True, [])
-    prune(tmp_path)
     assert containers(tmp_path) == []
+    prune(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

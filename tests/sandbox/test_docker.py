@@ -12,6 +12,7 @@ import pytest
 
 from migrate_agent.agent import cli
 from migrate_agent.sandbox import Sandbox, SandboxError, SandboxUnavailable, engine, missing, open_sandbox
+from migrate_agent.sandbox.docker import devices
 from migrate_agent.sandbox.staging import Base
 from migrate_agent.tests.sandbox.support import REASONS, containers, job
 from migrate_agent.tools.types import Job
@@ -127,3 +128,27 @@ def test_no_engine(monkeypatch: pytest.MonkeyPatch, address: str, reason: str) -
     assert reason in missing("docker")
     with pytest.raises(SandboxUnavailable, match=reason):
         open_sandbox("docker")
+
+
+def test_gpus_are_passed_through_where_asked(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine of ours has one: a harmless device stands in for it, and is there inside."""
+    monkeypatch.setattr("migrate_agent.sandbox.view.GPUS", ("/dev/full",))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    sandbox = open_sandbox("docker", folder=tmp_path, device="gpu")
+    seen = sandbox.run(job("surroundings")).result
+    about = next(each.attrs for each in client.containers.list(filters={"label": engine.LABEL}) if str(tmp_path) in str(each.labels))
+    sandbox.close()
+    assert [each["PathOnHost"] for each in about["HostConfig"]["Devices"]] == ["/dev/full"]
+    assert (seen["environment"]["CUDA_VISIBLE_DEVICES"], seen["environment"]["JAX_PLATFORMS"]) == ("3", "cuda,cpu")
+    assert containers(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("python", "options"), [(engine.HOST, {"devices": ["/dev/full:/dev/full:rw"]}), ("/opt/venv/bin/python", {"device_requests": [-1]})]
+)
+def test_how_gpus_are_asked_for(monkeypatch: pytest.MonkeyPatch, python: str, options: dict[str, Any]) -> None:
+    """With the host's libraries, the devices; an image with its own needs the engine to bring the driver's."""
+    monkeypatch.setattr("migrate_agent.sandbox.view.GPUS", ("/dev/full",))
+    found = devices(engine.Image("image", python))
+    assert all(request.capabilities == [["gpu"]] for request in found.get("device_requests", ()))
+    assert {key: [each if isinstance(each, str) else each.count for each in value] for key, value in found.items()} == options

@@ -54,6 +54,14 @@ def test_auto_prefers_what_protects(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (sandbox.name, said) == ("bubblewrap", [])
 
 
+@pytest.mark.parametrize("kind", ["auto", "bubblewrap", "process"])
+def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr("migrate_agent.sandbox.view.GPUS", ())
+    monkeypatch.setattr("migrate_agent.sandbox.bubblewrap.missing", lambda: "")
+    with pytest.raises(SandboxUnavailable, match="no GPU on this machine"):
+        open_sandbox(kind, device="gpu")
+
+
 @pytest.mark.parametrize(
     ("change", "status", "error"),
     [
