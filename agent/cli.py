@@ -37,6 +37,13 @@ class SandboxKind(StrEnum):
     process = "process"
 
 
+class DeviceKind(StrEnum):
+    """What untrusted code may compute on."""
+
+    cpu = "cpu"
+    gpu = "gpu"
+
+
 app = typer.Typer(
     name="migrate-agent",
     help="Rewrite PyTorch modules to JAX (Flax NNX), and commit only what a fixed verifier finds equivalent.",
@@ -63,6 +70,12 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept what is verified.")] = False,
     no_llm: Annotated[bool, typer.Option("--no-llm", help="Rules alone; no model is asked.")] = False,
     sandbox: Sandbox = None,
+    device: Annotated[
+        DeviceKind | None,
+        typer.Option(
+            "--device", help="What that code may compute on; gpu passes accelerators through.", show_default="from migrate.toml, else cpu"
+        ),
+    ] = None,
     branch: Annotated[str, typer.Option(help="Name of the branch to make.", show_default="migrate-agent/<base>")] = "",
     report: Annotated[Path | None, typer.Option(help="Write the report here as JSON.", dir_okay=False)] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Units verified side by side.", show_default="from migrate.toml, else 1")] = None,
@@ -89,6 +102,7 @@ def run(
         interactive=not yes and _terminal(),
         llm=not no_llm,
         sandbox=sandbox.value if sandbox else "",
+        device=device.value if device else None,
         branch=branch,
         report=report,
         jobs=jobs or 0,

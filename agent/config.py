@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from migrate_agent.agent.errors import ConfigError
 from migrate_agent.agent.toml_location import line_of, syntax_error
+from migrate_agent.sandbox.base import Device
 from migrate_agent.tools.types import Example, Limits
 
 CONFIG_FILE = "migrate.toml"
@@ -98,6 +99,7 @@ class RunTable(_Table):
     """`[run]`: defaults of the command line's options, and files to leave alone."""
 
     sandbox: SandboxKind = "auto"
+    device: Device = "cpu"
     jobs: int = Field(default=1, ge=1)
     branch: str = Field(default="", pattern=r"^[^\s~^:?*\[\\]*$")
     exclude: Annotated[tuple[str, ...], Field(strict=False)] = ()

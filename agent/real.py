@@ -12,7 +12,7 @@ from migrate_agent.agent.llm import Model
 from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import Settings
 from migrate_agent.sandbox import SandboxError, open_sandbox
-from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.sandbox.base import Device, Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import ExampleError, from_config, from_convention
 from migrate_agent.tools.record.infer import infer
@@ -25,9 +25,9 @@ from migrate_agent.tools.verify import Options, verify
 def services(warn: Callable[[str], None]) -> Services:
     """What a run calls. `warn` is told where the sandbox protects little."""
 
-    def opened(kind: str) -> Sandbox:
+    def opened(kind: str, device: Device) -> Sandbox:
         try:
-            return open_sandbox(kind, warn=lambda text: warn(text.removeprefix("warning: ")))
+            return open_sandbox(kind, device=device, warn=lambda text: warn(text.removeprefix("warning: ")))
         except SandboxError as error:
             raise MissingError(str(error)) from error
 

@@ -28,7 +28,7 @@ from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import RunState, Settings
 from migrate_agent.agent.stops import Interrupted, Quit
 from migrate_agent.agent.store import read, write, write_text
-from migrate_agent.sandbox.base import SandboxError
+from migrate_agent.sandbox.base import Device, SandboxError
 from migrate_agent.tools.types import UnitReport
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -53,6 +53,7 @@ class Options:
     interactive: bool = False
     llm: bool = True
     sandbox: str = ""
+    device: Device | None = None
     branch: str = ""
     report: Path | None = None
     jobs: int = 0
@@ -132,6 +133,7 @@ def _settings(repository: Repository, config: Config, options: Options) -> Setti
         modules=options.modules,
         interactive=options.interactive,
         sandbox=options.sandbox or config.run.sandbox,
+        device=options.device or config.run.device,
         jobs=options.jobs or config.run.jobs,
         report=_writable(options.report),
         llm=options.llm,
@@ -159,7 +161,8 @@ def _work(repository: Repository, folder: RunFolder, services: Services, progres
     config = bounded(load_config(folder / "config"), settings)
     model = _model(settings, config, folder, services, progress)
     # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
-    with contextlib.closing(Ahead(settings.jobs)) as ahead, contextlib.closing(services.open_sandbox(settings.sandbox)) as sandbox:
+    opened = contextlib.closing(services.open_sandbox(settings.sandbox, settings.device))
+    with contextlib.closing(Ahead(settings.jobs)) as ahead, opened as sandbox:
         context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug, ahead)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)

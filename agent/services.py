@@ -11,7 +11,7 @@ from migrate_agent.agent.config import Config
 from migrate_agent.agent.folder import RunFolder
 from migrate_agent.agent.llm import Model
 from migrate_agent.agent.state import Settings
-from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.sandbox.base import Device, Sandbox
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
 
@@ -61,7 +61,7 @@ class Services:
     compose: Compose
     translate: Callable[[Inventory, Observations, Example], Example]
     verify: Verify
-    open_sandbox: Callable[[str], Sandbox]
+    open_sandbox: Callable[[str, Device], Sandbox]
     model: Model | None = None
     """What fills holes and repairs; without one, the rules do the work alone."""
     connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class RunState(TypedDict, total=False):
@@ -62,6 +62,7 @@ class Settings:
     modules: tuple[str, ...] = ()
     interactive: bool = False
     sandbox: str = "auto"
+    device: Literal["cpu", "gpu"] = "cpu"
     jobs: int = 1
     report: str = ""
     llm: bool = True

@@ -37,7 +37,7 @@ def verify(root: Path, module: str, against: str, kind: str, services: Services,
     stored, _ = kept(home_of(repository.common), repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
-        closing(services.open_sandbox(kind or config.run.sandbox)) as sandbox,
+        closing(services.open_sandbox(kind or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
         progress.stage(unit.id, "running the original on its examples")

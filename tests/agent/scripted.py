@@ -121,6 +121,6 @@ def services(**changes: object) -> Services:
         compose=compose,
         translate=translate,
         verify=verify,
-        open_sandbox=lambda kind: NoSandbox(),
+        open_sandbox=lambda kind, device: NoSandbox(),
     )
     return replace(plain, **changes)  # type: ignore[arg-type]

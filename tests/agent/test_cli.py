@@ -84,6 +84,7 @@ def inside(path: Path) -> Path:
         (with_files(TWO), ["--report", "/proc/nowhere/report.json"], "--report"),
         (with_files(TWO), ["--jobs", "0"], "--jobs"),
         (with_files(TWO), ["--sandbox", "hope"], "--sandbox"),
+        (with_files(TWO), ["--device", "tpu"], "--device"),
         (with_files(TWO), ["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -250,13 +251,13 @@ def test_nothing_to_resume(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_a_missing_engine_leaves_with_3(tmp_path: Path, services: types.ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
-    def refuse(kind: str) -> None:
-        raise MissingError(f"sandbox {kind} cannot be used: scripted")
+    def refuse(kind: str, device: str) -> None:
+        raise MissingError(f"sandbox {kind} cannot be used: scripted, {device}")
 
     services.services = lambda warn: scripted.services(open_sandbox=refuse)  # type: ignore[attr-defined]
     root = repository(tmp_path / "repo", TWO)
-    assert cli.guarded(["run", "--yes", "--repo", str(root), "--sandbox", "docker"]) == 3
-    assert "sandbox docker cannot be used" in capfd.readouterr().err
+    assert cli.guarded(["run", "--yes", "--repo", str(root), "--sandbox", "docker", "--device", "gpu"]) == 3
+    assert "sandbox docker cannot be used: scripted, gpu" in capfd.readouterr().err
     assert list(root.glob(".git/migrate-agent/runs/*")) == []
 
 

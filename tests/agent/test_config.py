@@ -77,7 +77,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         origin="config",
     )
     assert (second.unit, second.init, second.train, second.domain) == ("pkg/layers.py:Outer.Inner", "", None, None)
-    assert config.run.model_dump() == {"sandbox": "process", "jobs": 2, "branch": "jax/port", "exclude": ("tests/**",)}
+    assert config.run.model_dump() == {"sandbox": "process", "device": "cpu", "jobs": 2, "branch": "jax/port", "exclude": ("tests/**",)}
     assert config.limits.limits() == Limits(seconds=10.0, memory_bytes=3 * 2**29)
 
 
@@ -114,7 +114,7 @@ EXAMPLE = '[[example]]\nmodule = "a.py:B"\ncall = "x"\n'
 BROKEN = {
     "misspelt key": ('[[example]]\nmodul = "a.py:B"\ncall = "x"', "2: unknown key `example[0].modul`: did you mean `module`?"),
     "misspelt table": ("\n[limit]\nseconds = 1", "2: unknown key `limit`: did you mean `limits`?"),
-    "nothing like it": ("[run]\nzzz = 1", "2: unknown key `run.zzz`: known here: sandbox, jobs, branch, exclude"),
+    "nothing like it": ("[run]\nzzz = 1", "2: unknown key `run.zzz`: known here: sandbox, device, jobs, branch, exclude"),
     "misspelt in an inline table": (EXAMPLE + "domain = { min = 1, mx = 2 }", "4: unknown key `example[0].domain.mx`: did you mean `max`?"),
     "missing": (EXAMPLE + '\n[[example]]\nmodule = "a.py:B"', "5: `example[1].call` is missing"),
     "no file in the module": ('[[example]]\ncall = ""\nmodule = "B"', "3: `example[0].module` must be FILE.py:ClassName"),
