@@ -51,6 +51,14 @@ kernels keep sums in float32 and round once, XLA rounds after some of the steps.
 NOISE_FACTOR_FP32: Final = 8.0
 """… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
 
+SAME_CALL: Final = {
+    "values": (NOISE_FACTOR * FLOOR_FP64, FLOOR_FP64),
+    "gradients": (NOISE_FACTOR * FLOOR_GRADIENT_FP64, FLOOR_GRADIENT_FP64),
+    "native": (1e-4,),
+    "narrow": (2 * 2.0**-7,),
+}
+"""Where the place of a failure is looked for: the calls of a submodule count as equal below these, the first that finds a place."""
+
 SEARCH_STARTS: Final = 3
 SEARCH_STEPS: Final = 3
 SEARCH_SMALL: Final = 2_000_000
@@ -103,7 +111,7 @@ LARGE: Final = 1e3
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
-MAX_SHAPES: Final = 3
+MAX_SHAPES: Final = 4
 """Shape variants per example, an empty batch aside: each costs one compilation."""
 
 MAX_LITERAL_ITEMS: Final = 512

@@ -1,75 +1,127 @@
-"""Names the first submodule that diverges: its inputs agree on both sides, and its outputs do not."""
+"""Names the first submodule that diverges: its inputs agree on both sides, and its outputs do not. For gradients, the other way round."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from migrate_agent.tools.types import Job, Run
+import numpy as np
+
+from migrate_agent.tools.types import Job, Run, Verdict
 from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.compare import compare
-from migrate_agent.tools.verify.results import SIDE, OriginalFailed, Results, Scenario, discard, texts
+from migrate_agent.tools.verify.pairing import named_differences
+from migrate_agent.tools.verify.results import NATIVE, SIDE, OriginalFailed, Results, Scenario, discard, texts
 from migrate_agent.tools.verify.sampling import Array
+
+NATIVE_CHECKS = ("forward_fp32", "forward_bf16", "nonfinite")
 
 
 @dataclass(frozen=True)
 class Record:
-    """One call of a submodule."""
+    """One call of a submodule: arrays that went in and came out, or the gradients with respect to them."""
 
     path: str
     kind: str
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
+    dtypes: tuple[str, ...] = ()
 
 
-def first_divergence(results: Results, scenario: Scenario) -> str:
+def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> str:
     """Words for a verdict's detail, such as ``first differs in h.0.ln_1 (LayerNorm)``; empty where it cannot be told."""
+    label = verdict.detail.partition(":")[0]
+    if " state/" in label:
+        path = label.partition(" state/")[2].partition(" (")[0].rpartition(".")[0]
+        return f"first differs in {path or 'the unit itself'}"
+    how = how_to_capture(verdict)
     try:
-        theirs = _run(results, _original_job(results, scenario))
-        ours = _run(results, results.candidate_job("capture", [scenario.facts]))
+        theirs, ours = captured(results, scenario, how)
+        wrong = _wrong_parameters(results, scenario) if how == "gradients" else ()
     except (OriginalFailed, OSError, ValueError, KeyError):
         return ""
-    culprit = find(theirs, ours)
-    return f"first differs in {culprit.path or 'the unit itself'} ({culprit.kind})" if culprit else ""
+    for limit in limits.SAME_CALL["narrow" if how == "native" and scenario.facts["narrow"] else how]:
+        culprit = find_backward(theirs, ours, limit, wrong) if how == "gradients" else find(theirs, ours, limit)
+        if culprit is not None:
+            return f"first differs in {culprit.path or 'the unit itself'} ({culprit.kind})"
+    return ""
 
 
-def find(theirs: Sequence[Record], ours: Sequence[Record]) -> Record | None:
-    """The first of their calls, in order of completion, that got equal inputs and gave other outputs.
+def how_to_capture(verdict: Verdict) -> str:
+    """What shows a failure best: `values` in float64, `native` ones, or `gradients`."""
+    return "gradients" if "grad/" in verdict.detail.partition(":")[0] else "native" if verdict.check in NATIVE_CHECKS else "values"
 
-    Calls are matched by path and count; submodules without counterpart (plain functions on the other side) do not take part.
-    """
+
+def captured(results: Results, scenario: Scenario, how: str) -> tuple[list[Record], list[Record]]:
+    """The calls of submodules on both sides. Raises `OriginalFailed` where either side does not get through."""
+    return _run(results, _original_job(results, scenario, how)), _run(
+        results, results.candidate_job("capture", [scenario.facts], {"how": how})
+    )
+
+
+def matched(theirs: Sequence[Record], ours: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Calls of the same submodule, by path and count; those without counterpart (plain functions on the other side) do not take part."""
     waiting: dict[str, list[Record]] = {}
     for record in ours:
         waiting.setdefault(record.path, []).append(record)
+    return [(record, waiting[record.path].pop(0)) for record in theirs if waiting.get(record.path)]
+
+
+def find(theirs: Sequence[Record], ours: Sequence[Record], limit: float) -> Record | None:
+    """The first of their calls, in order of completion, that got equal inputs (up to `limit`) and gave other outputs."""
     diverging = None
-    for record in theirs:
-        queue = waiting.get(record.path)
-        if not queue:
+    for record, match in matched(theirs, ours):
+        if _agree(record.outputs, match.outputs, limit) and _same_dtypes(record.dtypes, match.dtypes):
             continue
-        match = queue.pop(0)
-        if _agree(record.outputs, match.outputs):
-            continue
-        if _agree(record.inputs, match.inputs) or len(record.inputs) != len(match.inputs):
+        if _agree(record.inputs, match.inputs, limit) or len(record.inputs) != len(match.inputs):
             return record
         diverging = diverging or record
     return diverging
 
 
-def _agree(theirs: Sequence[Array], ours: Sequence[Array]) -> bool:
-    floor = limits.FLOOR_FP64 * limits.NOISE_FACTOR
+def find_backward(theirs: Sequence[Record], ours: Sequence[Record], limit: float, wrong: Collection[str] = ()) -> Record | None:
+    """The first of their calls, in order of completion, that got equal gradients from its outputs and passed on others to its inputs, or to
+    parameters of its own (`wrong` names those that got other ones)."""
+    pairs = matched(theirs, ours)
+    paths = {record.path for record in theirs}
+    owners = {max((path for path in paths if not path or name.startswith(f"{path}.")), key=len, default="") for name in wrong}
+    diverging = None
+    for record, match in pairs:
+        inner = _agree(record.inputs, match.inputs, limit) and record.path not in owners
+        if inner:
+            continue
+        if _agree(record.outputs, match.outputs, limit):
+            return record
+        diverging = record
+    return diverging or next((record for record in theirs if record.path in owners), None)
+
+
+def _same_dtypes(theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    return not theirs or not ours or [NATIVE.get(name, name) for name in theirs] == [NATIVE.get(name, name) for name in ours]
+
+
+def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool:
     return len(theirs) == len(ours) and not any(
-        compare("", their, our, (0.0, 0.0), floor).failed for their, our in zip(theirs, ours, strict=True)
+        compare("", their, our, (0.0, 0.0), limit).failed for their, our in zip(theirs, ours, strict=True)
     )
 
 
-def _original_job(results: Results, scenario: Scenario) -> Job:
+def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
+    found = named_differences(results, "grad", "gradient", floor=limits.FLOOR_GRADIENT_FP64)
+    failed = [difference.label.partition(" (one")[0] for difference in found if difference.failed]
+    return [label.removeprefix(f"{scenario.name} grad/") for label in failed if label.startswith(f"{scenario.name} grad/")]
+
+
+def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
     example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
     arguments: Mapping[str, Any] = {
         "module": results.file.module,
         "name": results.unit.name,
         "example": texts(example),
+        "seed": limits.SEED_STRIDE * results.seed,
         "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
+        "how": how,
     }
     inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}
     root = results.original_root / results.file.import_root
@@ -82,11 +134,18 @@ def _run(results: Results, job: Job) -> list[Record]:
         if run.status != "ok":
             raise OriginalFailed(run.error)
         found = arrays.load(run.output / "captured.safetensors")
-        return [_record(number, row, found) for number, row in enumerate(run.result)]
+        return [_record(row, _taker(found, number)) for number, row in enumerate(run.result)]
     finally:
         discard(results.sandbox, run)
 
 
-def _record(number: int, row: Mapping[str, Any], found: Mapping[str, Array]) -> Record:
-    ins = tuple(found[f"{number}/in/{index}"] for index in range(row["inputs"]))
-    return Record(str(row["path"]), str(row["type"]), ins, tuple(found[f"{number}/out/{index}"] for index in range(row["outputs"])))
+def _taker(found: Mapping[str, Array], number: int) -> Callable[[str, int], tuple[Array, ...]]:
+    def take(kind: str, count: int) -> tuple[Array, ...]:
+        return tuple(np.asarray(found[f"{number}/{kind}/{index}"]) for index in range(count))
+
+    return take
+
+
+def _record(row: Mapping[str, Any], take: Callable[[str, int], tuple[Array, ...]]) -> Record:
+    dtypes = tuple(str(name) for name in row.get("dtypes", ()))
+    return Record(str(row["path"]), str(row["type"]), take("in", row["inputs"]), take("out", row["outputs"]), dtypes)

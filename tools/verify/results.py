@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
@@ -211,8 +212,10 @@ class Results:
             raise CandidateFailed(f"constructing it raised {run.result['construction']['error']}")
         return dict(run.result)
 
-    def candidate_job(self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None, entry: str = "") -> Job:
-        """A job of `jax_side`. It gets what `given` holds, and of the original's results only what says how to call it."""
+    def candidate_job(
+        self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None, further: Mapping[str, Any] = MappingProxyType({})
+    ) -> Job:
+        """A job of the candidate's side. It gets what `given` holds, and of the original's results only what says how to call it."""
         kept = ("name", "example", "role", "mode", "gradient", "state", "leaf_dtypes")
         facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
         told = [
@@ -234,9 +237,10 @@ class Results:
             "seed": self.seed,
             "search": searched.name if kind == "exact" and (searched := search.searched(self)) else "",
             "described": described,
+            **further,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
-        return Job("candidate", entry or ENTRIES[kind], self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
+        return Job("candidate", ENTRIES[kind], self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:
         """Scenarios of these roles with the candidate's answers, as far as it got."""

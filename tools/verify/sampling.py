@@ -62,6 +62,7 @@ def _parameter(value: Array, generator: np.random.Generator, strength: float) ->
 
 def _buffer(value: Array, generator: np.random.Generator, strength: float) -> Array:
     """Zeros (running means) move, ones (running variances) stay positive, masks and tables of whole numbers stay, other tables move a little."""
+    strength = min(strength, 1.0)
     if not np.isfinite(value).all():
         return value
     if (value == 0).all():

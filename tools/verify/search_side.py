@@ -58,18 +58,19 @@ class Step:
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
-    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), 0)
+    seed = limits.SEED_STRIDE * int(arguments["seed"])
+    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
     scenario, given = arguments["scenario"], inputs["given"]
     state = arrays.load(given / f"states/{scenario['state']}.safetensors")
     stored = arrays.load(given / f"inputs/{scenario['name']}.safetensors")
     recorded = [stored[f"in/{index}"] for index in range(len(original.leaves))]
     search = Search(original, state, scenario["mode"], Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
-    points = search.ascend(np.random.default_rng([int(arguments["seed"]), 7]))
+    points = search.ascend(np.random.default_rng([seed, 7]))
     beyond = [point for point in points if point.error > limits.FLOOR_FP64]
     found: dict[str, Array] = {}
     noises = []
     for index, point in enumerate(beyond):
-        noisy = [attempt(partial(search.original_run, point.values, noise=1 + count)) for count in range(limits.NOISE_RUNS)]
+        noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(limits.NOISE_RUNS)]
         noises.append({"noise": noise_of(point.theirs, [each for each in noisy if each is not None])})
         found |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
         found |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}

@@ -1,8 +1,8 @@
-"""What every submodule of the original got and gave in one scenario. Run inside the sandbox."""
+"""What every submodule of the original got and gave in one scenario, or the gradients there. Run inside the sandbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,47 +10,81 @@ import torch
 
 from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_unit import Original, to_numpy
+from migrate_agent.tools.verify.torch_unit import Original, dtype_name, to_numpy
 
 
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
-    """Job entry: inputs and outputs of every submodule in one scenario, in the order in which their calls end. Writes `captured.safetensors`."""
-    texts, scenario = arguments["example"], arguments["scenario"]
-    original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"))
+    """Job entry: a row for each call of a submodule, in the order in which they end. Writes `captured.safetensors`.
+
+    `how` is `values` (inputs and outputs in float64), `native` (the same in their own dtypes) or `gradients` (of the loss, by the float inputs
+    and outputs of each call).
+    """
+    texts, scenario, how = arguments["example"], arguments["scenario"], arguments["how"]
+    original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"), int(arguments["seed"]))
     given = arrays.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
     state = arrays.load(inputs["given"] / f"states/{scenario['state']}.safetensors")
-    records, found = original_records(original, state, [given[f"in/{index}"] for index in range(len(original.leaves))], scenario["mode"])
-    arrays.save(output / "captured.safetensors", found)
-    return records
-
-
-def original_records(
-    original: Original, state: Mapping[str, Array], values: Sequence[Array], mode: str
-) -> tuple[list[dict[str, Any]], dict[str, Array]]:
-    """Run once with hooks on every submodule."""
-    records: list[dict[str, Any]] = []
-    found: dict[str, Array] = {}
-    template = original.exact
-
-    def hook(path: str) -> Callable[..., None]:
-        def note(module: Any, args: Any, kwargs: Any, result: Any) -> None:
-            number = len(records)
-            ins, outs = flat_tensors((args, kwargs)), flat_tensors(result)
-            found.update({f"{number}/in/{i}": to_numpy(value) for i, value in enumerate(ins)})
-            found.update({f"{number}/out/{i}": to_numpy(value) for i, value in enumerate(outs)})
-            records.append({"path": path, "type": type(module).__name__, "inputs": len(ins), "outputs": len(outs)})
-
-        return note
-
-    handles = [module.register_forward_hook(hook(path), with_kwargs=True) for path, module in template.named_modules()]
+    recorder = Recorder(how == "gradients")
+    template = original.native if how == "native" else original.exact
+    handles = [handle for path, module in template.named_modules() for handle in recorder.watch(path, module)]
+    targets = {int(key[7:]): value for key, value in given.items() if key.startswith("target/")}
+    values = [given[f"in/{index}"] for index in range(len(original.leaves))]
     try:
-        original.run(state, values, mode)
+        original.run(state, values, scenario["mode"], native=how == "native", targets=targets if how == "gradients" else None)
     finally:
         for handle in handles:
             handle.remove()
-    return records, found
+    arrays.save(output / "captured.safetensors", recorder.results())
+    return recorder.rows
 
 
-def flat_tensors(value: Any) -> list[torch.Tensor]:
-    """The tensors in nested containers, in order."""
-    return [item for item in torch.utils._pytree.tree_leaves(value) if isinstance(item, torch.Tensor)]
+class Recorder:
+    """Hooks that note inputs and outputs, or add zeros to them whose gradients are looked at afterwards."""
+
+    def __init__(self, gradients: bool) -> None:
+        self.gradients = gradients
+        self.rows: list[dict[str, Any]] = []
+        self.found: dict[str, Any] = {}
+        self.given: list[Any] = []
+
+    def watch(self, path: str, module: torch.nn.Module) -> list[Any]:
+        """Hook a module; gives the handles."""
+
+        def before(module: Any, args: Any, kwargs: Any) -> Any:
+            shifted, noted = self._noted((args, kwargs))
+            self.given.append(noted)
+            return shifted if self.gradients else None
+
+        def after(module: Any, args: Any, kwargs: Any, result: Any) -> Any:
+            ins, number = self.given.pop(), len(self.rows)
+            shifted, outs = self._noted(result)
+            self.found |= {f"{number}/in/{index}": value for index, value in enumerate(ins)}
+            self.found |= {f"{number}/out/{index}": value for index, value in enumerate(outs)}
+            row = {"path": path, "type": type(module).__name__, "inputs": len(ins), "outputs": len(outs)}
+            self.rows.append({**row, "dtypes": [dtype_name(item) for item in outs]})
+            return shifted if self.gradients else None
+
+        return [
+            module.register_forward_pre_hook(before, with_kwargs=True),
+            module.register_forward_hook(after, with_kwargs=True, prepend=True),
+        ]
+
+    def _noted(self, tree: Any) -> tuple[Any, list[Any]]:
+        """The tree (its floats with zeros added, for gradients) and what is kept of it: copies, or these zeros."""
+        kept: list[Any] = []
+
+        def note(item: Any) -> Any:
+            if not isinstance(item, torch.Tensor) or (self.gradients and not (item.is_floating_point() or item.is_complex())):
+                return item
+            if not self.gradients:
+                kept.append(item.detach().clone())
+                return item
+            kept.append(torch.zeros_like(item, requires_grad=True))
+            return item + kept[-1]
+
+        return torch.utils._pytree.tree_map(note, tree), kept
+
+    def results(self) -> dict[str, Array]:
+        """The arrays by call."""
+        if not self.gradients:
+            return {key: to_numpy(value) for key, value in self.found.items()}
+        return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in self.found.items()}

@@ -21,6 +21,8 @@ from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
+STRONG, STRONGEST = 2, 4.0
+"""The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -119,7 +121,7 @@ class Author:
         unit = self.original
         state, tied = unit.state(), unit.tied()
         usual = finite_share(unit.run(state, self.values(0), "eval"))
-        for strength in STRENGTHS:
+        for strength in STRENGTHS if seed != STRONG else (STRONGEST, *STRENGTHS):
             drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
             result = attempt(partial(unit.run, drawn, self.values(0), "eval"))
             if result is not None and finite_share(result) >= usual:
@@ -340,9 +342,10 @@ def shape_variants(leaves: Sequence[sampling.Leaf], seed: int) -> list[tuple[str
         proposals += [(f"batch{leading[0] + 1}", {leading[0]: leading[0] + 1}, 0)]
         proposals += [("batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
         proposals += [("empty", {leading[0]: 0}, 0)]
-    for axis, size in enumerate(leading[1:], 1):
-        proposals.append((f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis))
-        proposals.append((f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None))
-        proposals.append((f"size{size}-{size + 1}", {size: size + 1}, None))
-    found = [(label, sampling.resized(leaves, sizes, axis, (seed,))) for label, sizes, axis in proposals]
+    sizes_by_axis = list(enumerate(leading[1:], 1))
+    proposals += [(f"size{size}-{size + 1}", {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
+    proposals += [(f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
+    proposals += [(f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
+    distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
+    found = [(label, sampling.resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
     return [(label, values) for label, values in found if values is not None]

@@ -11,7 +11,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.kept import kept, key_of
-from migrate_agent.tools.verify.localise import first_divergence
+from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.replay import save
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
@@ -105,6 +105,6 @@ def _located(results: Results, check: Check, verdict: Verdict) -> Verdict:
     scenario = next((item for item in results.scenarios() if verdict.detail.startswith(item.name + " ")), None)
     if scenario is None:
         return verdict
-    place = first_divergence(results, scenario)
-    save(results, scenario, verdict)
+    place = first_divergence(results, scenario, verdict)
+    save(results, scenario, replace(verdict, detail=f"{place}; {verdict.detail}" if place else verdict.detail), how_to_capture(verdict))
     return replace(verdict, detail=f"{place}; {verdict.detail}") if place else verdict

@@ -9,7 +9,7 @@ NARROW = Pair(
     "narrow",
     """
     class M(nn.Module):
-        def __init__(self, d=64):
+        def __init__(self, d=256):
             super().__init__()
             self.fc = nn.Linear(d, d).to(torch.bfloat16)
 
@@ -28,14 +28,14 @@ class Linear(nnx.Module):
         return x @ self.weight[...].T + self.bias[...]
 
 class M(nnx.Module):
-    def __init__(self, d=64, *, rngs):
+    def __init__(self, d=256, *, rngs):
         self.fc = Linear(d, rngs)
 
     def __call__(self, x):
         h = self.fc(x.astype(jnp.bfloat16)).astype(jnp.float32)
         return jax.nn.softmax(h, axis=-1), jnp.cumsum(jnp.exp(h), axis=-1).astype(jnp.bfloat16)
 """,
-    call="torch.randn(8, 64)",
+    call="torch.randn(8, 256)",
     train=False,
     wrongs=(
         Wrong(

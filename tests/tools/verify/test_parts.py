@@ -176,12 +176,12 @@ def record(path: str, given_value: float, result: float) -> Record:
 def test_culprit_got_equal_inputs() -> None:
     theirs = [record("a.fc", 1, 2), record("a.out", 3, 4), record("a", 1, 4), record("b", 4, 5), record("", 1, 5)]
     ours = [record("a.fc", 1, 2), record("a.out", 3.5, 4.5), record("a", 1, 4.5), record("b", 4.5, 5.5), record("", 1, 5.5)]
-    found = find(theirs, ours)
+    found = find(theirs, ours, limits.FLOOR_FP64)
     assert found is not None and found.path == "a"  # a.out only passes on what a's own code made of a.fc's result
     ours[0] = record("a.fc", 1, 2.5)
-    found = find(theirs, ours)
+    found = find(theirs, ours, limits.FLOOR_FP64)
     assert found is not None and found.path == "a.fc"
-    assert find(theirs, theirs) is None
+    assert find(theirs, theirs, limits.FLOOR_FP64) is None
 
 
 class Base:

@@ -50,6 +50,7 @@ PARTLY: dict[str, str] = {
     "inspect": "signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
     "io": "StringIO BytesIO",
     "pathlib": "PurePath PurePosixPath",
+    "threading": "Lock RLock",
     "traceback": "",
     "weakref": "",
     "platform": "system machine",

@@ -12,7 +12,7 @@ from migrate_agent.tools.verify.static import Source, imported_modules, judged, 
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = (
-    "subprocess multiprocessing threading socket ssl http urllib requests httpx asyncio ctypes cffi signal shutil tempfile posix "
+    "subprocess multiprocessing socket ssl http urllib requests httpx asyncio ctypes cffi signal shutil tempfile posix "
     "importlib imp runpy pkgutil zipimport gc builtins code codeop marshal pickle shelve dbm sqlite3 mmap fcntl resource "
     "atexit concurrent pty glob fileinput safetensors h5py orbax migrate_agent"
 ).split()
