@@ -14,7 +14,7 @@ from functools import cache
 
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
-from migrate_agent.tools.rewrite.tables import Op, methods, ops
+from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
 from migrate_agent.tools.types import Observed
 
 FunctionKey = tuple[str, str]
@@ -45,6 +45,8 @@ class Randomness:
     """Methods that run only while the module is constructed."""
     live: set[FunctionKey] = field(default_factory=set)
     """Functions that constructing or calling a module may reach."""
+    written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → its parameters through which it changes a module's parameter (see `written.py`)."""
 
 
 @dataclass
@@ -153,7 +155,14 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
                 _note_method(repo, function, owner, child.attr)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)
+        if owner and qualname.endswith(".__init__") and resets(repo, owner):
+            _note_method(repo, function, owner, "reset_parameters")
         yield function
+
+
+def resets(repo: Repo, model: ClassModel) -> bool:
+    """Whether torch's own constructor calls the `reset_parameters` that this class, a subclass of a layer, defines."""
+    return "reset_parameters" in model.methods and any(base in layers() for base in repo.bases(model))
 
 
 def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str) -> None:

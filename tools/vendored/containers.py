@@ -66,11 +66,42 @@ class ModuleList(nnx.List[Any]):
         super().__init__(modules)
 
 
-class ModuleDict(nnx.Dict[Any]):
+class OrderedModuleDict(nnx.Dict[Any]):
+    """Modules and variables by name, in the order in which they came; NNX's own dictionary is sorted wherever it is split and merged.
+
+    Attributes that are neither are no entries.
+    """
+
+    _names: tuple[str, ...] = ()
+
+    def __init__(self, entries: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.update({} if entries is None else dict(entries))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, (nnx.Module, nnx.Variable)):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key not in self._names:
+            self._names = (*self._names, key)
+        super().__setattr__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._names = tuple(name for name in self._names if name != key)
+
+
+class ModuleDict(OrderedModuleDict):
     """Layers by name. https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleDict.html"""
 
-    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
-        super().__init__({} if modules is None else dict(modules))
+    def __init__(self, modules: Mapping[str, Any] | Iterable[Any] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
+        super().__init__(modules)
 
 
 def as_parameter(value: Any) -> Any:
@@ -91,15 +122,18 @@ class ParameterList(nnx.List[Any]):
         """Add a parameter at the end."""
         super().append(as_parameter(value))
 
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        super().__setitem__(index, as_parameter(value) if isinstance(index, int) else [as_parameter(one) for one in value])
 
-class ParameterDict(nnx.Dict[Any]):
+
+class ParameterDict(OrderedModuleDict):
     """Parameters by name; arrays become parameters.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.ParameterDict.html
     """
 
-    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
-        super().__init__({name: as_parameter(value) for name, value in dict(parameters or {}).items()})
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[Any] | None = None, *, rngs: nnx.Rngs | None = None) -> None:
+        super().__init__(parameters)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key, as_parameter(value))
+        super().__setitem__(key, as_parameter(value))

@@ -58,33 +58,64 @@ def overwrite(owner: Any, key: str | int, value: Any) -> None:
         setattr(owner, key, value)  # type: ignore[arg-type]
 
 
-def named_modules(module: nnx.Module, prefix: str = "") -> Iterator[tuple[str, nnx.Module]]:
-    """The module and all inside it with torch's dotted names, each once; the levels that NNX containers add are left out.
+def named_children(module: Any) -> Iterator[tuple[str, Any]]:
+    """The modules directly inside, with torch's names; in containers also functions that stand for layers without state.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_children
+    """
+    if isinstance(module, nnx.Sequential):
+        yield from zip(getattr(module, "names", None) or map(str, range(len(module.layers))), module.layers, strict=True)
+    elif isinstance(module, nnx.List):
+        yield from ((str(index), child) for index, child in enumerate(module) if not isinstance(child, nnx.Variable))
+    elif isinstance(module, nnx.Dict):
+        yield from ((name, child) for name, child in module.items() if not isinstance(child, nnx.Variable))
+    else:
+        yield from ((name, child) for name, child in module.__dict__.items() if isinstance(child, nnx.Module))
+
+
+class Reference:
+    """A parameter that its module keeps in another layout, read and set through the module's property."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Torch's shape."""
+        return tuple(self[...].shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self[...].dtype
+
+    def __getitem__(self, index: Any) -> jax.Array:
+        value: jax.Array = getattr(self.owner, self.name)[index]
+        return value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        setattr(self.owner, self.name, self[...].at[index].set(value))
+
+
+def reference(owner: Any, name: str) -> Any:
+    """The parameter `owner.name` as something that is read and set by `[...]`, whatever holds it; `None` where there is none."""
+    value = getattr(owner, name)
+    return value if value is None or isinstance(value, nnx.Variable) else Reference(owner, name)
+
+
+def named_modules(module: nnx.Module, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, nnx.Module]]:
+    """The module and all inside it with torch's dotted names, each once.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_modules
     """
-    for path, node in sorted(nnx.iter_graph(module), key=lambda item: len(item[0])):
-        names = torch_path(module, path)
-        if isinstance(node, nnx.Module) and (not path or names != torch_path(module, path[:-1])):
-            yield ".".join([*([prefix] if prefix else []), *names]), node
-
-
-def torch_path(module: nnx.Module, path: tuple[Any, ...]) -> list[str]:
-    """The parts of torch's name for a path in an NNX module: `nnx.Sequential` keeps its parts in `layers`, torch in itself."""
-    names: list[str] = []
-    node: Any = module
-    for key in path:
-        if not isinstance(node, nnx.Sequential) or key != "layers":
-            names.append(str(key))
-        node = node[key] if isinstance(key, int) else getattr(node, key, None)
-    return names
-
-
-def named_children(module: nnx.Module) -> Iterator[tuple[str, nnx.Module]]:
-    """The modules directly inside, with torch's names (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html)."""
-    for name, node in named_modules(module):
-        if name and "." not in name:
-            yield name, node
+    seen = set() if seen is None else seen
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    yield prefix, module
+    for name, child in named_children(module):
+        if isinstance(child, nnx.Module):
+            yield from named_modules(child, f"{prefix}.{name}" if prefix else name, seen)
 
 
 def modules(module: nnx.Module) -> Iterator[nnx.Module]:
@@ -93,7 +124,7 @@ def modules(module: nnx.Module) -> Iterator[nnx.Module]:
         yield node
 
 
-def children(module: nnx.Module) -> Iterator[nnx.Module]:
+def children(module: nnx.Module) -> Iterator[Any]:
     """The modules directly inside (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.children)."""
     for _, node in named_children(module):
         yield node
@@ -104,16 +135,36 @@ def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param[Any]]]
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
     """
-    for path, value in nnx.iter_graph(module):
-        if isinstance(value, nnx.Param):
-            *owner, leaf = torch_path(module, path)
-            yield ".".join([*owner, "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf]), value
+    seen: set[int] = set()
+    for owner, node in named_modules(module):
+        for leaf, value in node.__dict__.items():
+            if isinstance(value, nnx.Param) and id(value) not in seen:
+                seen.add(id(value))
+                name = "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf
+                yield f"{owner}.{name}" if owner else name, value
 
 
 def parameters(module: nnx.Module) -> Iterator[nnx.Param[Any]]:
     """All parameters, shared ones once (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters)."""
     for _, value in named_parameters(module):
         yield value
+
+
+def freeze(module: nnx.Module) -> nnx.Module:
+    """Make plain variables of all parameters inside, which are kept but not trained (PyTorch's `requires_grad_(False)`). Gives `module` back."""
+    frozen: dict[int, nnx.Variable[Any]] = {}
+    for node in modules(module):
+        for name, value in list(vars(node).items()):
+            if isinstance(value, nnx.Param):
+                setattr(node, name, frozen.setdefault(id(value), nnx.Variable(value[...], **value.get_metadata())))
+    return module
+
+
+def without_items(modules: nnx.List[Any], index: int | slice) -> nnx.List[Any]:
+    """The list of modules without some of its items."""
+    kept = list(modules)
+    del kept[index]
+    return nnx.List(kept)
 
 
 class Rearrange(nnx.Module):

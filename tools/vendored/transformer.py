@@ -38,6 +38,8 @@ def copies_of(layer: Any, count: int) -> ModuleList:
 class TransformerEncoderLayer(nnx.Module):
     """Self-attention and a feed-forward net, each with a residual and a layer norm, on (L, N, E) or (N, L, E) with `batch_first`.
 
+    The parts have PyTorch's names, since subclasses override them.
+
     https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoderLayer.html
     """
 
@@ -74,16 +76,18 @@ class TransformerEncoderLayer(nnx.Module):
         is_causal: bool = False,
     ) -> jax.Array:
         if self.norm_first:
-            src = src + self.attend(self.norm1(src), src_mask, src_key_padding_mask)
-            return src + self.feed_forward(self.norm2(src))
-        src = self.norm1(src + self.attend(src, src_mask, src_key_padding_mask))
-        return self.norm2(src + self.feed_forward(src))
+            src = src + self._sa_block(self.norm1(src), src_mask, src_key_padding_mask)
+            return src + self._ff_block(self.norm2(src))
+        src = self.norm1(src + self._sa_block(src, src_mask, src_key_padding_mask))
+        return self.norm2(src + self._ff_block(src))
 
-    def attend(self, x: jax.Array, mask: jax.Array | None, padding: jax.Array | None) -> jax.Array:
+    def _sa_block(
+        self, x: jax.Array, attn_mask: jax.Array | None, key_padding_mask: jax.Array | None, is_causal: bool = False
+    ) -> jax.Array:
         """Self-attention with dropout."""
-        return self.dropout1(self.self_attn(x, x, x, padding, need_weights=False, attn_mask=mask)[0])
+        return self.dropout1(self.self_attn(x, x, x, key_padding_mask, need_weights=False, attn_mask=attn_mask)[0])
 
-    def feed_forward(self, x: jax.Array) -> jax.Array:
+    def _ff_block(self, x: jax.Array) -> jax.Array:
         """The feed-forward net with dropout."""
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
@@ -134,22 +138,26 @@ class TransformerDecoderLayer(nnx.Module):
         memory_is_causal: bool = False,
     ) -> jax.Array:
         if self.norm_first:
-            tgt = tgt + self.attend(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
-            tgt = tgt + self.attend_memory(self.norm2(tgt), memory, memory_mask, memory_key_padding_mask)
-            return tgt + self.feed_forward(self.norm3(tgt))
-        tgt = self.norm1(tgt + self.attend(tgt, tgt_mask, tgt_key_padding_mask))
-        tgt = self.norm2(tgt + self.attend_memory(tgt, memory, memory_mask, memory_key_padding_mask))
-        return self.norm3(tgt + self.feed_forward(tgt))
+            tgt = tgt + self._sa_block(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
+            tgt = tgt + self._mha_block(self.norm2(tgt), memory, memory_mask, memory_key_padding_mask)
+            return tgt + self._ff_block(self.norm3(tgt))
+        tgt = self.norm1(tgt + self._sa_block(tgt, tgt_mask, tgt_key_padding_mask))
+        tgt = self.norm2(tgt + self._mha_block(tgt, memory, memory_mask, memory_key_padding_mask))
+        return self.norm3(tgt + self._ff_block(tgt))
 
-    def attend(self, x: jax.Array, mask: jax.Array | None, padding: jax.Array | None) -> jax.Array:
+    def _sa_block(
+        self, x: jax.Array, attn_mask: jax.Array | None, key_padding_mask: jax.Array | None, is_causal: bool = False
+    ) -> jax.Array:
         """Self-attention with dropout."""
-        return self.dropout1(self.self_attn(x, x, x, padding, need_weights=False, attn_mask=mask)[0])
+        return self.dropout1(self.self_attn(x, x, x, key_padding_mask, need_weights=False, attn_mask=attn_mask)[0])
 
-    def attend_memory(self, x: jax.Array, memory: jax.Array, mask: jax.Array | None, padding: jax.Array | None) -> jax.Array:
+    def _mha_block(
+        self, x: jax.Array, mem: jax.Array, attn_mask: jax.Array | None, key_padding_mask: jax.Array | None, is_causal: bool = False
+    ) -> jax.Array:
         """Attention to the encoder's output with dropout."""
-        return self.dropout2(self.multihead_attn(x, memory, memory, padding, need_weights=False, attn_mask=mask)[0])
+        return self.dropout2(self.multihead_attn(x, mem, mem, key_padding_mask, need_weights=False, attn_mask=attn_mask)[0])
 
-    def feed_forward(self, x: jax.Array) -> jax.Array:
+    def _ff_block(self, x: jax.Array) -> jax.Array:
         """The feed-forward net with dropout."""
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 

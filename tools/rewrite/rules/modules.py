@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.randomness import resets
 from migrate_agent.tools.rewrite.repo import MODULE_BASES, ClassModel
 from migrate_agent.tools.rewrite.tables import layers
 from migrate_agent.tools.rewrite.vendoring import rngs_of
@@ -16,7 +17,10 @@ RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs
 
 
 class ConvertModuleClass(Rule):
-    """`class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor, `self.rngs` and `self.deterministic` where methods need them."""
+    """`class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor, `self.rngs` and `self.deterministic` where methods need them.
+
+    What torch's own constructor of a layer does, calling a `reset_parameters` that is overridden, is written out.
+    """
 
     ORDER = 40
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
@@ -30,6 +34,13 @@ class ConvertModuleClass(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def forward(self, x):\n        return x if self.training else x * 2\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n\n"
             "    def __call__(self, x):\n        return x if not self.deterministic else x * 2\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Linear):\n    def __init__(self, d):\n        super().__init__(d, d)\n\n"
+            "    def reset_parameters(self):\n        nn.init.normal_(self.weight)\n",
+            "class M(Linear):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super().__init__(d, d, rngs=rngs)\n"
+            "        self.reset_parameters(rngs=rngs)\n\n    def reset_parameters(self, *, rngs: nnx.Rngs):\n"
+            "        self.weight = init_normal(rngs.params(), self.weight)\n",
         ),
     )
 
@@ -58,6 +69,9 @@ class ConvertModuleClass(Rule):
             lines.append("self.deterministic = False")
         if model.id in context.randomness.stored and not set(above) & context.randomness.stored:
             lines.append("self.rngs = rngs")
+        if resets(context.repo, model):
+            drawing = (model.file.file.path, f"{model.qualname}.reset_parameters") in context.randomness.parameter
+            lines.append(f"self.reset_parameters({'rngs=rngs' if drawing else ''})")
         return [cst.parse_statement(line) for line in lines]
 
     def _inherits_constructor(self, model: ClassModel) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 
-from migrate_agent.tools.rewrite.calls import tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.repo import ClassModel
 from migrate_agent.tools.rewrite.tables import Refuse, layers
@@ -20,12 +17,34 @@ PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
 def variable(rule: Rule, node: cst.CSTNode) -> bool:
     """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer."""
     context = rule.context
+    if isinstance(node, cst.Call):
+        return _looked_up(rule, node)
     if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
         return False
     if context.repo.buffer(context.cls, node.attr.value) is not None:
         return True
     known = _assigned(rule, context.cls, node.attr.value)
-    return bool(known and "parameter" in known)
+    return "parameter" in known or (not known and _named_at_run_time(rule, context.cls, node))
+
+
+def _looked_up(rule: Rule, call: cst.Call) -> bool:
+    """Whether this is `getattr(module, name)` that gives a parameter or buffer."""
+    context = rule.context
+    if not (isinstance(call.func, cst.Name) and call.func.value == "getattr" and len(call.args) == 2 and not context.dotted(call.func)):
+        return False
+    fact, owner = context.observed(call), call.args[0].value
+    if fact is None or not set(fact.kinds) <= {"tensor", "parameter"}:
+        return False
+    computing = context.cls is not None and any(model.computes_names for model in context.repo.ancestors(context.cls))
+    return "parameter" in fact.kinds or (context.is_self(owner) and computing)
+
+
+def _named_at_run_time(rule: Rule, model: ClassModel, node: cst.Attribute) -> bool:
+    """Whether `self.<name>` is a tensor that only a `register_buffer` with a computed name can have put there."""
+    repo, fact = rule.context.repo, rule.context.observed(node)
+    ancestors = list(repo.ancestors(model))
+    computing = any(one.computes_names for one in ancestors) and not any(node.attr.value in one.methods for one in ancestors)
+    return computing and fact is not None and set(fact.kinds) == {"tensor"}
 
 
 def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpression:
@@ -40,10 +59,11 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
         return subscript(node)
     if isinstance(node, cst.Name):
         fact = context.observed(node)
-        return subscript(node) if fact and set(fact.kinds) == {"parameter"} else node
+        known = fact and set(fact.kinds) == {"parameter"}
+        return subscript(node) if known or context.is_handle(node) else node
     if isinstance(node, cst.Attribute):
         if context.is_self(node.value):
-            kinds = _own_layer(rule)
+            kinds = own_layer(rule)
         else:
             fact = context.observed(node.value)
             kinds = [k.removeprefix("module:") for k in fact.kinds] if fact and all(k.startswith("module:") for k in fact.kinds) else []
@@ -83,7 +103,7 @@ def _plain(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Integer, cst.SimpleString))
 
 
-def _own_layer(rule: Rule) -> list[str]:
+def own_layer(rule: Rule) -> list[str]:
     """The torch layers that the enclosing class derives from."""
     context = rule.context
     if context.cls is None:
@@ -110,17 +130,16 @@ def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
 
 
 class MakeParameters(Rule):
-    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`; `register_buffer` and `register_parameter` → attributes."""
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`."""
 
     ORDER = 5
-    KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
+    KEEP = ("def f(Parameter, x):\n    return Parameter(x)\n",)
     CHANGE = (
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-            "        self.w = nn.Parameter(torch.zeros(3))\n        self.register_buffer('m', torch.ones(3))\n\n"
-            "    def forward(self, x):\n        return x * self.w + self.m\n",
+            "        self.w = nn.Parameter(torch.zeros(3))\n\n    def forward(self, x):\n        return x * self.w\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros(3))\n"
-            "        self.m = nnx.Variable(jnp.ones(3))\n\n    def __call__(self, x):\n        return x * self.w[...] + self.m[...]\n",
+            "\n    def __call__(self, x):\n        return x * self.w[...]\n",
         ),
     )
 
@@ -138,43 +157,6 @@ class MakeParameters(Rule):
             return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
         kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
         return self.context.build(f"{kind}({{data}})", data=data)
-
-    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
-        call, new = original.value, updated.value
-        if not (isinstance(call, cst.Call) and isinstance(new, cst.Call) and isinstance(call.func, cst.Attribute)):
-            return None
-        context = self.context
-        name = call.func.attr.value
-        if name not in ("register_buffer", "register_parameter", "add_module", "register_module") or not context.is_self(call.func.value):
-            return None
-        if not context.cls or not context.repo.is_module_class(context.cls):
-            return None
-        named = {a.keyword.value: a.value for a in new.args if a.keyword}
-        positional = [a.value for a in new.args if not a.keyword]
-        values = dict(zip(("name", "value", "persistent"), positional, strict=False)) | {
-            {"tensor": "value", "param": "value", "module": "value"}.get(k, k): v for k, v in named.items()
-        }
-        if "name" not in values or "value" not in values:
-            context.hole(original, f"{name} with arguments that are not spelled out", "unsupported")
-            return None
-        return self._attribute(call.func.value, name, values, original)
-
-    def _attribute(
-        self, owner: cst.BaseExpression, kind: str, values: dict[str, cst.BaseExpression], original: cst.Expr
-    ) -> cst.BaseSmallStatement | None:
-        value = values["value"]
-        if kind == "register_buffer" and not (isinstance(value, cst.Name) and value.value == "None"):
-            persistent = values.get("persistent")
-            transient = isinstance(persistent, cst.Name) and persistent.value == "False"
-            value = self.context.build(f"nnx.{'Cache' if transient else 'Variable'}({{value}})", value=value)
-        name = _literal(values["name"])
-        if name is None:
-            if kind == "register_buffer":
-                self.context.hole(original, "a buffer whose name is computed", "dynamic-name")
-                return None
-        if name is None or not name.isidentifier():
-            return cst.Expr(cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(values["name"]), cst.Arg(value)])))
-        return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(name)))], value)
 
 
 class ReadVariables(Rule):
@@ -194,9 +176,12 @@ class ReadVariables(Rule):
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if not variable(self, original) or self._kept(original):
             return None
-        if isinstance(self.context.parent(), cst.Arg) and self._optional(original):
+        if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        return subscript(updated) if variable(self, original) and not self._kept(original) else None
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
@@ -214,12 +199,18 @@ class ReadVariables(Rule):
             return subscript(updated)
         return None
 
+    def _at_times_plain(self, node: cst.Attribute) -> bool:
+        """Whether the attribute may hold a number (`self.scale = 1` unless it is learned)."""
+        context = self.context
+        known = context.cls and context.repo.attribute(context.cls, node.attr.value)
+        return bool(known) and bool(set(known.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
+
     def _optional(self, node: cst.Attribute) -> bool:
         """Whether the constructor may leave the attribute `None`."""
         context = self.context
         return bool(context.cls) and "none" in _assigned(self, context.cls, node.attr.value)  # type: ignore[arg-type]
 
-    def _kept(self, node: cst.Attribute) -> bool:
+    def _kept(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
             return self._constructing() or self._tied(grand)
@@ -262,10 +253,3 @@ def subscript(node: cst.BaseExpression) -> cst.Subscript:
 
 def _callee(call: cst.Call) -> str:
     return call.func.value if isinstance(call.func, cst.Name) else ""
-
-
-def _literal(node: cst.BaseExpression) -> str | None:
-    if isinstance(node, cst.SimpleString):
-        value = ast.literal_eval(node.value)
-        return value if isinstance(value, str) else None
-    return None
