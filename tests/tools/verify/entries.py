@@ -32,6 +32,21 @@ def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
     return {"values": [value.tolist() for value in values], "draws": [draw[:2] for draw in stream.log()], "casts": casts}
 
 
+def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """The rate of a channel dropout of one half, and the gradient of hard sigmoid, which torch computes with a sixth in float32."""
+    import torch
+
+    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+
+    stream = Stream(3)
+    x = torch.tensor([-4.0, 0.5, 4.0], dtype=torch.float64, requires_grad=True)
+    with PairedDraws(stream), exact():
+        torch.nn.functional.dropout1d(torch.ones(2, 3, 4), 0.5, True)
+        torch.nn.functional.hardsigmoid(x).sum().backward()  # type: ignore[no-untyped-call]
+    return {"rates": [draw[2] for draw in stream.log()], "gradient": None if x.grad is None else x.grad.tolist()}
+
+
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
     """The same in jax, under `jit`."""
     import jax
