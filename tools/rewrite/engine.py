@@ -152,6 +152,12 @@ class Context:
         text = cst.Module([]).code_for_node(node)
         self.holes.append(Hole(self.file.file.path, self.span(node), code, reason, text, ""))
 
+    def forget(self, *nodes: cst.CSTNode) -> None:
+        """Original nodes that are not in the rewrite: what could not be rewritten inside them is no hole."""
+        spans = [self.span(node) for node in nodes]
+        gone = [h for h in self.holes if any((s.line, s.column) <= h.span[:2] <= (s.end_line, s.end_column) for s in spans)]
+        self.holes[:] = [hole for hole in self.holes if hole not in gone]
+
     def build(self, template: str, /, **arguments: cst.BaseExpression) -> cst.BaseExpression:
         """Fill a template and note the helpers it uses. The result may need parentheses: see `place`."""
         return self.use(fill(template, arguments))
@@ -263,6 +269,8 @@ class _Pass(cst.CSTTransformer):
             if replaced and handler.__name__ not in handler.__self__.CHECKS:  # type: ignore[attr-defined]
                 continue
             changed = handler(original_node, result)
+            if isinstance(changed, cst.RemovalSentinel):
+                context.forget(original_node)
             if changed is not None:
                 result = changed
                 replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)

@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names
+from migrate_agent.tools.rewrite.written import written_parameters
 from migrate_agent.tools.types import Hole, Inventory, Observations
 
 
@@ -57,8 +58,11 @@ class Workspace:
 
     @cached_property
     def randomness(self) -> Randomness:
-        """Which functions need `rngs`."""
-        return analyse(self.repo, {path: self.facts(path) for path in self.repo.files})
+        """Which functions need `rngs`, and which write to parameters that they are given."""
+        facts = {path: self.facts(path) for path in self.repo.files}
+        found = analyse(self.repo, facts)
+        found.written = written_parameters(self.repo, facts)
+        return found
 
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""

@@ -25,7 +25,7 @@ class CallBasesByName(Rule):
         (
             "from torch import nn\n\nclass Norm(nn.LayerNorm):\n    def __init__(self, d):\n        nn.LayerNorm.__init__(self, d, eps=1e-6)\n\n"
             "    def forward(self, x):\n        return nn.LayerNorm.forward(self, x + 1)\n",
-            "class Norm(LayerNorm):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        LayerNorm.__init__(self, d, eps=1e-6)\n\n"
+            "class Norm(LayerNorm):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        LayerNorm.__init__(self, d, eps=1e-6, rngs=rngs)\n\n"
             "    def __call__(self, x):\n        return LayerNorm.__call__(self, x + 1)\n",
         ),
         (

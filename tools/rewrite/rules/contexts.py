@@ -27,7 +27,7 @@ class ReplaceGradientContexts(Rule):
     """
 
     ORDER = 10
-    KEEP = ("def f(path):\n    with open(path) as file:\n        return file.read()\n",)
+    KEEP = ("def f(lock, x):\n    with lock as held:\n        return held.read(x)\n",)
     CHANGE = (
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    with torch.no_grad():\n        y = x * 2\n    return x + y\n",
@@ -52,11 +52,7 @@ class ReplaceGradientContexts(Rule):
             if name in AUTOCAST and not self._off(item.item):
                 self.context.hole(item, "autocast: decide on a dtype policy", "autocast")
                 return None
-        dropped = [
-            self.context.span(item) for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST
-        ]
-        inside = [h for h in self.context.holes if any((s.line, s.column) <= h.span[:2] <= (s.end_line, s.end_column) for s in dropped)]
-        self.context.holes[:] = [hole for hole in self.context.holes if hole not in inside]
+        self.context.forget(*(item for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST))
         if kept:
             return updated.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
         body: list[cst.BaseStatement] = (

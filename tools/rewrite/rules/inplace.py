@@ -213,6 +213,8 @@ class ReplaceInplaceUpdates(Rule):
     def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
         match receiver:
+            case cst.Name() if self.context.is_handle(receiver):
+                return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
             case cst.Name():
                 return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):

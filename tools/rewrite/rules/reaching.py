@@ -1,0 +1,89 @@
+"""Code that reaches out of the program: files, processes, the network, other code as text. A rewrite may hold none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.calls import bare
+from migrate_agent.tools.rewrite.engine import Rule
+
+BUILTINS = frozenset("eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
+MODULES = frozenset(
+    "subprocess multiprocessing socket ssl http urllib requests httpx asyncio ctypes cffi signal shutil tempfile posix importlib imp runpy "
+    "pkgutil zipimport gc builtins code codeop marshal pickle shelve dbm sqlite3 mmap fcntl resource atexit concurrent pty glob fileinput "
+    "safetensors h5py orbax zipfile tarfile psutil".split()
+)
+"""Modules that a network needs for no part of its maths."""
+PARTLY: Mapping[str, frozenset[str]] = {
+    "os": frozenset("path sep PathLike fspath linesep".split()),
+    "sys": frozenset("maxsize float_info version_info version platform".split()),
+    "inspect": frozenset("signature Parameter isfunction isclass ismethod isbuiltin getfullargspec".split()),
+    "io": frozenset("StringIO BytesIO".split()),
+    "pathlib": frozenset("PurePath PurePosixPath".split()),
+    "platform": frozenset("system machine".split()),
+    "threading": frozenset("Lock RLock".split()),
+}
+"""Modules of which only these parts stay inside the program."""
+NUMPY = frozenset("load save savez fromfile memmap loadtxt genfromtxt ctypeslib DataSource".split())
+ENVIRONMENT = ("os.getenv", "os.environ.get")
+
+
+class RefuseReachingOut(Rule):
+    """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, with a note.
+
+    So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
+    """
+
+    ORDER = 30
+    KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)
+    CHANGE = (
+        ('import os\n\nLEVEL = os.getenv("LEVEL", "low")\nHOME = os.environ.get("HOME")\n', 'import os\n\nLEVEL = "low"\nHOME = None\n'),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if context.dotted(original.func) not in ENVIRONMENT or not original.args or any(a.star for a in original.args):
+            return None
+        name = cst.Module([]).code_for_node(original.args[0].value)
+        default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
+        context.notes.append(
+            f"{context.file.file.path}:{context.span(original).line}: the environment is not read: {name} counts as not set"
+        )
+        return context.place(bare(default))
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> None:
+        parent = self.context.parent()
+        dotted = self.context.dotted(original)
+        if dotted and not (isinstance(parent, cst.Attribute) and parent.value is original and self.context.dotted(parent)):
+            self._check(original, dotted)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
+        context, parent = self.context, self.context.parent()
+        if isinstance(parent, cst.Attribute) or (isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is original):
+            return
+        if dotted := context.dotted(original):
+            self._check(original, dotted)
+        elif (
+            original.value in BUILTINS and original.value not in context.taken and isinstance(parent, cst.Call) and parent.func is original
+        ):
+            context.hole(original, f"{original.value} reaches out of the program", "reaches-out")
+
+    def _check(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
+        context = self.context
+        if dotted in ("os.environ.get", "os.getenv"):
+            call = context.parent()
+            if isinstance(call, cst.Call) and call.func is node and call.args and not any(a.star for a in call.args):
+                return
+        if reaches_out(dotted) and not context.repo.resolve(dotted):
+            context.hole(node, f"{dotted} reaches out of the program", "reaches-out")
+
+
+def reaches_out(dotted: str) -> bool:
+    """Whether a dotted name is that of something outside of the program, or of a module whose business that is."""
+    head, _, rest = dotted.partition(".")
+    part = rest.partition(".")[0]
+    if head == "numpy":
+        return part in NUMPY
+    return head in MODULES or (head in PARTLY and bool(part) and part not in PARTLY[head])

@@ -1,0 +1,129 @@
+"""Which functions change a parameter of a module through one of their own parameters, as `def init(weight): nn.init.zeros_(weight)` does.
+
+What they are given must be the variable itself, not the array that it holds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from migrate_agent.tools.rewrite.facts import Facts, span_of
+from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
+from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.tables import methods
+
+INIT = "torch.nn.init."
+
+
+def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
+    """Function → those of its parameters that are written in place and were a module's parameter (or never seen) whenever it ran."""
+    found: dict[FunctionKey, frozenset[str]] = {}
+    functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
+    changed = True
+    while changed:
+        changed = False
+        for file, name, node in functions:
+            key = (file.file.path, name)
+            names = frozenset(_written(repo, file, facts[file.file.path], name, node, found))
+            if names != found.get(key, frozenset()):
+                found[key], changed = names, True
+    return found
+
+
+def _written(
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[str]:
+    names = set(argument_names(node))
+    rebound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    owner = file.classes.get(qualname.rpartition(".")[0])
+    for child in ast.walk(node):
+        if not isinstance(child, ast.Call):
+            continue
+        for target, sure in _targets(repo, file, facts, owner, child, known):
+            if isinstance(target, ast.Name) and target.id in names - rebound:
+                fact = facts.observed.get(span_of(target, file.lines))
+                if (fact is None and sure) or (fact and set(fact.kinds) == {"parameter"}):
+                    yield target.id
+
+
+def _targets(
+    repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[tuple[ast.expr, bool]]:
+    """What a call writes to, and whether that is sure whatever it is."""
+    dotted = facts.dotted.get(span_of(call.func, file.lines), "")
+    if dotted.startswith(INIT) and dotted.endswith("_"):
+        tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
+        if tensor is not None:
+            yield through_data(tensor), True
+    elif (
+        isinstance(call.func, ast.Attribute) and not dotted and (row := methods().get(call.func.attr[:-1])) and call.func.attr.endswith("_")
+    ):
+        if row.inplace:
+            yield through_data(call.func.value), False
+    for key in callees(repo, file, dotted, owner, call):
+        yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
+
+
+def through_data(node: ast.expr) -> ast.expr:
+    """`w.data` → `w`."""
+    while isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return node
+
+
+def callees(repo: Repo, file: FileModel, dotted: str, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:
+    """The functions of the repository that a call by name, or of a method of `self`, may reach."""
+    if dotted and (place := repo.resolve(dotted)) and place[1]:
+        return [(place[0].file.path, place[1])]
+    func = call.func
+    if owner and isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+        return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
+    return []
+
+
+def given_to(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
+    """The arguments of a call that these parameters of the function get."""
+    return [value for position, value in enumerate(call.args) if parameter_at(repo, key, position) in names] + [
+        keyword.value for keyword in call.keywords if keyword.arg in names
+    ]
+
+
+def parameter_at(repo: Repo, key: FunctionKey, position: int) -> str:
+    """The name of the parameter that gets the positional argument at this place of a call, or ""."""
+    node = repo.files[key[0]].functions.get(key[1])
+    if node is None:
+        return ""
+    names = argument_names(node)
+    method = "." in key[1] and key[1].rpartition(".")[0] in repo.files[key[0]].classes
+    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+    place = position + (1 if method and not static else 0)
+    return names[place] if place < len(names) else ""
+
+
+def argument_names(node: FunctionNode) -> list[str]:
+    """Positional parameters, then keyword-only ones."""
+    return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+
+
+def walks_parameters(file: FileModel, facts: Facts, loop: ast.For) -> bool:
+    """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
+    if not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, (ast.List, ast.Tuple)):
+        return False
+    if not loop.iter.elts or not all(isinstance(e, ast.Attribute) for e in loop.iter.elts):
+        return False
+    name = loop.target.id
+    for child in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        dotted = facts.dotted.get(span_of(child.func, file.lines), "")
+        if dotted.startswith(INIT):
+            target = through_data(child.args[0]) if child.args else None
+        elif isinstance(child.func, ast.Attribute) and child.func.attr.endswith("_") and child.func.attr[:-1] in methods():
+            target = through_data(child.func.value)
+            fact = facts.observed.get(span_of(target, file.lines))
+            if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
+                continue
+        else:
+            continue
+        if isinstance(target, ast.Name) and target.id == name:
+            return True
+    return False
