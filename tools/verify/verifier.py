@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
@@ -16,7 +17,7 @@ from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.replay import save
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
 
-MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
+MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What a check may run into where the candidate's process wrote a result of another form."""
 
 
@@ -26,6 +27,7 @@ class Options:
 
     `stop` ends after the first stage with a failure. `localise` looks for the first submodule that diverges (two more jobs, on failure only).
     Another `seed` draws other states, inputs and initial values. `performance` says what is timed, if anything.
+    `port` describes a port that need not be a mirror (`port_file`).
     """
 
     limits: Limits = Limits()
@@ -33,6 +35,7 @@ class Options:
     localise: bool = True
     seed: int = 0
     performance: Performance = NOT_TIMED
+    port: Mapping[str, Any] | None = None
 
 
 def verify(
@@ -65,7 +68,7 @@ def verify(
         return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
 
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
-    with Results(*given, seed=options.seed, performance=options.performance) as results:
+    with Results(*given, seed=options.seed, performance=options.performance, port=options.port) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +98,63 @@ class Forger:
 def test_forged_results_never_pass(claim: object, sandbox: ProcessSandbox, tmp_path: Path) -> None:
     evidence = check_pair(SMALL, SMALL.candidate(), Forger(sandbox, claim), tmp_path)  # type: ignore[arg-type]
     assert evidence.status != "verified", told(evidence)
+
+
+def _everywhere(value: Any, leaf: object) -> Any:
+    """The result with this in place of every number."""
+    if isinstance(value, dict):
+        return {key: _everywhere(item, leaf) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_everywhere(item, leaf) for item in value]
+    return leaf if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _nested(value: Any) -> Any:
+    """The result with every tree nested deeper than Python's stack is likely to be."""
+    for answer in value.get("scenarios", {}).values():
+        tree = answer.get("tree", {})
+        for _ in range(950):
+            tree = {"list": [tree]}
+        answer["tree"] = tree
+    return value
+
+
+class Garbler:
+    """A sandbox whose candidate jobs do what they should, and say or leave something of another form."""
+
+    name = "garbler"
+
+    def __init__(self, inner: ProcessSandbox, said: Callable[[Any], Any], left: Callable[[bytes], bytes]) -> None:
+        self.inner, self.said, self.left = inner, said, left
+
+    def run(self, job: Job) -> Run:
+        """Garble what comes from the candidate's side."""
+        run = self.inner.run(job)
+        if job.side != "candidate":
+            return run
+        for path in run.output.rglob("*.safetensors"):
+            path.write_bytes(self.left(path.read_bytes()))
+        return replace(run, result=self.said(run.result))
+
+    def close(self) -> None:
+        """Nothing of its own."""
+
+
+GARBLED: dict[str, tuple[Callable[[Any], Any], Callable[[bytes], bytes]]] = {
+    "numbers too large for any float": (lambda value: _everywhere(value, 10**400), bytes),
+    "texts for numbers": (lambda value: _everywhere(value, "1"), bytes),
+    "trees as deep as the stack": (_nested, bytes),
+    "files that end early": (lambda value: value, lambda data: data[:-1]),
+    "files whose header lies": (lambda value: value, lambda data: (2**62).to_bytes(8, "little") + data[8:]),
+    "files of other arrays": (lambda value: value, lambda data: b"\x02\0\0\0\0\0\0\0{}"),
+}
+
+
+@pytest.mark.parametrize("name", GARBLED)
+def test_garbled_results_never_pass_and_stop_nothing(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    evidence = check_pair(SMALL, SMALL.candidate(), Garbler(sandbox, *GARBLED[name]), tmp_path)  # type: ignore[arg-type]
+    assert evidence.status != "verified", told(evidence)
+    assert all(len(verdict.detail) < 1000 for verdict in evidence.verdicts)
 
 
 class Watcher:
