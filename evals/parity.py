@@ -146,7 +146,7 @@ def compare_program(
     """
     leaves, args, kwargs = _leaves(args, kwargs)
     jax_args, jax_kwargs = map_tensors(to_jax, (args, kwargs))  # now: the call may write to its arguments
-    outputs = _arrays_of(original(*args, **kwargs), torch.Tensor)
+    outputs = arrays_of(original(*args, **kwargs), torch.Tensor)
     cotangents = _cotangents(outputs)
     theirs = _torch_gradients(original, leaves, outputs, cotangents) if gradients else {}
     results, ours, after = _jax_run(program, jax_args, jax_kwargs, cotangents, with_gradients=gradients, jit=jit)
@@ -161,7 +161,7 @@ def compare_program(
             compare(f"{name} after the call", after[name], to_numpy(value))
 
 
-def _arrays_of(output: Any, kind: Any) -> list[Any]:
+def arrays_of(output: Any, kind: Any) -> list[Any]:
     """The arrays in what a module gives, in the verifier's order."""
     found: list[Any] = []
     codec.encode(output, found, lambda leaf: isinstance(leaf, kind))
@@ -219,7 +219,7 @@ def _jax_run(
         floats, integers = iter(inputs), iter(others)
         leaves = [next(floats) if f else next(integers) if a else leaf for leaf, f, a in zip(flat, inexact, arrays, strict=True)]
         output, rest = program.call(parameters, rest, *jax.tree.unflatten(tree, leaves))
-        results = _arrays_of(output, (jax.Array, np.ndarray, nnx.Variable))
+        results = arrays_of(output, (jax.Array, np.ndarray, nnx.Variable))
         results = [leaf.get_value() if isinstance(leaf, nnx.Variable) else jnp.asarray(leaf) for leaf in results]
         total = sum((jnp.real((r * jnp.conj(w)).sum()) for r, w in zip(results, weights, strict=False) if w is not None), jnp.zeros(()))
         return total, (results, rest)

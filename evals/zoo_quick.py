@@ -6,6 +6,7 @@ import importlib
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from migrate_agent.tools.verify.torch_modes import exact
 
 
 class Call(NamedTuple):
-    """A module in float64 and evaluation mode, with what to call it with."""
+    """A module in evaluation mode, with what to call it with."""
 
     module: torch.nn.Module
     args: Any
@@ -38,13 +39,14 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Migrated:
-    """A repository and its rewrite, both importable in this process."""
+    """A repository and its rewrite, both importable in this process; `double` asks for float64 throughout."""
 
     name: str
     root: Path
     inventory: Inventory
     recording: Recording
     draft: Draft
+    double: bool = True
 
     @property
     def units(self) -> list[Unit]:
@@ -60,11 +62,14 @@ class Migrated:
         file = next(file for file in self.inventory.files if file.path == unit.source)
         namespace = make_namespace(importlib.import_module(file.module), example)
         torch.manual_seed(0)
-        with exact():  # what asks for a narrower float gets float64, on both sides
-            module = construct(load_unit(file.module, unit.name), example, namespace).double().eval()
+        with exact() if self.double else nullcontext():  # what asks for a narrower float gets float64, on both sides
+            module = construct(load_unit(file.module, unit.name), example, namespace).eval()
+        arguments = call_arguments(example, namespace)
+        if self.double:
+            module = module.double()
+            arguments = map_tensors(lambda tensor: tensor.double() if is_float(tensor) else tensor, arguments)
         randomise(module)
-        args, kwargs = map_tensors(lambda tensor: tensor.double() if is_float(tensor) else tensor, call_arguments(example, namespace))
-        return Call(module, args, kwargs)
+        return Call(module, *arguments)
 
     def rewrite(self, unit: Unit, example: Example) -> nnx.Module:
         """The rewrite in evaluation mode, as the example builds it."""
@@ -75,8 +80,8 @@ class Migrated:
         return built
 
 
-def migrate(name: str, root: Path, examples: Sequence[Mapping[str, Any]], folder: Path) -> Migrated:
-    """Scan, record and compose the git repository at `root`, and make it and its rewrite importable, in float64, for the rest of the process."""
+def migrate(name: str, root: Path, examples: Sequence[Mapping[str, Any]], folder: Path, double: bool = True) -> Migrated:
+    """Scan, record and compose the git repository at `root`, and make it and its rewrite importable for the rest of the process."""
     inventory = scan(root)
     sandbox = open_sandbox("process", warn=lambda text: None)
     recording = record(inventory, from_config(inventory, examples), sandbox, folder / "recording")
@@ -89,10 +94,11 @@ def migrate(name: str, root: Path, examples: Sequence[Mapping[str, Any]], folder
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     sys.path[:0] = [str(root), str(folder / "candidate")]
-    torch.set_default_dtype(torch.float64)
-    set_up_jax()
-    lift_to_float64()
-    return Migrated(name, root, inventory, recording, draft)
+    if double:
+        torch.set_default_dtype(torch.float64)
+        set_up_jax()
+        lift_to_float64()
+    return Migrated(name, root, inventory, recording, draft, double)
 
 
 def quick(package: Package, folder: Path) -> Iterator[Outcome]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from flax import nnx
 
-from migrate_agent.evals.bench import measure, rewrite
+from migrate_agent.evals.bench import measure, rewrite, step, steps
+from migrate_agent.evals.zoo_quick import Call
+from migrate_agent.tools.vendored.linear import Linear
 
 VISION = Path(__file__).parents[2] / "examples" / "vision"
 HERE = "migrate_agent.evals.bench"
@@ -49,3 +55,32 @@ def test_failure_in_the_measured_process_is_not_swallowed(tmp_path: Path, capfd:
 def test_arguments() -> None:
     options = measure.arguments("x", ["a", "b", "--repeat", "5"])
     assert (options.paths, options.repeat) == ([Path("a"), Path("b")], 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"unit": "a", "ratio": 0.5}, {"unit": "b", "ratio": 2.0}, {"unit": "c", "skipped": "x"}], (2, 1, 1.0, ["b"])),
+        ([{"unit": "a", "skipped": "x"}], (0, 1, None, [])),
+    ],
+)
+def test_steps_are_summed_up(rows: list[dict[str, Any]], expected: tuple[Any, ...]) -> None:
+    found = step.document(rows)
+    names = [row["unit"] for row in found["outliers"]]
+    assert (found["timed"], found["not_timed"], found["jit_over_eager"], names) == expected
+    assert len(list(step.lines(rows))) == 2 + len(names) + found["not_timed"]
+
+
+def test_the_fastest_repetition_counts() -> None:
+    calls: list[str] = []
+    found = step.fastest({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 3)
+    assert calls == ["a", "b"] * 5
+    assert all(0 <= seconds < math.inf for seconds in found.values())
+
+
+def test_steps_of_both_sides_agree() -> None:
+    call = Call(torch.nn.Linear(3, 2), (torch.ones(4, 3),), {})
+    ours = steps.jax_step(call, Linear(3, 2, rngs=nnx.Rngs(0)))
+    assert steps.difference(steps.torch_step(call, call.module), ours.run) < 1e-6
+    assert steps.difference(lambda: torch.ones(()), ours.run) > 1e-6
+    assert step.operations(ours.text() + "\n  x = f32[2]{0} sort(y)")["sort"] == 1
