@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+import gc
 import importlib
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -118,41 +122,109 @@ def surroundings(arguments: Arguments, inputs: Inputs, output: Path) -> dict[str
     }
 
 
+class Finder:
+    """Finds nothing."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Nothing."""
+
+
 def soils(arguments: Arguments, inputs: Inputs, output: Path) -> None:
     """Changes all that could leak into the next job."""
-    import jax
-
+    LIBRARIES[arguments["library"]][0]()
     os.environ["LEAK"] = "1"
+    for folder in (Path.home(), Path(os.environ["TMPDIR"]), Path.cwd(), output):
+        (folder / "leak").write_text("")
     os.chdir("/")
     os.umask(0)
+    os.nice(5)
     sys.path.insert(0, "/leak")
     sys.modules["leak"] = sys
     sys.argv.append("leak")
-    (Path.home() / "leak").write_text("")
+    sys.setrecursionlimit(777)
+    sys.meta_path.append(Finder())
+    builtins.leak = True  # type: ignore[attr-defined]
+    gc.disable()
+    warnings.simplefilter("error")
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    threading.Thread(target=time.sleep, args=(BOUND_SECONDS,), daemon=True, name="leak").start()
+
+
+def _soil_jax() -> None:
+    import jax
+
     jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_default_matmul_precision", "bfloat16")  # type: ignore[no-untyped-call]
     jax.numpy.zeros(3).block_until_ready()
     jax.leak = True  # type: ignore[attr-defined]
 
 
+def _soil_torch() -> None:
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(777)
+    torch.ones(3).sum()
+    torch.leak = True  # type: ignore[attr-defined]
+
+
 def soiled(arguments: Arguments, inputs: Inputs, output: Path) -> list[str]:
     """The leaks found."""
-    import jax
-
-    threads = len(os.listdir("/proc/self/task"))
     umask = os.umask(0)
     checks = {
         "environment": "LEAK" in os.environ,
+        "files": [place for place in (Path.home(), os.environ["TMPDIR"], Path.cwd(), output) if os.listdir(place)],
         "cwd": os.getcwd() == "/",
         "umask": umask == 0,
+        "priority": os.nice(0) >= arguments["priority"] + 5,
         "path": "/leak" in sys.path,
         "modules": "leak" in sys.modules,
         "argv": "leak" in sys.argv,
-        "home": (Path.home() / "leak").exists(),
-        "x64": jax.numpy.zeros(1, float).dtype == "float64",
-        "attribute": hasattr(jax, "leak"),
-        "threads": threads > 1,
+        "recursion": sys.getrecursionlimit() == 777,
+        "finders": any(type(finder).__name__ == "Finder" for finder in sys.meta_path),
+        "builtins": hasattr(builtins, "leak"),
+        "collector": not gc.isenabled(),
+        "warnings": any(action == "error" and category is Warning for action, _, category, *_ in warnings.filters),
+        "signals": signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN,
+        "limits": resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 64,
+        "threads": len(os.listdir("/proc/self/task")) > 1,
+        **LIBRARIES[arguments["library"]][1](),
     }
     return [name for name, leaked in checks.items() if leaked]
+
+
+def soils_and_looks(arguments: Arguments, inputs: Inputs, output: Path) -> list[str]:
+    """All leaks, in the process that made them."""
+    soils(arguments, inputs, output)
+    return soiled(arguments, inputs, output)
+
+
+def _soiled_jax() -> dict[str, bool]:
+    import jax
+
+    return {
+        "x64": jax.numpy.zeros(1, float).dtype == "float64",
+        "precision": jax.config.jax_default_matmul_precision is not None,  # type: ignore[attr-defined]
+        "attribute": hasattr(jax, "leak"),
+    }
+
+
+def _soiled_torch() -> dict[str, bool]:
+    import torch
+
+    return {
+        "dtype": torch.get_default_dtype() == torch.float64,
+        "gradients": not torch.is_grad_enabled(),
+        "determinism": torch.are_deterministic_algorithms_enabled(),
+        "seed": torch.initial_seed() == 777,
+        "attribute": hasattr(torch, "leak"),
+    }
+
+
+LIBRARIES = {"jax": (_soil_jax, _soiled_jax), "torch": (_soil_torch, _soiled_torch)}
 
 
 def draws(arguments: Arguments, inputs: Inputs, output: Path) -> list[float]:

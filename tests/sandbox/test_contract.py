@@ -169,9 +169,19 @@ def test_surroundings(sandbox: Sandbox, side: Side) -> None:
     assert seen["descriptors"] == 5, "0, 1, 2, the result and the listing's own"
 
 
-def test_nothing_leaks_into_the_next_job(sandbox: Sandbox) -> None:
-    assert sandbox.run(job("soils")).status == "ok"
-    assert sandbox.run(job("soiled")).result == []
+@pytest.mark.parametrize(("side", "library"), [("original", "torch"), ("candidate", "jax")])
+def test_nothing_leaks_into_the_next_job(sandbox: Sandbox, side: Side, library: str) -> None:
+    fresh = job("soiled", side, library=library, priority=os.nice(0))
+    assert sandbox.run(fresh).result == []
+    run = sandbox.run(job("soils", side, library=library))
+    assert (run.status, run.error) == ("ok", "")
+    assert sandbox.run(fresh).result == []
+
+
+def test_leaks_would_be_seen(sandbox: Sandbox) -> None:
+    """Both in one job: without this, the leaks could be a blind spot of the test."""
+    found = sandbox.run(job("soils_and_looks", library="jax", priority=os.nice(0))).result
+    assert len(found) == 19, found
 
 
 @pytest.mark.parametrize("side", SIDES)
