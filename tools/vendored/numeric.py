@@ -38,7 +38,7 @@ def promote_half(x: jax.Array) -> jax.Array:
 
 def value_of(variable: Any) -> Any:
     """The array in a parameter or buffer; anything else (`None`, a number) as it is."""
-    return variable[...] if isinstance(variable, nnx.Variable) else variable
+    return variable if variable is None or isinstance(variable, (bool, int, float, complex)) else variable[...]
 
 
 def replace_value(variable: nnx.Variable[Any], value: jax.Array) -> None:

@@ -40,3 +40,27 @@ def test_branches_and_methods_that_did_not_run_are_named(tmp_path: Path) -> None
 def test_nothing_is_said_where_nothing_was_observed(tmp_path: Path) -> None:
     space = snippet_workspace(tmp_path, SOURCE)
     assert unexercised(space.repo.files["snippet.py"].classes["M"], frozenset()) == []
+
+
+TAIL = """import torch
+import torch.distributed as dist
+
+def mean(x: torch.Tensor):
+    if x.ndim:
+        return x
+    dist.all_reduce(x)
+    x = x / dist.get_world_size()
+    return x
+"""
+
+
+def test_what_follows_a_return_that_was_always_taken_becomes_a_stub(tmp_path: Path) -> None:
+    result = snippet_workspace(tmp_path, TAIL, _observed(5, 6)).rewritten("snippet.py")
+    assert not result.holes
+    text = "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
+    assert text.count("raise NotImplementedError") == 1 and "world_size" not in text.partition("raise")[0]
+    assert any("no example runs it" in note for note in result.notes)
+
+
+def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:
+    assert snippet_workspace(tmp_path, TAIL, _observed(5, 7, 8)).rewritten("snippet.py").holes

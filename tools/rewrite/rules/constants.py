@@ -32,8 +32,12 @@ class DecideConstants(Rule):
         value = self._decided(original.test, updated.test)
         if value is None or isinstance(self.context.parent(), cst.If):
             return None
+        self.context.forget(original.test)
         if value:
+            if original.orelse:
+                self.context.forget(original.orelse)
             return self._body(updated.body, updated)
+        self.context.forget(original.body)
         orelse = updated.orelse
         if orelse is None:
             return cst.RemoveFromParent()
@@ -41,14 +45,19 @@ class DecideConstants(Rule):
 
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
         value = self._decided(original.test, updated.test)
-        return None if value is None else self.context.place(bare(updated.body if value else updated.orelse))
+        if value is None:
+            return None
+        self.context.forget(original.test, original.orelse if value else original.body)
+        return self.context.place(bare(updated.body if value else updated.orelse))
 
     def leave_BooleanOperation(self, original: cst.BooleanOperation, updated: cst.BooleanOperation) -> cst.BaseExpression | None:
         absorbing = isinstance(updated.operator, cst.Or)
-        for old, new, other in ((original.left, updated.left, updated.right), (original.right, updated.right, updated.left)):
+        sides = (original.left, updated.left), (original.right, updated.right)
+        for (old, new), (other, rest) in (sides, sides[::-1]):
             value = self._decided(old, new)
             if value is not None:
-                return new if value is absorbing else self.context.place(bare(other))
+                self.context.forget(other if value is absorbing else old)
+                return new if value is absorbing else self.context.place(bare(rest))
         return None
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:

@@ -54,6 +54,10 @@ class ReplaceTorchReferences(Rule):
             "import torch.nn.functional as F\n\ndef f(activation=F.relu):\n    return activation\n",
             "def f(activation=jax.nn.relu):\n    return activation\n",
         ),
+        (
+            "from typing import Callable\nfrom torch.optim import Optimizer\n\ndef f(make: Callable[..., Optimizer]):\n    return make\n",
+            "from typing import Callable\n\ndef f(make: Callable[..., Any]):\n    return make\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -96,6 +100,8 @@ class ReplaceTorchReferences(Rule):
             return context.helper(layers()[dotted].vendored)
         if dotted in ops():
             return self._function(dotted)
+        if any(isinstance(node, cst.Annotation) for node in context.stack):
+            return context.use(cst.Name("Any"))
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
 
     def _function(self, dotted: str) -> cst.BaseExpression:
