@@ -89,6 +89,8 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
 def initial(session: Session) -> dict[str, Any]:
     """Fresh initial values, several constructions, sampled as on torch's side. Writes `initial.safetensors`."""
     candidate = session.candidate(0)
+    if not candidate.initialises:
+        return {"skipped": True}
 
     def build(key: Any) -> Any:
         return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
@@ -124,7 +126,10 @@ def dropout(session: Session) -> dict[str, Any] | None:
     leaves, _ = session.leaves(scenario)
     session.draws.rates.clear()
     first, after = program(trainable, rest, leaves, {})[1:3]
-    rates = list(session.draws.rates)
+    if any(rate is None for rate, _ in session.draws.rates):  # a tracer under `jit`, but perhaps a number without
+        session.draws.rates.clear()
+        program.call(nnx.merge(graphdef, trainable, rest, copy=True), leaves)
+    rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
     again = program(trainable, rest, leaves, {})[1]
     fresh = False
     for _ in range(limits.FRESH_CALLS):

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64
 from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
@@ -45,8 +45,27 @@ class Session:
         """The candidate of an example, constructed at the first call."""
         if example not in self.candidates:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
-            self.candidates[example] = Candidate(self.arguments["module"], self.arguments["name"], texts, tensors, exact=self.exact)
+            module, name = self.arguments["module"], self.arguments["name"]
+            port = self._port(module, name, tensors, example)
+            self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
         return self.candidates[example]
+
+    def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:
+        """The candidate as a port, where one is described or it is no NNX class; None for a mirror."""
+        port = self.arguments.get("port")
+        if port is None:
+            return None
+        from migrate_agent.tools.verify.jax_ports import PortCandidate, is_mirror
+
+        if is_mirror(module, name, port):
+            return None
+
+        def sample() -> Any:
+            scenario = next(item for item in self.arguments["scenarios"] if item["example"] == example)
+            return codec.decode(self.tree(scenario), self.leaves(scenario)[0], self.arguments["renamed"])
+
+        texts = {"setup": port.get("setup", ""), "init": port.get("init", self.arguments["plain"][example])}
+        return PortCandidate(module, name, texts, tensors, port, self.arguments["described"][example], sample, exact=self.exact)
 
     def state(self, name: str, example: int) -> dict[str, Array]:
         """A given state; natively in torch's own dtypes."""

@@ -53,11 +53,13 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
 def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     """Signatures, state names, shapes and kinds, and whether a state comes back as it went in."""
     cls = candidate.cls
-    signatures = {"constructor": describe(cls, "__init__", nnx.Module), "call": describe(cls, "__call__", nnx.Module)}
+    mirror = isinstance(cls, type) and issubclass(cls, nnx.Module)
+    methods = (("constructor", "__init__"), ("call", "__call__"))
+    signatures = {key: describe(cls, method, nnx.Module) if mirror else None for key, method in methods}
     try:
         state = session.state("e0-s0", 0)
         names = {name: list(value.shape) for name, value in candidate.state().items()}
-        before: dict[str, Any] = {"signatures": signatures, "state": names}
+        before: dict[str, Any] = {"signatures": signatures, "state": names, "omitted": list(candidate.omitted)}
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}
     try:
@@ -65,8 +67,9 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
         after = candidate.state()
     except Exception as error:
         return {**before, "load": session.fail(error), **session.fail(error)}
+    kept = {name: value for name, value in state.items() if name not in candidate.omitted}
     changed = [
-        name for name, value in state.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
+        name for name, value in kept.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
     ]
     return {**before, "changed": changed, "kinds": candidate.kinds()}
 

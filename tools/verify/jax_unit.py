@@ -73,10 +73,16 @@ def keeps_tracers(graphdef: Any) -> bool:
 class Candidate:
     """The candidate's module of one example. Raises what import, setup and constructor raise."""
 
+    copies = 1
+    """How many times over each draw counts that is seen while tracing happens."""
+    initialises = True
+    """Whether fresh initial values are compared."""
+    omitted: Sequence[str] = ()
+    """State names of the original that this one does not keep."""
+
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
         found: Any = importlib.import_module(module)
-        self.namespace = {**vars(found), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
-        exec(compile(texts["setup"], "<setup of the example>", "exec"), self.namespace)
+        self.namespace = make_namespace(found, texts, tensors, exact)
         self.cls = found
         for part in name.split("."):
             self.cls = getattr(self.cls, part)
@@ -136,6 +142,13 @@ class Candidate:
         zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), rest)
         state = self.state_of(graphdef, ones, zeros)
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
+
+
+def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:
+    """The names in which the example's texts are evaluated. Raises what the setup raises."""
+    namespace = {**vars(module), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
+    exec(compile(texts["setup"], "<setup of the example>", "exec"), namespace)
+    return namespace
 
 
 def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:

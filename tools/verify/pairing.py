@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +39,9 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
     return pairs
 
 
-def named_pairs(scenario: Scenario, answer: Answer, kind: str) -> list[Pair]:
+def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collection[str] = ()) -> list[Pair]:
     """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
-    found = [key for key in scenario.arrays if key.startswith(kind + "/")]
+    found = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
     return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key)) for key in found]
 
 
@@ -76,7 +76,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
     for scenario, answer in results.answers(*roles):
         if answer.error or not paired(scenario, answer):
             continue
-        pairs = named_pairs(scenario, answer, kind)
+        pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
         gradients = [value for key, value in scenario.arrays.items() if "grad/" in key]
         largest = max((rms(value) for value in gradients), default=0.0) if "grad" in kind else 0.0
         for pair in pairs:

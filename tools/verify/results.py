@@ -32,6 +32,10 @@ class OriginalFailed(Exception):
     """Raised where the original gives nothing to compare with; its text says why."""
 
 
+class Lost(OriginalFailed):
+    """Raised where the sandbox lost a job of either side, which says nothing about the code."""
+
+
 class CandidateFailed(Exception):
     """Raised where the candidate's process gave no result, or the candidate could not be constructed; its text says why."""
 
@@ -98,6 +102,8 @@ class Results:
     folder: Path
     seed: int = 0
     performance: Performance = NOT_TIMED
+    port: Mapping[str, Any] | None = None
+    """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
     peak_memory_bytes: int = 0
     _expected: Expectations | None = field(default=None, repr=False)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2), repr=False)
@@ -170,6 +176,12 @@ class Results:
         """What the candidate exported, by file name."""
         return {}
 
+    @property
+    def omitted(self) -> Sequence[str]:
+        """State names (of buffers) that a port does not keep. A mirror keeps all."""
+        found = self.exact["spec"].get("omitted", []) if self.port is not None else []
+        return [name for name in found if name not in self.described()["parameters"]]
+
     def scenarios(self) -> list[Scenario]:
         """The original's scenarios, and those that the search found."""
         worst = self._search.result() if "_search" in vars(self) and self._search.done() and not self._search.exception() else ""
@@ -222,7 +234,7 @@ class Results:
             {**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []}
             for item in facts
         ]
-        describing = ("tree", "state", "state_dtypes", "frozen", "inits")
+        describing = ("tree", "state", "state_dtypes", "frozen", "inits", *(("parameters",) if self.port is not None else ()))
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")
         if wanted:
@@ -237,6 +249,8 @@ class Results:
             "seed": self.seed,
             "search": searched.name if kind == "exact" and (searched := search.searched(self)) else "",
             "described": described,
+            "port": self.port,
+            "plain": [self.examples[item["index"]].init for item in self.expected.examples] if self.port is not None else [],
             **further,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
@@ -283,6 +297,8 @@ def discard(sandbox: Sandbox, run: Run) -> None:
 
 
 def _read(run: Run, kind: str) -> dict[str, dict[str, Array]]:
+    if run.status == "lost":
+        raise Lost(f"its {kind} run was lost: {run.error}")
     if run.status != "ok":
         raise CandidateFailed(f"its {kind} run ended with {run.status}: {run.error}")
     try:

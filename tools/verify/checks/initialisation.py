@@ -17,6 +17,8 @@ def judge(results: Results) -> Verdict | None:
     if not theirs:
         return None
     job = results.native.get("initial", {})
+    if results.port is not None and "skipped" in job:
+        return None
     if "error" in job:
         return Verdict("numeric", "initialisation", "fail", detail=f"fresh construction raised {job['error']}")
     ours = results.outputs["native"].get("initial", {})
@@ -25,11 +27,11 @@ def judge(results: Results) -> Verdict | None:
     other = [
         f"{name}: dtype {job['dtypes'].get(name)} instead of {dtype}"
         for name, dtype in dtypes.items()
-        if not _same(job["dtypes"].get(name), dtype)
+        if name not in results.omitted and not _same(job["dtypes"].get(name), dtype)
     ]
     if other:
         return Verdict("numeric", "initialisation", "fail", detail="; ".join(other[:3]))
-    judged = {name: _judge(value, ours.get(name), alpha) for name, value in theirs.items() if value.size}
+    judged = {name: _judge(value, ours.get(name), alpha) for name, value in theirs.items() if value.size and name not in results.omitted}
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     smallest = min((p for _, p in judged.values()), default=1.0)
     return Verdict("numeric", "initialisation", "fail" if wrong else "pass", smallest, alpha, "; ".join(wrong[:3]))

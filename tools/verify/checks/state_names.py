@@ -9,7 +9,8 @@ from migrate_agent.tools.verify.results import Results
 
 def judge(results: Results) -> Verdict:
     """Fail with the missing, unexpected or differently shaped names, or what loading raised."""
-    theirs, spec = results.described()["state"], results.exact["spec"]
+    spec = results.exact["spec"]
+    theirs = {name: shape for name, shape in results.described()["state"].items() if name not in results.omitted}
     if "state" not in spec:
         return Verdict("spec", "state_names", "fail", detail=f"its state cannot be read: {spec['error']}")
     ours = spec["state"]
