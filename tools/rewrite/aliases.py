@@ -72,25 +72,43 @@ def _basic(index: ast.expr) -> bool:
 
 def stale_alias(function: ast.AST, name: str, line: int) -> Alias | None:
     """How `name`, written at `line`, shares memory with a name that is read afterwards; `None` where it does not."""
-    aliases = list(_aliases(function))
+    return next(iter(stale_aliases(function, name, line)), None)
+
+
+def stale_aliases(function: ast.AST, name: str, line: int) -> list[Alias]:
+    """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards; nearest first."""
+    aliases = [alias for alias in _aliases(function) if alias.line <= line]
     rebound = list(_rebindings(function))
-    loops = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
-    for alias in aliases:
-        other = alias.other if alias.one == name else alias.one if alias.other == name else ""
-        if not other or other == name or alias.line > line:
-            continue
-        if any(n in (name, other) and alias.line < at < line for n, at in rebound):
-            continue
-        if any(_read_after(function, other, line, loop) for loop in [None, *(s for s in loops if s[0] <= line <= s[1])]):
-            return alias
-    return None
+    reached: dict[str, tuple[str, Alias]] = {}
+    todo = [name]
+    while todo:
+        current = todo.pop(0)
+        for alias in aliases:
+            other = alias.other if alias.one == current else alias.one if alias.other == current else ""
+            if not other or other == name or other in reached:
+                continue
+            if any(n in (current, other) and alias.line < at < line for n, at in rebound):
+                continue
+            reached[other] = (current, alias)
+            todo.append(other)
+    wanted: set[str] = set()
+    for other in reached:
+        if _read_after(function, other, line):
+            while other != name and other not in wanted:
+                wanted.add(other)
+                other = reached[other][0]
+    return [alias for other, (_, alias) in reached.items() if other in wanted]
 
 
-def _read_after(function: ast.AST, name: str, line: int, loop: tuple[int, int] | None) -> bool:
+def _read_after(function: ast.AST, name: str, line: int) -> bool:
+    """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
+    loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if node.lineno > line:
-                return not _rebound_between(function, name, line, node.lineno)
+            if node.lineno > line and not _rebound_between(function, name, line, node.lineno):
+                return True
+            if any(n.lineno <= node.lineno <= line and not _rebound_between(function, name, n.lineno, node.lineno) for n in loops):
+                return True
     return False
 
 

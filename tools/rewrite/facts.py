@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from migrate_agent.tools.rewrite.parameters import parameter_facts
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.tables import layers, methods, ops
 from migrate_agent.tools.types import Observed, Span
@@ -187,8 +188,9 @@ class _Walker:
         inner = dict(env)
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        used = {} if isinstance(node, ast.Lambda) else parameter_facts(node, self.lookup_given)
         for argument in every:
-            inner[argument.arg] = self.annotation(argument.annotation)
+            inner[argument.arg] = self.annotation(argument.annotation) or used.get(argument.arg)
             if argument.annotation:
                 self.expr(argument.annotation, env)
         for spread, kind in ((arguments.vararg, TUPLE), (arguments.kwarg, DICT)):
@@ -285,6 +287,9 @@ class _Walker:
         if fact is not None:
             self.facts.observed[span] = fact
         return fact
+
+    def lookup_given(self, node: ast.expr) -> Observed | None:
+        return self.given.get(span_of(node, self.file.lines))
 
     def lookup(self, node: ast.expr) -> Observed | None:
         return self.facts.observed.get(span_of(node, self.file.lines))

@@ -9,8 +9,8 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.rules.inplace import is_inplace
 from migrate_agent.tools.rewrite.rules.variables import overwritten, subscript, variable
+from migrate_agent.tools.rewrite.rules.writes import is_inplace
 from migrate_agent.tools.rewrite.tables import Refuse, layers
 
 TEMPLATES: Mapping[str, str] = {

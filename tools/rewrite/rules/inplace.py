@@ -7,16 +7,12 @@ from collections.abc import Callable, Mapping
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias
-from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
-from migrate_agent.tools.rewrite.rules.variables import subscript, variable, written
-from migrate_agent.tools.rewrite.tables import Refuse, methods
-from migrate_agent.tools.rewrite.template import wrap
+from migrate_agent.tools.rewrite.rules.variables import variable
+from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
+from migrate_agent.tools.rewrite.tables import Refuse
 from migrate_agent.tools.types import Observed
 
-RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
-THROUGH = frozenset("data detach contiguous".split())
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
 OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply, cst.DivideAssign: cst.Divide,
@@ -25,15 +21,7 @@ OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
 }  # fmt: skip
 
 
-def is_inplace(name: str) -> bool:
-    """Whether a method name is that of an in-place tensor method with a row."""
-    if not name.endswith("_") or name.endswith("__"):
-        return False
-    row = methods().get(name) or methods().get(name[:-1])
-    return row is not None and row.inplace
-
-
-class ReplaceInplaceUpdates(Rule):
+class ReplaceInplaceUpdates(_Writes):
     """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and views that can be undone.
 
     A name that shares the memory and is read later gets its new value too.
@@ -67,6 +55,7 @@ class ReplaceInplaceUpdates(Rule):
     )
 
     # -- statements -------------------------------------------------------------------------------------------------
+
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         target = original.targets[0].target
         self.context.assigned[self.context.span(original).line] = (original, updated)
@@ -93,6 +82,8 @@ class ReplaceInplaceUpdates(Rule):
         operator = OPERATORS.get(kind)
         if operator is None:
             return None
+        if self._selects(target):
+            return self._try(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
         value = cst.BinaryOperation(new, operator(), self._atom(updated.value))
         return self._try(original, lambda: self._write(target, new, value, original.value))
 
@@ -138,6 +129,7 @@ class ReplaceInplaceUpdates(Rule):
             context.hole(original, "an in-place update whose value is used as well", "alias-write")
 
     # -- writing ----------------------------------------------------------------------------------------------------
+
     def _try(self, original: cst.BaseSmallStatement, make: Callable[[], cst.BaseSmallStatement]) -> cst.BaseSmallStatement | None:
         try:
             return make()
@@ -172,6 +164,32 @@ class ReplaceInplaceUpdates(Rule):
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at(base, new, "set", value))
 
+    def _selects(self, target: cst.Subscript) -> bool:
+        try:
+            return self._mask(target) is not None
+        except Refuse:
+            return True
+
+    def _update_masked(
+        self,
+        original: cst.AugAssign,
+        target: cst.Subscript,
+        new: cst.Subscript,
+        value: cst.BaseExpression,
+        operator: cst.BaseBinaryOp,
+    ) -> cst.BaseSmallStatement:
+        """`base[mask] += value`: the sum everywhere, taken where the mask holds."""
+        self._mask(target)
+        base, index = self._base(target, new), new.slice[0].slice
+        assert isinstance(index, cst.Index)
+        scalar = self._scalar(self.context.observed(original.value))
+        right = value if scalar else self._unmasked(original.value, value, new)
+        if right is None:
+            raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
+        whole = cst.BinaryOperation(base, operator, self._atom(right))
+        made = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
+        return self._assign(target.value, base, made)
+
     def _unmasked(self, source: cst.BaseExpression, value: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression | None:
         """`x[mask] * 2` as `x * 2`, for arithmetic of parts selected by the same mask and of numbers; `None` for anything else."""
         mask = cst.Module([]).code_for_node(target.slice[0])
@@ -202,70 +220,8 @@ class ReplaceInplaceUpdates(Rule):
         base = self._base(target, new)
         return self._assign(target.value, base, self._at(base, new, method, value))
 
-    def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
-        """The array that is written into: `self.x[...]` where `self.x` is a variable."""
-        return subscript(new.value) if variable(self, target.value) and not isinstance(new.value, cst.Subscript) else new.value
-
-    def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
-        at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
-        return cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
-
-    def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
-        """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
-        match receiver:
-            case cst.Name() if self.context.is_handle(receiver):
-                return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
-            case cst.Name():
-                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):
-                return self._assign(inner, self._next(inner), value)
-            case cst.Attribute(value=inner, attr=cst.Name(value="T" | "mT")):
-                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), receiver.attr))
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="t")), args=[]):
-                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), cst.Name("T")))
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="transpose" | "swapaxes")), args=[first, second]):
-                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._atom(value), a=first.value, b=second.value)
-                return self._assign(inner, self._next(inner), back)
-            case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
-                return self._assign(inner, self._next(inner), value)
-            case cst.Attribute() if self._plain_attribute(receiver):
-                return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
-            case cst.Attribute():
-                return written(self, receiver, value)
-            case cst.Subscript(value=inner):
-                again = self._again(receiver)
-                assert isinstance(again, cst.Subscript)
-                if self._mask(receiver) is not None:
-                    raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
-                base = self._base(receiver, again)
-                return self._assign(inner, base, self._at(base, again, "set", value))
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
-                base = self._again(inner)
-                back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
-                return self._assign(inner, base, back)
-        raise Refuse("a write through a view that is not followed", "alias-write")
-
-    def _plain_attribute(self, node: cst.Attribute) -> bool:
-        """`self.x` that holds a tensor which is neither parameter nor buffer."""
-        return self.context.is_self(node.value) and not variable(self, node)
-
-    def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """The rewritten form of a receiver, as far as writing to it needs one."""
-        return node if isinstance(node, cst.Call) else self._again(node)
-
-    def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """The rewritten form of an original expression, for a second use."""
-        if isinstance(node, cst.Attribute) and node.attr.value == "data":
-            return self._again(node.value)
-        if variable(self, node):
-            return subscript(node)
-        if isinstance(node, cst.Subscript):
-            return node.with_changes(value=self._again(node.value))
-        if isinstance(node, (cst.Name, cst.Attribute)):
-            return node
-        raise Refuse("a write through a view that is not followed", "alias-write")
-
     # -- questions --------------------------------------------------------------------------------------------------
+
     def _tensor(self, node: cst.BaseExpression) -> bool:
         return is_tensor(self.context.observed(node)) or variable(self, node)
 
@@ -280,23 +236,10 @@ class ReplaceInplaceUpdates(Rule):
                     return False
         return True
 
-    def _mask(self, target: cst.Subscript) -> Observed | None:
-        for element in target.slice:
-            if isinstance(element.slice, cst.Index):
-                fact = self.context.observed(element.slice.value)
-                if is_tensor(fact) and fact and set(fact.dtypes) & {"bool"}:
-                    if len(target.slice) > 1:
-                        raise Refuse("a boolean mask beside other indices", "dynamic-shape")
-                    return fact
-        return None
-
     def _scalar(self, fact: Observed | None) -> bool:
         if fact is None:
             return False
         return set(fact.kinds) <= {"int", "float", "bool"} or (is_tensor(fact) and bool(fact.shapes) and all(not s for s in fact.shapes))
-
-    def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        return wrap(node, None)
 
     def _out(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a torch function called as a statement writes to: `out=`, or its first argument with `inplace=True`."""
@@ -325,59 +268,3 @@ class ReplaceInplaceUpdates(Rule):
         return function is not None and any(
             isinstance(n, ast.Name) and n.id == name.value and isinstance(n.ctx, ast.Load) and n.lineno > line for n in ast.walk(function)
         )
-
-    def _function(self) -> ast.AST | None:
-        return self.context.file.functions.get(".".join(self.context.path))
-
-    def _check_alias(self, name: cst.Name) -> None:
-        """A hole where the write cannot be made visible through the other name."""
-        function = self._function()
-        if function is not None and (alias := stale_alias(function, name.value, self.context.span(name).line)):
-            self._stale(name, alias)
-
-    def _stale(self, name: cst.Name, alias: Alias) -> None:
-        other = alias.other if alias.one == name.value else alias.one
-        self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")
-
-    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
-        """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
-        function = self._function()
-        if function is not None and iterated(function, name.value, self.context.span(name).line):
-            self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
-            return write
-        alias = stale_alias(function, name.value, self.context.span(name).line) if function is not None else None
-        if alias is None:
-            return write
-        before = self.context.assigned.get(alias.line)
-        if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
-            self._stale(name, alias)
-            return write
-        original, rewritten = before
-        if alias.one == name.value:
-            follow = self._assign_view(original.value, cst.Name(alias.one))
-        else:
-            follow = cst.Assign([cst.AssignTarget(cst.Name(alias.one))], rewritten.value.deep_clone())
-        return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), follow])  # type: ignore[return-value]
-
-    def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
-        """The base of a view, brought up to date from the view's new value."""
-        if isinstance(view, cst.Name):
-            return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
-        match view:
-            case (
-                cst.Call(func=cst.Attribute(value=cst.Name() as base))
-                | cst.Attribute(value=cst.Name() as base)
-                | cst.Subscript(value=cst.Name() as base)
-            ):
-                return _Quiet(self.context)._assign(view, self._again_or(view, base), value)
-        raise Refuse("a write through a view of a view is not followed", "alias-write")
-
-    def _again_or(self, view: cst.BaseExpression, base: cst.Name) -> cst.BaseExpression:
-        return self._again(view) if isinstance(view, cst.Subscript) else base
-
-
-class _Quiet(ReplaceInplaceUpdates):
-    """The same writes, without looking for further aliases."""
-
-    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
-        return write

@@ -1,0 +1,187 @@
+"""Where a new value goes: names, attributes, parts and views of tensors, and the other names that share their memory."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias, stale_aliases
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.variables import subscript, variable, written
+from migrate_agent.tools.rewrite.tables import Refuse, methods
+from migrate_agent.tools.rewrite.template import wrap
+from migrate_agent.tools.types import Observed
+
+RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
+THROUGH = frozenset("data detach contiguous".split())
+
+
+def is_inplace(name: str) -> bool:
+    """Whether a method name is that of an in-place tensor method with a row."""
+    if not name.endswith("_") or name.endswith("__"):
+        return False
+    row = methods().get(name) or methods().get(name[:-1])
+    return row is not None and row.inplace
+
+
+class _Writes(Rule):
+    """Builds the statement that makes an original expression hold a new value."""
+
+    def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
+        match receiver:
+            case cst.Name() if self.context.is_handle(receiver):
+                return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
+            case cst.Name():
+                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):
+                return self._assign(inner, self._next(inner), value)
+            case cst.Attribute(value=inner, attr=cst.Name(value="T" | "mT")):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), receiver.attr))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="t")), args=[]):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), cst.Name("T")))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="transpose" | "swapaxes")), args=[first, second]):
+                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._atom(value), a=first.value, b=second.value)
+                return self._assign(inner, self._next(inner), back)
+            case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
+                return self._assign(inner, self._next(inner), value)
+            case cst.Attribute() if self._plain_attribute(receiver):
+                return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
+            case cst.Attribute():
+                return written(self, receiver, value)
+            case cst.Subscript(value=inner):
+                again = self._again(receiver)
+                assert isinstance(again, cst.Subscript)
+                if self._mask(receiver) is not None:
+                    raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
+                base = self._base(receiver, again)
+                return self._assign(inner, base, self._at(base, again, "set", value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
+                base = self._again(inner)
+                back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
+                return self._assign(inner, base, back)
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _plain_attribute(self, node: cst.Attribute) -> bool:
+        """`self.x` that holds a tensor which is neither parameter nor buffer."""
+        return self.context.is_self(node.value) and not variable(self, node)
+
+    def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of a receiver, as far as writing to it needs one."""
+        return node if isinstance(node, cst.Call) else self._again(node)
+
+    def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of an original expression, for a second use."""
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            return self._again(node.value)
+        if variable(self, node):
+            return subscript(node)
+        if isinstance(node, cst.Subscript):
+            return node.with_changes(value=self._again(node.value))
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            return node
+        return self._view_again(node)
+
+    def _view_again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """A view, written anew in JAX's spelling; what its axes or sizes are must be plain."""
+        match node:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if all(_plain(a) for a in args):
+                values = [a.value for a in args]
+                if name == "t" and not values:
+                    return cst.Attribute(self._again(inner), cst.Name("T"))
+                if name in ("transpose", "swapaxes") and len(values) == 2:
+                    return self.context.build("{x}.swapaxes({a}, {b})", x=self._again(inner), a=values[0], b=values[1])
+                if name in ("view", "reshape") and values:
+                    return cst.Call(cst.Attribute(self._again(inner), cst.Name("reshape")), args)
+                if name == "unsqueeze" and len(values) == 1:
+                    return self.context.build("jnp.expand_dims({x}, {a})", x=self._again(inner), a=values[0])
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
+        """The array that is written into: `self.x[...]` where `self.x` is a variable."""
+        return subscript(new.value) if variable(self, target.value) and not isinstance(new.value, cst.Subscript) else new.value
+
+    def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
+        at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
+        return cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
+
+    def _mask(self, target: cst.Subscript) -> Observed | None:
+        for element in target.slice:
+            if isinstance(element.slice, cst.Index):
+                fact = self.context.observed(element.slice.value)
+                if is_tensor(fact) and fact and set(fact.dtypes) & {"bool"}:
+                    if len(target.slice) > 1:
+                        raise Refuse("a boolean mask beside other indices", "dynamic-shape")
+                    return fact
+        return None
+
+    def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        return wrap(node, None)
+
+    def _function(self) -> ast.AST | None:
+        return self.context.file.functions.get(".".join(self.context.path))
+
+    def _check_alias(self, name: cst.Name) -> None:
+        """A hole where the write cannot be made visible through the other name."""
+        function = self._function()
+        if function is not None and (alias := stale_alias(function, name.value, self.context.span(name).line)):
+            self._stale(name, alias)
+
+    def _stale(self, name: cst.Name, alias: Alias) -> None:
+        other = alias.other if alias.one == name.value else alias.one
+        self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")
+
+    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+        """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
+        function = self._function()
+        if function is not None and iterated(function, name.value, self.context.span(name).line):
+            self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
+            return write
+        aliases = stale_aliases(function, name.value, self.context.span(name).line) if function is not None else []
+        follow: list[cst.BaseSmallStatement] = []
+        fresh = {name.value}
+        for alias in aliases:
+            before = self.context.assigned.get(alias.line)
+            if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
+                self._stale(name, alias)
+                return write
+            original, rewritten = before
+            if alias.one in fresh:
+                follow.append(self._assign_view(original.value, cst.Name(alias.one)))
+            else:
+                follow.append(cst.Assign([cst.AssignTarget(cst.Name(alias.one))], rewritten.value.deep_clone()))
+            fresh |= {alias.one, alias.other}
+        if not follow:
+            return write
+        return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), *follow])  # type: ignore[return-value]
+
+    def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The base of a view, brought up to date from the view's new value."""
+        if isinstance(view, cst.Name):
+            return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
+        match view:
+            case (
+                cst.Call(func=cst.Attribute(value=cst.Name() as base))
+                | cst.Attribute(value=cst.Name() as base)
+                | cst.Subscript(value=cst.Name() as base)
+            ):
+                return _Quiet(self.context)._assign(view, self._again_or(view, base), value)
+        raise Refuse("a write through a view of a view is not followed", "alias-write")
+
+    def _again_or(self, view: cst.BaseExpression, base: cst.Name) -> cst.BaseExpression:
+        return self._again(view) if isinstance(view, cst.Subscript) else base
+
+
+def _plain(argument: cst.Arg) -> bool:
+    """Whether an argument is a number or a name, which are the same before and after rewriting."""
+    value = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
+    return isinstance(value, (cst.Integer, cst.Name)) and not argument.star and argument.keyword is None
+
+
+class _Quiet(_Writes):
+    """The same writes, without looking for further aliases."""
+
+    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+        return write
