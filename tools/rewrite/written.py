@@ -65,6 +65,12 @@ def _targets(
         yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
 
 
+def changes_in_place(name: str) -> bool:
+    """Whether a method of this name changes a tensor."""
+    row = methods().get(name) or methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None
+    return row is not None and row.inplace
+
+
 def through_data(node: ast.expr) -> ast.expr:
     """`w.data` → `w`."""
     while isinstance(node, ast.Attribute) and node.attr == "data":
@@ -117,7 +123,7 @@ def walks_parameters(file: FileModel, facts: Facts, loop: ast.For) -> bool:
         dotted = facts.dotted.get(span_of(child.func, file.lines), "")
         if dotted.startswith(INIT):
             target = through_data(child.args[0]) if child.args else None
-        elif isinstance(child.func, ast.Attribute) and child.func.attr.endswith("_") and child.func.attr[:-1] in methods():
+        elif isinstance(child.func, ast.Attribute) and changes_in_place(child.func.attr):
             target = through_data(child.func.value)
             fact = facts.observed.get(span_of(target, file.lines))
             if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
