@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import secrets
+import shutil
 import site
 import socket
 import sys
@@ -114,8 +115,8 @@ class ProcessSandbox:
     def run(self, job: Job) -> Run:
         """Run one job to its end or its limits. Never raises for what the job did.
 
-        Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed, `OSError` for inputs that cannot be read,
-        `TypeError` for arguments that are no JSON.
+        Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed or where there is no space for the job's
+        folder, `OSError` for inputs that cannot be read, `TypeError` for arguments that are no JSON.
         """
         with self._running(), self._key(job) as key:
             return self._run(job, key)
@@ -137,7 +138,7 @@ class ProcessSandbox:
     def _run(self, job: Job, key: Key) -> Run:
         report: Mapping[str, Any] = {}
         for last in (False, True):
-            stage = self._base.stage(area(key), job.inputs, job.root, copied=self.shows and key.root is None)
+            stage = self._stage(key, job)
             try:
                 report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
             except BaseException:
@@ -146,11 +147,24 @@ class ProcessSandbox:
             if report or last or self._closed:
                 break
             stage.remove()  # its worker or keeper died, which need not be the job's doing
+        full = self._base.full()  # before what the job wrote is removed
         output, refused = self._base.keep(stage, job.limits.file_bytes)
-        run = Run(output=output, **outcome(report, job.limits)) if report else Run("crash", output, error="the sandbox's worker was killed")
+        if not report:
+            return Run("lost", output, error="the sandbox's worker was ended from outside")
+        run = Run(output=output, **outcome(report, job.limits))
+        if full and run.status in ("error", "crash"):
+            return replace(run, status="lost", error=f"no space is left in {self._base.path}: {run.error}")
         if not refused or run.status != "ok":
             return run
         return replace(run, status="error", result=None, error=refused)
+
+    def _stage(self, key: Key, job: Job) -> Stage:
+        try:
+            return self._base.stage(area(key), job.inputs, job.root, copied=self.shows and key.root is None)
+        except (OSError, shutil.Error) as error:
+            if self._base.full():
+                raise SandboxError(f"no space is left in {self._base.path}: make room, or set TMPDIR to another disk") from error
+            raise
 
     def release(self, run: Run) -> None:
         """Remove the files of a finished run."""

@@ -28,6 +28,7 @@ from pathlib import Path
 PREFIX = "migrate-agent-sandbox-"
 WRITABLE = ("output", "scratch", "home", "tmp")
 KEPT = "kept"
+LEAST_BYTES = 2**16
 FILES = 20_000
 """How many files and folders a job may leave."""
 
@@ -116,6 +117,11 @@ class Base:
             remove(kept)
             kept.mkdir()
         return kept, reason
+
+    def full(self) -> bool:
+        """Whether the disk has no room for another file."""
+        about = os.statvfs(self.path)
+        return about.f_bavail * about.f_frsize < LEAST_BYTES or (about.f_files > 0 and about.f_favail == 0)
 
     def close(self) -> None:
         """Remove everything."""

@@ -207,9 +207,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of a job. `output` holds the files it wrote; `error` is one line; `log` is for people and never parsed."""
+    """What became of a job. `output` holds the files it wrote; `error` is one line; `log` is for people and never parsed.
 
-    status: Literal["ok", "error", "timeout", "memory", "crash"]
+    `lost` says nothing about the job's code: what ran it was ended from outside, twice, or the machine's disk is full.
+    """
+
+    status: Literal["ok", "error", "timeout", "memory", "crash", "lost"]
     output: Path
     result: Any = None
     error: str = ""

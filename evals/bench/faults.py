@@ -123,9 +123,9 @@ def _disk() -> Iterator[Path]:
 
 
 def _verdict(run: Run, number: int) -> str:
-    """`right`, `clear` (no result, and it says why) or `wrong`."""
+    """`right`, `clear` (told to be lost, and why: the verifier then says `unverified`) or `wrong`."""
     if run.status != "ok":
-        return "clear" if run.error and run.result is None else "wrong"
+        return "clear" if run.status == "lost" and run.error and run.result is None else "wrong"
     answer = run.output / "answer"
     return "right" if run.result == number**2 and answer.read_text(encoding="utf-8") == str(number**2) else "wrong"
 

@@ -13,6 +13,8 @@ from migrate_agent.tools.record.observe import merge
 from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
 
 NAME = "recording.json"
+LARGEST = 2**28
+"""Bytes of JSON that are read, of a recording or of a tensors file's header. The code that was recorded may have written them."""
 
 
 def example_to_json(example: Example) -> dict[str, Any]:
@@ -86,12 +88,16 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
 
 
 def shapes(tensors: Path | None) -> tuple[str, ...]:
-    """Names, shapes and dtypes in a safetensors file, from its header alone."""
+    """Names, shapes and dtypes in a safetensors file, from its header alone; of a file that is none, its name."""
     if tensors is None:
         return ()
-    with tensors.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return tuple(sorted(f"{name} {row['dtype']} {row['shape']}" for name, row in header.items() if name != "__metadata__"))
+    try:
+        with tensors.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= LARGEST else None
+        return tuple(sorted(f"{name} {row['dtype']} {row['shape']}" for name, row in header.items() if name != "__metadata__"))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        return (tensors.name,)
 
 
 def write_json(recording: Recording, path: Path) -> None:
@@ -110,13 +116,15 @@ def write_json(recording: Recording, path: Path) -> None:
 def read_json(path: Path) -> Recording:
     """Read what `write_json` wrote; tensors lie beside it. Raises `ValueError` where it is no recording."""
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"more than {LARGEST} bytes")
         data = json.loads(path.read_text())
         if data["version"] != 1:
             raise ValueError(f"version {data['version']}")
         examples = tuple(example_from_json(row, path.parent) for row in data["examples"])
         errors = {str(unit): str(line) for unit, line in data["errors"].items()}
         return Recording(examples, observations_from_json(data["observations"]), errors)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"{path} is no recording: {error}") from error
 
 
