@@ -16,6 +16,7 @@ from typing import Any
 
 from migrate_agent.agent import git
 from migrate_agent.agent.cli import guarded
+from migrate_agent.agent.model.connect import connect
 from migrate_agent.tests.agent import scripted
 
 
@@ -47,7 +48,7 @@ class Fuse:
 def main() -> int:
     """Patch the seams, run the command line."""
     fuse = Fuse(int(sys.argv[1]), int(sys.argv[2]))
-    plain = scripted.services()
+    plain = scripted.services(connect=connect)
     parts: dict[str, Any] = {field.name: getattr(plain, field.name) for field in fields(plain)}
     wrapped: dict[str, Any] = {name: fuse.around(part) for name, part in parts.items() if callable(part)}
     burning = replace(plain, **wrapped)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from migrate_agent.evals.scripted_endpoint import Move, endpoint
 from migrate_agent.tests.agent.repositories import git, module, repository
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -39,6 +40,7 @@ def result(root: Path) -> tuple[Any, str]:
     report.pop("repo")
     for unit in report["units"]:
         unit.pop("seconds")
+        unit["llm"].pop("seconds")
     return report, git(root, "log", "--format=%H %s", report["branch"])
 
 
@@ -115,3 +117,36 @@ def test_interrupted_run_says_how_to_go_on(undisturbed: tuple[Any, int], tmp_pat
     assert "not reached: the run was interrupted" in [unit["reason"] for unit in partial["units"]]
     assert drive(root, 0, 0, "resume").returncode == 1
     assert result(root) == expected
+
+
+@pytest.mark.slow
+def test_killed_three_times_with_a_model_and_no_call_is_paid_twice(tmp_path: Path) -> None:
+    """`evals.bench.kills` does this with the real services, at random moments and more often."""
+    files = {**FILES, "migrate.toml": '[[price]]\nmodel = "small"\ninput = 1000\noutput = 10000\n'}
+
+    def answer(request: dict[str, Any], number: int) -> Move:
+        """First useless, then wrong, then right: by what the prompt says of the attempts so far."""
+        text = request["messages"][-1]["content"]
+        name = "C" if "class C(" in text else "D"
+        body = "repaired = True" if "attempt 3" in text else "wrong = True"
+        code = f"class {name}:\n    {body}" if "attempt 2" in text else "("
+        return json.dumps({"holes": [], "whole_class": code, "reason": "so"})
+
+    outcomes, calls = [], []
+    for name, deaths in (("undisturbed", 0), ("killed", 3)):
+        root = repository(tmp_path / name / "repo", files)
+        with endpoint(answer) as script:
+            model = ("--model", "small", "--base-url", script.url, "--report", str(root.parent / "report.json"))
+            file = root.parent / "moments"
+            moments = int((tmp_path / "undisturbed" / "moments").read_text()) if deaths else 0
+            for death in range(deaths):
+                arguments = ("run", "--yes", *model) if death == 0 else ("resume",)
+                assert drive(root, moments // 3, signal.SIGKILL, *arguments).returncode == -signal.SIGKILL
+            last = drive(root, 0, 0, *(("resume",) if deaths else ("run", "--yes", *model)), MOMENTS_FILE=str(file))
+        assert last.returncode == (0 if "verified" in last.stdout and "0 failed, 0 unverified" in last.stdout else 1), last.stderr
+        outcomes.append(result(root))
+        calls.append(script.paid)
+        assert set(script.paid.values()) == {1}, "each request is paid once"
+    assert outcomes[0] == outcomes[1]
+    assert len(calls[0]) == len(calls[1]) > 3
+    assert [unit["llm"]["calls"] for unit in outcomes[0][0]["units"]].count(0) == 3

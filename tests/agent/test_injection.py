@@ -11,8 +11,8 @@ from rich.console import Console
 from migrate_agent.agent.model.connect import connect
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.run import Options, start
+from migrate_agent.evals.scripted_endpoint import Move, endpoint
 from migrate_agent.tests.agent import scripted
-from migrate_agent.tests.agent.endpoint import Move, endpoint
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tests.agent.test_loop import hole, never, whole
 from migrate_agent.tools.types import Evidence, Job, Run, Verdict

@@ -19,8 +19,8 @@ from migrate_agent.agent.model.connect import TRAJECTORY, connect
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.run import Options, Result, start
 from migrate_agent.agent.state import RunState
+from migrate_agent.evals.scripted_endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
 from migrate_agent.tests.agent import scripted
-from migrate_agent.tests.agent.endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.types import Evidence, UnitReport
 
