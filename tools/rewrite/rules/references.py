@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 
 import libcst as cst
@@ -117,6 +119,8 @@ class ReplaceTorchReferences(Rule):
         if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes(body, parameters):
             return body.func
         name = dotted.rpartition(".")[2]
+        if takes_options(dotted):
+            return self.context.helper(name)
         if name in symbols() and (dotted.startswith("torch.nn.functional.") or str(op.to).startswith(f"vendored.{name}(")):
             return self.context.helper(name)
         return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in parameters]), body)
@@ -124,6 +128,20 @@ class ReplaceTorchReferences(Rule):
     def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
         given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
         return given == parameters
+
+
+@cache
+def takes_options(dotted: str) -> bool:
+    """Whether a vendored function has a torch function's name and parameters, its options among them: as a value it can be called with any."""
+    name, signature = dotted.rpartition(".")[2], parse_signature(ops()[dotted].signature)
+    if name not in symbols() or symbols()[name].rngs:
+        return False
+    definition = ast.parse(symbols()[name].text).body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        return False
+    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    asked = [name for name in signature.names if not name.startswith("_")]
+    return len(names) > len(signature.names) - len(signature.defaults) and names == asked[: len(names)]
 
 
 class DropTorchImports(Rule):

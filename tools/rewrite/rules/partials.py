@@ -1,0 +1,71 @@
+"""Torch functions whose options are fixed before they are called: `functools.partial`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.bind import parse_signature
+from migrate_agent.tools.rewrite.calls import apply_op
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.rules.references import takes_options
+from migrate_agent.tools.rewrite.tables import Refuse, ops
+
+
+class BindTorchFunctions(Rule):
+    """`partial(torch.sum, dim=-1)` → `lambda input: jnp.sum(input, axis=-1)`; where a vendored helper has torch's parameters the partial stays.
+
+    Declines (a hole) where an argument is no literal: a lambda would look it up when it is called, a partial when it is made.
+    """
+
+    ORDER = 5
+    KEEP = ("from functools import partial\n\ndef f(g):\n    return partial(g, 2)\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom functools import partial\n\ntotal = partial(torch.sum, dim=-1)\n",
+            "from functools import partial\n\ntotal = lambda input: jnp.sum(input, axis=-1)\n",
+        ),
+        (
+            "import torch\nfrom functools import partial\n\nlimit = partial(torch.clamp, min=-1.0, max=1.0)\n",
+            "from functools import partial\n\nlimit = lambda input: clamp(input, -1.0, 1.0)\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if context.dotted(original.func) != "functools.partial" or not original.args or original.args[0].star:
+            return None
+        dotted = context.dotted(original.args[0].value)
+        if dotted not in ops() or len(original.args) == 1 or self._takes_options(dotted, updated.args[0].value):
+            return None
+        if not all(_literal(argument) for argument in updated.args[1:]):
+            context.hole(original, f"options of {dotted} that are fixed beforehand by other than literals", "unbound-call")
+            return None
+        op = ops()[dotted]
+        signature = parse_signature(op.signature)
+        given = [a for a in original.args[1:] if a.keyword is None]
+        named = {a.keyword.value for a in original.args[1:] if a.keyword}
+        free = [n for n in signature.names[len(given) :] if n not in signature.defaults and n not in named]
+        free = free or [n for n in signature.names[len(given) :] if n not in named][:1]
+        loose = [cst.Arg(cst.Name(name), keyword=cst.Name(name)) for name in free]
+        try:
+            body = apply_op(context, op, [*updated.args[1:], *loose], [*original.args[1:], *loose])
+        except Refuse as refusal:
+            context.hole(original, refusal.reason, refusal.code)
+            return None
+        return context.place(cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in free]), body))
+
+    def _takes_options(self, dotted: str, rewritten: cst.BaseExpression) -> bool:
+        """Whether the function became a vendored one that takes torch's arguments."""
+        name = dotted.rpartition(".")[2]
+        return takes_options(dotted) and cst.Module([]).code_for_node(rewritten) in (name, f"nnx_layers.{name}")
+
+
+def _literal(argument: cst.Arg) -> bool:
+    value = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
+    if argument.star:
+        return False
+    if isinstance(value, (cst.Tuple, cst.List)):
+        return all(isinstance(element, cst.Element) and _literal(cst.Arg(element.value)) for element in value.elements)
+    return isinstance(value, (cst.Integer, cst.Float, cst.SimpleString, cst.Attribute)) or (
+        isinstance(value, cst.Name) and value.value in ("True", "False", "None", "int", "float", "bool", "complex")
+    )
