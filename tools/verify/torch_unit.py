@@ -65,6 +65,11 @@ def wide(value: Array) -> Array:
     return value.astype({"f": np.float64, "c": np.complex128}[value.dtype.kind]) if value.dtype.kind in "fc" else value
 
 
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """The tensor in double precision; `Module.to(torch.float64)` would drop the imaginary part of complex ones."""
+    return value.to(torch.complex128) if value.is_complex() else value.to(torch.float64) if value.is_floating_point() else value
+
+
 class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
@@ -83,7 +88,7 @@ class Original:
         torch.manual_seed(seed)
         with exact():
             self.exact = self.fresh()
-        self.exact.to(torch.float64)
+        self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
     def fresh(self) -> Any:
