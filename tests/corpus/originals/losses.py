@@ -20,6 +20,6 @@ class M(nn.Module):
             "kl": F.kl_div(F.log_softmax(logits, -1), soft.softmax(-1), reduction="batchmean"),
             "smooth": F.smooth_l1_loss(logits, soft, beta=0.5),
             "huber": F.huber_loss(logits, soft, delta=0.5, reduction="sum"),
-            "margin": F.margin_ranking_loss(logits[:, 0], logits[:, 1], soft[:, 0].sign(), margin=0.2),
+            "margin": F.margin_ranking_loss(logits[:, 0], logits[:, 1], torch.ones_like(soft[:, 0]), margin=0.2),
             "cosine": 1 - F.cosine_similarity(logits, soft, dim=-1).mean(),
         }

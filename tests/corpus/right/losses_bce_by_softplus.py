@@ -19,17 +19,17 @@ class M(nnx.Module):
         index = jnp.where(kept, labels, 0)
         w = self.weight[...]
         chosen = jnp.where(kept, w[index], 0.0)
-        picked = -(log_p[jnp.arange(6), index] * chosen).sum() / chosen.sum()
+        picked = -(log_p[jnp.arange(len(index)), index] * chosen).sum() / chosen.sum()
         spread = -((log_p * w).sum(-1) * kept).sum() / chosen.sum()
         ce = 0.9 * picked + 0.1 / 5 * spread
         log_sigmoid, log_rest = jax.nn.log_sigmoid(logits), jax.nn.log_sigmoid(-logits)
         bce = (w * soft * jax.nn.softplus(-logits) + (1 - soft) * jax.nn.softplus(logits)).mean()
         q = jax.nn.softmax(soft, axis=-1)
-        kl = (q * (jnp.log(q) - log_p)).sum() / logits.shape[0]
+        kl = (jax.scipy.special.xlogy(q, q) - q * log_p).sum() / logits.shape[0]
         d = jnp.abs(logits - soft)
         smooth = jnp.where(d < 0.5, 0.5 * d**2 / 0.5, d - 0.5 * 0.5).mean()
         huber = jnp.where(d < 0.5, 0.5 * d**2, 0.5 * (d - 0.5 * 0.5)).sum()
-        margin = jnp.maximum(0, -jnp.sign(soft[:, 0]) * (logits[:, 0] - logits[:, 1]) + 0.2).mean()
+        margin = jnp.maximum(0, -jnp.ones_like(soft[:, 0]) * (logits[:, 0] - logits[:, 1]) + 0.2).mean()
         dot = (logits * soft).sum(-1)
         norms = jnp.maximum(jnp.linalg.norm(logits, axis=-1), 1e-8) * jnp.maximum(jnp.linalg.norm(soft, axis=-1), 1e-8)
         cosine = 1 - (dot / norms).mean()

@@ -30,6 +30,6 @@ class M(nnx.Module):
             "kl": kl_div(log_softmax(logits, -1), jax.nn.softmax(soft, axis=-1), reduction="batchmean"),
             "smooth": smooth_l1_loss(logits, soft, beta=0.5),
             "huber": huber_loss(logits, soft, delta=0.5, reduction="sum"),
-            "margin": margin_ranking_loss(logits[:, 0], logits[:, 1], jnp.sign(soft[:, 0]), margin=0.2),
+            "margin": margin_ranking_loss(logits[:, 0], logits[:, 1], jnp.ones_like(soft[:, 0]), margin=0.2),
             "cosine": 1 - cosine_similarity(logits, soft, dim=-1).mean(),
         }

@@ -25,7 +25,7 @@ class M(nnx.Module):
             "floorx": x // 2,
             "modx": x % 2,
             "fmodx": x % 2,
-            "sign": jnp.sign(x) + 0.0,
+            "sign": jnp.where(jnp.isnan(x), 0.0, jnp.sign(x)),
             "copysign": jnp.copysign(jnp.ones_like(x), x),
             "atan2": jnp.atan2(x * 0, -jnp.ones_like(x)),
             "inverse": 1 / -jnp.abs(x * 0 - 0.0),

@@ -18,7 +18,8 @@ class M(nnx.Module):
         best, places = jax.lax.top_k(x + 0.1 * jnp.arange(5), 2)
         n = x.shape[-1]
         where = x.argmax(-1)
-        median = jax.lax.stop_gradient(jnp.sort(x, axis=-1)[..., (n - 1) // 2])
+        part = x[..., 1:]
+        median = jax.lax.stop_gradient(jnp.sort(part, axis=-1)[..., (n - 2) // 2])
         return {
             "var": x.var(-1, ddof=1),
             "std": x.std(0, ddof=1),
@@ -29,7 +30,7 @@ class M(nnx.Module):
             "order": order,
             "topk": best,
             "places": places,
-            "median": jnp.where(jnp.isnan(x).any(-1), jnp.nan, median),
+            "median": jnp.where(jnp.isnan(part).any(-1), jnp.nan, median),
             "norm": vector_norm(x),
             "lse": jax.scipy.special.logsumexp(x, axis=0),
             "cumsum": jnp.cumsum(x, axis=0),
