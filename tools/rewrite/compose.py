@@ -116,12 +116,27 @@ class _Composer:
             elif index not in selection.statements:
                 selection.statements.add(index)
                 self._needs(path, self._text(path, statement), statement)
+        if found:
+            self._registrations(path, name)
         if not found:
             for star in self.repo.files[path].stars:
                 if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
                     found = True
                     self._star(path, star)
         return found
+
+    def _registrations(self, path: str, name: str) -> None:
+        """Statements that put something into a selected table belong to it; those with holes are left out, and noted."""
+        selection = self.selection(path)
+        for index, statement in enumerate(self.space.statements(path)):
+            if name not in statement.registers or index in selection.statements:
+                continue
+            if statement.holes:
+                reason = statement.holes[0].reason
+                self.notes[f"{path}:{statement.first_line}: not registered with {name}: {reason}"] = None
+                continue
+            selection.statements.add(index)
+            self._needs(path, self._text(path, statement), statement)
 
     def _star(self, path: str, star: str) -> None:
         for index, statement in enumerate(self.space.statements(path)):

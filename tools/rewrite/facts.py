@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.parameters import parameter_facts
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
-from migrate_agent.tools.rewrite.tables import layers, methods, ops
+from migrate_agent.tools.rewrite.tables import layers, methods, ops, public_name
 from migrate_agent.tools.types import Observed, Span
 
 TENSOR = Observed(("tensor",))
@@ -298,7 +298,7 @@ class _Walker:
         return self.facts.dotted.get(span_of(node, self.file.lines), "")
 
     def name(self, node: ast.expr, dotted: str) -> None:
-        self.facts.dotted[span_of(node, self.file.lines)] = dotted
+        self.facts.dotted[span_of(node, self.file.lines)] = public_name(dotted)
 
     def is_self(self, node: ast.expr, env: Env) -> bool:
         return isinstance(node, ast.Name) and (fact := env.get(node.id)) is not None and fact.kinds == ("self",)
@@ -326,7 +326,7 @@ class _Walker:
         dotted = self.file.bindings.get(node.id) or self.file.own(node.id)
         if dotted:
             self.name(node, dotted)
-            return self.named(dotted)
+            return self.named(self.dotted(node))
         return None
 
     def named(self, dotted: str) -> Observed | None:
@@ -345,7 +345,7 @@ class _Walker:
         base = self.expr(node.value, env)
         if dotted := self.dotted(node.value):
             self.name(node, f"{dotted}.{node.attr}")
-            return self.named(f"{dotted}.{node.attr}")
+            return self.named(self.dotted(node))
         if self.is_self(node.value, env) and self.classes:
             return self.repo.attribute(self.classes[-1], node.attr)
         if is_tensor(base):

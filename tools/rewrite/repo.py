@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from migrate_agent.tools.rewrite.tables import layers, ops
+from migrate_agent.tools.rewrite.tables import layers, ops, public_name
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
@@ -121,7 +121,7 @@ class Repo:
 
     def bases(self, model: ClassModel) -> list[str]:
         """Dotted names of the direct bases, as far as they are plain names."""
-        return [name for base in model.node.bases if (name := dotted_name(base, model.file))]
+        return [public_name(name) for base in model.node.bases if (name := dotted_name(base, model.file))]
 
     def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
         """The class and its bases within the repository, nearest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import symtable
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 
 def defined_names(statement: ast.stmt) -> list[str]:
@@ -23,6 +24,52 @@ def defined_names(statement: ast.stmt) -> list[str]:
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
             found[node.value.id] = None
     return list(found)
+
+
+def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[str, Set[str]]) -> frozenset[str]:
+    """The top-level names that a statement changes by being run: `@TABLE.register("x") def f`, `TABLE.add(f)`, `@register def f`.
+
+    `objects` are the names that the file assigns; `registrars` are its functions that change such objects, with these.
+    """
+    calls: list[ast.expr] = []
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        calls = list(statement.decorator_list)
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        calls = [statement.value]
+    found: set[str] = set()
+    for call in calls:
+        function = call.func if isinstance(call, ast.Call) else call
+        root = function
+        while isinstance(root, (ast.Attribute, ast.Subscript)):
+            root = root.value
+        if not isinstance(root, ast.Name):
+            continue
+        if root is not function and root.id in objects:
+            found.add(root.id)
+        elif root is function:
+            found |= registrars.get(root.id, frozenset())
+    return frozenset(found)
+
+
+MUTATING = frozenset("append add update setdefault extend insert".split())
+
+
+def registrars(body: Iterable[ast.stmt], objects: Set[str]) -> dict[str, Set[str]]:
+    """Functions of a file that put something into top-level tables, with the names of these."""
+    found: dict[str, Set[str]] = {}
+    for function in body:
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and (changed := set(_changed(function)) & objects):
+            found[function.name] = changed
+    return found
+
+
+def _changed(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(ctx=ast.Store(), value=ast.Name(id=name)):
+                yield name
+            case ast.Call(func=ast.Attribute(attr=attr, value=ast.Name(id=name))) if attr in MUTATING:
+                yield name
 
 
 def _shallow(node: ast.AST) -> list[ast.AST]:

@@ -87,6 +87,8 @@ class Op:
     samples: tuple[str, ...] = ()
     returns: str = "tensor"
     """Kind of the result for static inference: `tensor`, `int`, `tuple`, `bool`, …, or "" where unknown."""
+    dtype: str = ""
+    """The result's dtype where it is the same whatever the arguments are (`bool` of a comparison). Written in place it becomes the receiver's."""
 
 
 @dataclass(frozen=True)
@@ -161,3 +163,10 @@ def methods() -> Mapping[str, Op]:
 def layers() -> Mapping[str, Layer]:
     """Dotted class name → row."""
     return _index(_rows("migrate_agent.tools.rewrite.layers", Layer), lambda layer: (layer.name,))
+
+
+def public_name(dotted: str) -> str:
+    """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` → `torch.nn.ELU`. Other names stay."""
+    if dotted.startswith("torch.nn.modules.") and (name := f"torch.nn.{dotted.rpartition('.')[2]}") in layers():
+        return name
+    return dotted

@@ -15,7 +15,7 @@ from migrate_agent.tools.rewrite.facts import Facts, infer
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
-from migrate_agent.tools.rewrite.symbols import defined_names, global_names
+from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.rewrite.written import written_parameters
 from migrate_agent.tools.types import Hole, Inventory, Observations
 
@@ -33,6 +33,8 @@ class Statement:
     is_docstring: bool
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
+    registers: frozenset[str] = frozenset()
+    """Top-level objects that running the statement changes (`TABLE` for `@TABLE.register("x")`)."""
 
 
 class Workspace:
@@ -84,6 +86,8 @@ class Workspace:
     def _split(self, file: FileModel) -> list[Statement]:
         result = self.rewritten(file.file.path)
         found: list[Statement] = []
+        objects = file.top_names - file.classes.keys() - file.functions.keys()
+        tables = registrars(file.tree.body, objects)
         for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
             holes = [h for h in result.holes if original[0].lineno <= h.span.line <= span.end_line]
             nodes, holes, notes = self._without_idle(file, original[0], nodes, holes)
@@ -95,9 +99,10 @@ class Workspace:
             needs = global_names(text) if text.strip() else frozenset()
             is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
             docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-            found.append(
-                Statement(text, defines, needs, first.lineno, span.end_line, is_import, docstring and not found, tuple(holes), tuple(notes))
-            )
+            registers = registered_with(first, objects, tables)
+            docstring = docstring and not found
+            lines = (first.lineno, span.end_line)
+            found.append(Statement(text, defines, needs, *lines, is_import, docstring, tuple(holes), tuple(notes), registers))
         return found
 
     def _without_idle(
