@@ -162,41 +162,32 @@ def verify(
     against: Annotated[
         str, typer.Option(metavar="PATH[:NAME]", help="The rewrite.", show_default="the mirror file and the same name")
     ] = "",
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="TOML or JSON on a port under other names or of another library (docs/verify.md).", dir_okay=False, exists=True),
+    ] = None,
+    replay: Annotated[Path | None, typer.Option(help="Run a saved failure again, call by call.", dir_okay=False)] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the verdicts here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with plots here.", dir_okay=False)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Draw other states and inputs.", show_default="from migrate.toml, else 0")] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
     """Judge a rewrite that lies in the working tree, whoever wrote it, against its original."""
+    from migrate_agent.agent.verify_command import Asked
     from migrate_agent.agent.verify_command import verify as judge
 
+    asked = Asked(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
-    raise typer.Exit(judge(repo, _relative(module, repo), against, sandbox.value if sandbox else "", services, progress))
-
-
-@app.command("eval")
-def evaluate(
-    suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="Which: modules, ops, peers, zoo, …")],
-    only: Annotated[str, typer.Option("--filter", metavar="TEXT[,TEXT]", help="Only cases with one of these texts in their name.")] = "",
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes at a time.")] = 1,
-    samples: Annotated[str, typer.Option(metavar="N|all", help="Inputs of one case, at most.")] = "20",
-    quick: Annotated[bool, typer.Option("--quick", help="zoo: compare in float64 only, without the verifier.")] = False,
-    sandbox: Annotated[SandboxKind, typer.Option(help="zoo: where the packages' code runs.")] = SandboxKind.auto,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Leave out what is measured already (suites that keep results by group).")
-    ] = False,
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.", file_okay=False)] = Path("evals/results"),
-    debug: Debug = False,
-) -> None:
-    """Measure this program on cases that nobody here wrote. Exit status 0 where all cases in scope are right, 1 where some are not."""
-    from migrate_agent.agent.eval_command import evaluate as measure
-
-    status = measure(suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output)
-    raise typer.Exit(status)
+    raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
 
 
 def _tools() -> tuple[Progress, Services]:
     from migrate_agent.agent.progress import Progress
     from migrate_agent.agent.real import services
+    from migrate_agent.agent.trace import begin
 
+    begin()
     progress = Progress()
     return progress, services(progress.warn)
 

@@ -137,6 +137,17 @@ class ModelTable(_Table):
     """Ask all models each time, and try their answers one after the other."""
 
 
+class VerifyTable(_Table):
+    """`[verify]`: what the verifier draws and times. Nothing here loosens a limit."""
+
+    seed: int = Field(default=0, ge=0)
+    """Another one draws other states, inputs and initial values."""
+    timing: Literal["", "eager", "compile"] = ""
+    """What a step is timed beside: torch's eager mode, or `torch.compile` too (which needs a C++ compiler, and minutes)."""
+    max_slowdown: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """A step may take this many times as long as torch's quickest; 0 reports the times and judges nothing."""
+
+
 class BudgetTable(_Table):
     """`[budget]`: what a run, and what each unit of it, may spend. Where one is spent, the unit ends, and the run goes on."""
 
@@ -164,6 +175,7 @@ class Config(_Table):
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
     limits: LimitsTable = LimitsTable()
+    verify: VerifyTable = VerifyTable()
     model: ModelTable = ModelTable()
     budget: BudgetTable = BudgetTable()
     price: Annotated[tuple[PriceTable, ...], Field(strict=False)] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.nodes.advance import advance
 from migrate_agent.agent.nodes.commit import commit
+from migrate_agent.agent.nodes.common import Node
 from migrate_agent.agent.nodes.fill import fill
 from migrate_agent.agent.nodes.plan import plan
 from migrate_agent.agent.nodes.record import record
@@ -22,6 +24,7 @@ from migrate_agent.agent.nodes.rewrite import rewrite
 from migrate_agent.agent.nodes.scan import scan
 from migrate_agent.agent.nodes.verify import verify
 from migrate_agent.agent.state import RunState
+from migrate_agent.agent.trace import span
 
 NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, commit, report)
 
@@ -40,6 +43,9 @@ ROUTES: dict[str, dict[str, str]] = {
 }
 """Node → what it came to → the next node."""
 
+WHOLE = ("scan", "plan", "record", "advance", "report")
+"""Nodes that work on no single unit."""
+
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
@@ -48,11 +54,26 @@ def outcome(state: RunState) -> str:
     return state["outcome"]
 
 
-def build(context: Context, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+def traced(node: Node) -> Node:
+    """The node within a span that says which unit it worked on, and what it came to."""
+
+    @functools.wraps(node)
+    def wrapped(context: Context, state: RunState) -> RunState:
+        place = state.get("position", -1)
+        unit = context.plan.order[place] if place >= 0 and node.__name__ not in WHOLE else ""
+        with span(f"node {node.__name__}", unit=unit, attempt=state.get("attempts", 0)) as told:
+            update = node(context, state)
+            told["outcome"] = update.get("outcome", "")
+            return update
+
+    return wrapped
+
+
+def build(context: Context, checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
     """The graph over this context, checkpointed after every node."""
     graph = StateGraph(RunState)
     for node in NODES:
-        graph.add_node(node.__name__, partial(node, context))
+        graph.add_node(node.__name__, partial(traced(node), context))
         graph.add_conditional_edges(node.__name__, outcome, ROUTES[node.__name__])  # type: ignore[arg-type]
     graph.add_edge(START, "scan")
     return graph.compile(checkpointer=checkpointer)

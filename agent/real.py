@@ -19,7 +19,7 @@ from migrate_agent.tools.record.infer import infer
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
-from migrate_agent.tools.verify import Options, verify
+from migrate_agent.tools.verify import Options, Performance, verify
 
 
 def services(warn: Callable[[str], None]) -> Services:
@@ -65,5 +65,6 @@ def _verify(
     config: Config,
     progress: Callable[[str], None],
 ) -> Evidence:
-    options = Options(limits=config.limits.limits())
+    performance = Performance(config.verify.timing, config.verify.max_slowdown)
+    options = Options(limits=config.limits.limits(), seed=config.verify.seed, performance=performance)
     return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

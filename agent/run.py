@@ -81,10 +81,10 @@ def start(path: Path, options: Options, services: Services, progress: Progress, 
         if unfinished:
             progress.warn("the run before was interrupted; `migrate-agent resume` would have gone on with it, this one starts afresh")
         clear_old(home)
-        settings = _settings(repository, config, options)
+        settings = settings_of(repository, config, options)
         folder = new_run(home, settings.base)
         settings = replace(settings, id=folder.id)
-        _keep_config(repository.root, folder)
+        keep_config(repository.root, folder)
         write(folder / "settings.json", settings)
         try:
             return _work(repository, folder, services, progress, ask, debug)
@@ -118,7 +118,8 @@ def _writable(report: Path | None) -> str:
     return str(report.resolve())
 
 
-def _settings(repository: Repository, config: Config, options: Options) -> Settings:
+def settings_of(repository: Repository, config: Config, options: Options) -> Settings:
+    """What a run with these options is started with, but for its id. Raises `UsageError` for what cannot be."""
     base = repository.base()
     name, email = repository.identity()
     branch = repository.free_branch(options.branch or config.run.branch, f"migrate-agent/{base.sha[:7]}")
@@ -148,7 +149,7 @@ def _settings(repository: Repository, config: Config, options: Options) -> Setti
     )
 
 
-def _keep_config(root: Path, folder: RunFolder) -> None:
+def keep_config(root: Path, folder: RunFolder) -> None:
     """A resumed run reads what the run was started with."""
     (folder / "config").mkdir()
     for name in (CONFIG_FILE, PYPROJECT_FILE):
@@ -159,7 +160,7 @@ def _keep_config(root: Path, folder: RunFolder) -> None:
 def _work(repository: Repository, folder: RunFolder, services: Services, progress: Progress, ask: Ask, debug: bool) -> Result:
     settings = read(folder / "settings.json", Settings)
     config = bounded(load_config(folder / "config"), settings)
-    model = _model(settings, config, folder, services, progress)
+    model = connected(settings, config, folder, services, progress)
     # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
     opened = contextlib.closing(services.open_sandbox(settings.sandbox, settings.device))
     with contextlib.closing(Ahead(settings.jobs)) as ahead, opened as sandbox:
@@ -175,7 +176,7 @@ def bounded(config: Config, settings: Settings) -> Config:
     return config.model_copy(update={"budget": budget, "model": config.model.model_copy(update={"ensemble": settings.ensemble})})
 
 
-def _model(settings: Settings, config: Config, folder: RunFolder, services: Services, progress: Progress) -> Model | None:
+def connected(settings: Settings, config: Config, folder: RunFolder, services: Services, progress: Progress) -> Model | None:
     """The model of a run that may use one and names one (or a trajectory in its place)."""
     if not settings.llm:
         return None

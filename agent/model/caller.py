@@ -13,6 +13,7 @@ from migrate_agent.agent.model.ledger import Entry, Ledger, most, read
 from migrate_agent.agent.model.prices import Price, cost, price_of
 from migrate_agent.agent.model.wire import Ask, EndpointError, Reply, request_tokens
 from migrate_agent.agent.store import write_text
+from migrate_agent.agent.trace import span
 
 
 class Complete(Protocol):
@@ -79,7 +80,7 @@ class Caller:
             if reason:
                 raise OverBudget(reason)
             try:
-                reply = self.endpoint.complete(ask)
+                reply = self._answered(ask, unit, purpose)
             except EndpointError as error:
                 self._note(ask, unit, purpose, replace(error.spent, text="", refusal=f"{_FAILED}{error}"), fresh=True)
                 raise
@@ -87,6 +88,12 @@ class Caller:
                 self.cache.put(ask, reply, self.run)
             self._note(ask, unit, purpose, reply, fresh=True)
         return reply
+
+    def _answered(self, ask: Ask, unit: str, purpose: str) -> Reply:
+        with span(f"chat {ask.model}", unit=unit, purpose=purpose, **{"gen_ai.request.model": ask.model}) as told:
+            reply = self.endpoint.complete(ask)
+            told |= {"gen_ai.usage.input_tokens": reply.input_tokens, "gen_ai.usage.output_tokens": reply.output_tokens}
+            return reply
 
     def _replay(self, ask: Ask, unit: str, purpose: str) -> Reply:
         assert self.replayed is not None
