@@ -2,6 +2,7 @@
 
 original: activations
 family: clamp
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: activations
 family: dropped or added detach
+place: .
 """
 
 import jax

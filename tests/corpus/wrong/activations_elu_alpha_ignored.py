@@ -2,6 +2,7 @@
 
 original: activations
 family: ignored parameter
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: activations
 family: approximate functions
+place: .
 """
 
 import jax

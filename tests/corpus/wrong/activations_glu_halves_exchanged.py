@@ -2,6 +2,7 @@
 
 original: activations
 family: swapped arguments
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: activations
 family: wrong axis where sizes agree
+place: .
 """
 
 import jax

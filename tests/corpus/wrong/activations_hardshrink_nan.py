@@ -2,6 +2,7 @@
 
 original: activations
 family: reduction order with NaN
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: activations
 family: numerically unstable formulas
+place: .
 """
 
 import jax

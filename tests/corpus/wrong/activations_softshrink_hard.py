@@ -2,6 +2,7 @@
 
 original: activations
 family: swapped parts
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: activations
 family: constants
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: dropout
 family: swapped parts
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: dropout
 family: dropped dropout or dropout scale
+place: drop
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: embedding
 family: dropped or added detach
+place: head
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: gpt
 family: dropped dropout or dropout scale
+place: h.0
 """
 
 import math

@@ -2,6 +2,7 @@
 
 original: half
 family: precision or output dtype
+place: .
 """
 
 import jax

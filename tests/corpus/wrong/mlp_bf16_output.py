@@ -2,6 +2,7 @@
 
 original: mlp
 family: precision or output dtype
+place: .
 """
 
 import jax.numpy as jnp

@@ -2,6 +2,7 @@
 
 original: quantise
 family: ignored parameter
+place: .
 """
 
 import jax

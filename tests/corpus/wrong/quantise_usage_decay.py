@@ -2,6 +2,7 @@
 
 original: quantise
 family: momentum
+place: .
 """
 
 import jax

@@ -2,6 +2,7 @@
 
 original: quantise
 family: stale buffer
+place: .
 """
 
 import jax
