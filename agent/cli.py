@@ -182,6 +182,27 @@ def verify(
     raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
 
 
+@app.command("eval")
+def evaluate(
+    suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="Which: modules, ops, peers, zoo, …")],
+    only: Annotated[str, typer.Option("--filter", metavar="TEXT[,TEXT]", help="Only cases with one of these texts in their name.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes at a time.")] = 1,
+    samples: Annotated[str, typer.Option(metavar="N|all", help="Inputs of one case, at most.")] = "20",
+    quick: Annotated[bool, typer.Option("--quick", help="zoo: compare in float64 only, without the verifier.")] = False,
+    sandbox: Annotated[SandboxKind, typer.Option(help="zoo: where the packages' code runs.")] = SandboxKind.auto,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Leave out what is measured already (suites that keep results by group).")
+    ] = False,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.", file_okay=False)] = Path("evals/results"),
+    debug: Debug = False,
+) -> None:
+    """Measure this program on cases that nobody here wrote. Exit status 0 where all cases in scope are right, 1 where some are not."""
+    from migrate_agent.agent.eval_command import evaluate as measure
+
+    status = measure(suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output)
+    raise typer.Exit(status)
+
+
 def _tools() -> tuple[Progress, Services]:
     from migrate_agent.agent.progress import Progress
     from migrate_agent.agent.real import services

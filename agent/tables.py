@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -12,6 +13,9 @@ from rich.text import Text
 from migrate_agent.agent.message import number
 from migrate_agent.agent.progress import coloured
 from migrate_agent.tools.types import Finding, SourceFile, Unit, UnitReport, Verdict
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.replay import Call
 
 
 def unit_table(units: Sequence[UnitReport]) -> RenderableType:
@@ -37,6 +41,14 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     for verdict in verdicts:
         numbers = (number(verdict.measured), number(verdict.limit))
         table.add_row(verdict.stage, verdict.check, coloured(verdict.status), *numbers, escape(verdict.detail))
+    return table
+
+
+def call_table(calls: Sequence[Call]) -> RenderableType:
+    """One row a call of a submodule, with the errors of what goes in and comes out."""
+    table = _table("submodule", "kind", "error in", "error out")
+    for call in calls:
+        table.add_row(escape(call.path or "the unit itself"), escape(call.kind), number(call.into), number(call.out))
     return table
 
 

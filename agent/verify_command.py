@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import posixpath
+import re
+import shlex
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
@@ -21,54 +26,152 @@ from migrate_agent.agent.judge import lay_out
 from migrate_agent.agent.nodes.plan import find
 from migrate_agent.agent.progress import Progress, coloured, stdout
 from migrate_agent.agent.recordings import examples_of, kept
+from migrate_agent.agent.report import VERSION, totals, verdict_row
 from migrate_agent.agent.services import Services
-from migrate_agent.agent.snippet import class_node, example_table
-from migrate_agent.agent.tables import verdict_table
+from migrate_agent.agent.snippet import example_table
+from migrate_agent.agent.store import plain, write, write_text
+from migrate_agent.agent.tables import call_table, verdict_table
+from migrate_agent.agent.verify_page import page
 from migrate_agent.tools.rewrite import Untranslatable
-from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit
+from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
+from migrate_agent.tools.verify import Options, Performance
+from migrate_agent.tools.verify import verify as run_verifier
+from migrate_agent.tools.verify.port_file import PortFileError, load
+from migrate_agent.tools.verify.replay import NAME, NoReplay, replay
+from migrate_agent.tools.verify.results import OriginalFailed
+from migrate_agent.tools.verify.verifier import DETAILS
 
 
-def verify(root: Path, module: str, against: str, kind: str, services: Services, progress: Progress) -> int:
+@dataclass(frozen=True)
+class Asked:
+    """The command's options. `seed` below 0 is the configuration's."""
+
+    against: str = ""
+    weights: Path | None = None
+    replay: Path | None = None
+    report: Path | None = None
+    page: Path | None = None
+    sandbox: str = ""
+    seed: int = -1
+
+
+def verify(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
     """Print the verdicts; gives 0 where the rewrite is verified, else 1. Raises `UserError` where there is nothing to judge."""
     repository = open_repository(root)
     config = load_config(repository.root)
     original = services.scan(repository.root)
-    inventory, unit, files = candidate_of(original, find(original, module), against)
-    stored, _ = kept(home_of(repository.common), repository.root)
+    inventory, unit, files = candidate_of(original, find(original, module), asked.against)
+    port = _port(asked.weights)
+    home = home_of(repository.common)
+    stored, _ = kept(home, repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
-        closing(services.open_sandbox(kind or config.run.sandbox, config.run.device)) as sandbox,
+        closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
-        progress.stage(unit.id, "running the original on its examples")
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
+        if asked.replay is not None:
+            return _replayed(exercise, unit, files, asked.replay, port, progress)
+        progress.stage(unit.id, "running the original on its examples")
         recording = exercise.known(stored)
         if not reached(recording, unit.id):
             recording = exercise.guessed(unit, recording)
         if not examples_of(recording, unit.id):
             raise UsageError(_unexercised(recording, repository.root, unit))
-        evidence = judge(exercise, unit, recording, files, progress)
-    stdout().print(verdict_table(evidence.verdicts))
-    stdout().print(f"{escape(unit.id)} against {escape(unit.target)}: {coloured(evidence.status)}")
+        folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)
+        shutil.rmtree(folder, ignore_errors=True)
+        evidence = judge(exercise, unit, recording, files, folder, port, asked, progress)
+    _tell(evidence, unit, folder, asked, root)
     return 0 if evidence.status == "verified" else 1
 
 
-def judge(exercise: Exercise, unit: Unit, recording: Recording, files: Mapping[str, str], progress: Progress) -> Evidence:
+def judge(
+    exercise: Exercise,
+    unit: Unit,
+    recording: Recording,
+    files: Mapping[str, str],
+    folder: Path,
+    port: Mapping[str, Any],
+    asked: Asked,
+    progress: Progress,
+) -> Evidence:
     """Run the verifier on these files as a tree of their own. Raises `UsageError` on an example that has no translation."""
-    services, inventory = exercise.services, exercise.inventory
+    services, inventory, config = exercise.services, exercise.inventory, exercise.config
     candidate = lay_out(exercise.folder / "candidate", files)
     examples = examples_of(recording, unit.id)
     try:
-        translated = [services.translate(inventory, recording.observations, example) for example in examples]
+        translated = list(examples) if port else [services.translate(inventory, recording.observations, example) for example in examples]
     except Untranslatable as error:
         raise UsageError(f"the example of {unit.id} has no equivalent in the mirror's names: {error}") from error
-    (exercise.folder / "verify").mkdir()
 
     def tell(text: str) -> None:
         progress.stage(unit.id, f"verifying: {text}")
 
-    sides = (inventory.root, candidate, inventory, exercise.sandbox, exercise.folder / "verify", exercise.config)
-    return services.verify(unit, examples, translated, *sides, tell)
+    performance = Performance(config.verify.timing, config.verify.max_slowdown)
+    seed = asked.seed if asked.seed >= 0 else config.verify.seed
+    options = Options(config.limits.limits(), seed=seed, performance=performance, port=port, details=asked.page is not None)
+    return run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
+
+
+def _port(path: Path | None) -> Mapping[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return load(path)
+    except PortFileError as error:
+        raise UsageError(str(error)) from None
+
+
+def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path) -> None:
+    """Print the table, the notes and how to run a failure again; write report and page."""
+    out = stdout()
+    out.print(verdict_table(evidence.verdicts))
+    for note in evidence.notes:
+        out.print(f"note: {escape(note)}")
+    saved = folder / f"{NAME}.json"
+    if saved.exists():
+        out.print(f"run the failure again: {escape(command(unit, asked, root, saved))}", soft_wrap=True)
+    out.print(f"{escape(unit.id)} against {escape(unit.target)}: {coloured(evidence.status)}")
+    if asked.report is not None:
+        write(asked.report, report(evidence, unit, root))
+    if asked.page is not None:
+        details = json.loads((folder / DETAILS).read_text(encoding="utf-8"))
+        write_text(asked.page, page(evidence, unit.target, details))
+
+
+def command(unit: Unit, asked: Asked, root: Path, saved: Path) -> str:
+    """The command line that replays a saved failure."""
+    words = ["migrate-agent", "verify", "--repo", str(root), unit.id]
+    for option, value in (("--against", asked.against), ("--weights", asked.weights), ("--sandbox", asked.sandbox)):
+        words += [option, str(value)] if value else []
+    return shlex.join([*words, "--replay", str(saved)])
+
+
+def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
+    """The report, version 1, with this one unit."""
+    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, seconds=evidence.seconds, verdicts=evidence.verdicts)
+    unit_row = {**plain(row), "verdicts": [verdict_row(v) for v in evidence.verdicts]}
+    unit_row |= {"notes": list(evidence.notes), "figures": dict(evidence.figures)}
+    return {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
+
+
+def _replayed(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: Path, port: Mapping[str, Any], progress: Progress) -> int:
+    """Print what a saved failure does, call by call; gives 1 where it still diverges."""
+    candidate = lay_out(exercise.folder / "candidate", files)
+    progress.stage(unit.id, "replaying")
+    inventory, limits = exercise.inventory, exercise.config.limits.limits()
+    try:
+        found = replay(saved, unit, inventory.root, candidate, inventory, exercise.sandbox, limits, port)
+    except FileNotFoundError as error:
+        raise UsageError(f"{error.filename} is not there") from None
+    except (NoReplay, OriginalFailed) as error:
+        raise UsageError(str(error)) from None
+    stdout().print(call_table(found.calls))
+    if found.culprit is None:
+        stdout().print(f"{escape(unit.id)}: no call diverges")
+        return 0
+    stdout().print(f"{escape(unit.id)}: first differs in {escape(found.culprit.path or 'the unit itself')} ({escape(found.culprit.kind)})")
+    return 1
 
 
 def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Inventory, Unit, dict[str, str]]:
@@ -80,7 +183,7 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
     target = posixpath.normpath(path) if path else unit.target
     text = _read(inventory.root, target, unit)
     if not _may_define(text, name or unit.name):
-        raise UsageError(f"{target} defines no class {name or unit.name}")
+        raise UsageError(f"{target} defines no {name or unit.name}")
     files = {file.path: _read(inventory.root, file.path, unit) for file in inventory.files if not file.uses_torch and not file.error}
     files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
     moved = replace(unit, target=target)
@@ -90,11 +193,26 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
 
 
 def _may_define(text: str, name: str) -> bool:
-    """Whether the class is there; what does not parse is the verifier's to refuse."""
+    """Whether the class or function is there; what does not parse is the verifier's to refuse."""
     try:
-        return class_node(ast.parse(text), name) is not None
+        body: Sequence[ast.stmt] = ast.parse(text).body
     except (SyntaxError, ValueError):
         return True
+    for part in name.split("."):
+        found = [node for node in body if part in _bound(node)]
+        if not found:
+            return False
+        body = getattr(found[-1], "body", [])
+    return True
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name for alias in node.names]
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)]
 
 
 def _mirrored(file: SourceFile, target: str) -> SourceFile:

@@ -91,7 +91,14 @@ def load(path: Path, unit: Unit) -> Mapping[str, Any]:
 
 
 def replay(
-    path: Path, unit: Unit, original: Path, candidate: Path, inventory: Inventory, sandbox: Sandbox, job_limits: Limits = Limits()
+    path: Path,
+    unit: Unit,
+    original: Path,
+    candidate: Path,
+    inventory: Inventory,
+    sandbox: Sandbox,
+    job_limits: Limits = Limits(),
+    port: Mapping[str, Any] | None = None,
 ) -> Replayed:
     """Run a saved failure again on both sides. Raises `NoReplay`, `OriginalFailed` where either side does not get through, `OSError`."""
     document = load(path, unit)
@@ -101,7 +108,7 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="migrate-agent-replay-") as folder:
         expected = _expectations(document, path.with_name(f"{NAME}.safetensors"), Path(folder))
         given = (unit, examples[:1], examples[1:], candidate, original, inventory, sandbox, job_limits, lambda: expected, Path(folder))
-        with Results(*given, seed=int(document["seed"])) as results:
+        with Results(*given, seed=int(document["seed"]), port=port) as results:
             theirs, ours = captured(results, expected.scenarios[0], how)
     return judged(how, theirs, ours, bool(document["scenario"]["narrow"]))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
-from migrate_agent.tools.verify import arrays, limits, search
+from migrate_agent.tools.verify import arrays, limits, performance, search
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.search import Worst
@@ -22,7 +22,8 @@ from migrate_agent.tools.verify.static import Source, closure
 
 SIDE = "migrate_agent.tools.verify"
 ENTRIES = {
-    kind: f"{SIDE}.{module}:{kind}" for kind, module in (("exact", "jax_side"), ("native", "jax_native"), ("capture", "jax_capture"))
+    kind: f"{SIDE}.{module}:{kind}"
+    for kind, module in (("exact", "jax_side"), ("native", "jax_native"), ("capture", "jax_capture"), ("timing", "jax_timing"))
 }
 NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 """What jax makes of 64-bit dtypes unless told otherwise."""
@@ -200,10 +201,19 @@ class Results:
                 )
         return tuple(found)
 
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """Median seconds of a step, by what ran it; jobs that fail leave theirs out. One after the other, so that none disturbs another."""
+        if not self.performance.against:
+            return {}
+        scenario = performance.timed(self)
+        return performance.measure(self, scenario) if scenario is not None else {}
+
     def figures(self) -> dict[str, float]:
         """What was measured but is not judged."""
         theirs = self._expected.peak_memory_bytes if self._expected is not None else 0
         found = {"candidate_peak_memory_bytes": float(self.peak_memory_bytes), "original_peak_memory_bytes": float(theirs)}
+        found |= {f"{key}_seconds": value for key, value in vars(self).get("seconds", {}).items()}
         return {key: value for key, value in found.items() if value}
 
     @cached_property

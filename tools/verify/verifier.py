@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +12,14 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
+from migrate_agent.tools.verify.details import details
 from migrate_agent.tools.verify.kept import kept, key_of
 from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.replay import save
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
 
+DETAILS = "details.json"
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What a check may run into where the candidate's process wrote a result of another form."""
 
@@ -27,7 +30,7 @@ class Options:
 
     `stop` ends after the first stage with a failure. `localise` looks for the first submodule that diverges (two more jobs, on failure only).
     Another `seed` draws other states, inputs and initial values. `performance` says what is timed, if anything.
-    `port` describes a port that need not be a mirror (`port_file`).
+    `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts.
     """
 
     limits: Limits = Limits()
@@ -36,6 +39,7 @@ class Options:
     seed: int = 0
     performance: Performance = NOT_TIMED
     port: Mapping[str, Any] | None = None
+    details: bool = False
 
 
 def verify(
@@ -70,6 +74,9 @@ def verify(
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
     with Results(*given, seed=options.seed, performance=options.performance, port=options.port) as results:
         verdicts = tuple(_verdicts(results, options, progress))
+        if options.details:
+            progress("details")
+            (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
         return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures())
 
 
