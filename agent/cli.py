@@ -193,13 +193,18 @@ def evaluate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Leave out what is measured already (suites that keep results by group).")
     ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="verifier: mutants of one file, at most.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="verifier: how often each case is judged, with other seeds.")] = 1,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.", file_okay=False)] = Path("evals/results"),
     debug: Debug = False,
 ) -> None:
     """Measure this program on cases that nobody here wrote. Exit status 0 where all cases in scope are right, 1 where some are not."""
     from migrate_agent.agent.eval_command import evaluate as measure
 
-    status = measure(suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output)
+    measured = {"limit": limit, "seeds": seeds}
+    status = measure(
+        suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output, **measured
+    )
     raise typer.Exit(status)
 
 

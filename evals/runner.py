@@ -40,16 +40,17 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = results.FOLDE
     groups = _groups(suite, options, output, resume)
     outcomes: list[Outcome] = []
     started = time.monotonic()
+    keep = suite.kept and not options.quick and set(groups) <= set(suite.groups(Options()))  # a part of a group is never kept
 
     def store(complete: bool) -> Path:
-        if suite.kept and not options.quick:
+        if keep:
             return results.assemble(suite, output)
         result = results.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
         return results.write(result, output, complete)
 
     for done in _run_groups(suite, groups, options, jobs):
         outcomes += done.outcomes
-        if suite.kept and not options.quick:
+        if keep:
             results.keep(suite, done.group, done.outcomes, done.seconds, output)
         store(complete=False)  # what is done is kept, however the rest ends
     _print(suite, outcomes)
@@ -57,11 +58,22 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = results.FOLDE
     return 0 if all(outcome.status in ("right", "excluded", "tidy") for outcome in outcomes) else 1
 
 
-def command(suite: str, only: str, jobs: int, samples: str, quick: bool, sandbox: str, resume: bool, output: Path) -> int:
+def command(
+    suite: str,
+    only: str,
+    jobs: int,
+    samples: str,
+    quick: bool,
+    sandbox: str,
+    resume: bool,
+    output: Path,
+    limit: int | None = None,
+    seeds: int = 1,
+) -> int:
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
-    options = Options(only, None if samples == "all" else int(samples), quick, sandbox)
+    options = Options(only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds)
     return run(suite, options, jobs, output, resume)
 
 
