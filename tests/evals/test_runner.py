@@ -16,7 +16,7 @@ from migrate_agent.agent.cli import guarded
 from migrate_agent.evals import runner
 from migrate_agent.evals.processes import Ended, Processes, Stopped
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.tests.evals.toy import KEPT, run
+from migrate_agent.tests.evals.toy import GROUPS, KEPT, run
 
 
 @pytest.fixture
@@ -82,6 +82,19 @@ def test_what_is_done_stays_when_the_suite_is_stopped(toys: list[Group], tmp_pat
 def test_quick_results_are_a_part(toys: list[Group], tmp_path: Path) -> None:
     runner.run("toy", Options("one", quick=True), output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["toy.part.json"]
+
+
+def test_a_part_of_a_group_is_not_kept(toys: list[Group], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "load_suite", {"toy": replace(KEPT, groups=parts)}.__getitem__)
+    runner.run("toy", Options("three"), output=tmp_path)
+    assert toys == [("three",)]
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.part.json"]
+
+
+def parts(options: Options) -> list[Group]:
+    """The groups without the cases that are not wanted."""
+    found = [tuple(name for name in group if options.wanted(name)) for group in GROUPS]
+    return [group for group in found if group]
 
 
 WORKER = "import sys; {body}"
