@@ -196,8 +196,12 @@ class _Walker:
         for spread, kind in ((arguments.vararg, TUPLE), (arguments.kwarg, DICT)):
             if spread:
                 inner[spread.arg] = kind
-        for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d)):
-            self.expr(default, env)
+        positional = [*arguments.posonlyargs, *arguments.args]
+        given = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+        for argument, default in [*given, *((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]:
+            fact = self.expr(default, env)
+            if inner[argument.arg] is None and fact and fact.kinds[0].startswith("function:torch.nn.init."):
+                inner[argument.arg] = fact
         if isinstance(node, ast.Lambda):
             self.expr(node.body, inner)
             return
@@ -332,7 +336,7 @@ class _Walker:
     def named(self, dotted: str) -> Observed | None:
         if dotted in layers():
             return Observed((f"class:{dotted}",))
-        if dotted in ops():
+        if dotted in ops() or dotted.startswith("torch.nn.init."):
             return Observed((f"function:{dotted}",))
         model = self.repo.class_of(dotted)
         if model:

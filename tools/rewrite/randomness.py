@@ -190,6 +190,8 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         found = repo.resolve(dotted)
         if found and found[1]:
             function.calls.add((found[0].file.path, found[1]))
+    elif _initialises(facts.observed.get(span)):
+        function.needs = True
     elif keys := called(repo, facts.observed.get(span)):
         function.calls |= keys
     elif isinstance(call.func, ast.Attribute):
@@ -197,6 +199,10 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         receiver = facts.observed.get(span_of(call.func.value, file.lines))
         if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
             function.needs = True
+
+
+def _initialises(fact: Observed | None) -> bool:
+    return fact is not None and any(kind.removeprefix("partial:").startswith("function:torch.nn.init.") for kind in fact.kinds)
 
 
 def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:

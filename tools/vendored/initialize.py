@@ -84,3 +84,18 @@ def init_orthogonal(key: jax.Array, like: Any, gain: float = 1) -> jax.Array:
 def init_eye(like: Any) -> jax.Array:
     """The identity matrix."""
     return jnp.eye(like.shape[0], like.shape[1], dtype=like.dtype)
+
+
+def init_constant(key: jax.Array, like: Any, val: float) -> jax.Array:
+    """`val` everywhere."""
+    return jnp.full_like(like, val)
+
+
+def init_zeros(key: jax.Array, like: Any) -> jax.Array:
+    """Zeros."""
+    return jnp.zeros_like(like)
+
+
+def init_ones(key: jax.Array, like: Any) -> jax.Array:
+    """Ones."""
+    return jnp.ones_like(like)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import BindError, bind, parse_signature
-from migrate_agent.tools.rewrite.calls import expand
-from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.calls import expand, tidy
+from migrate_agent.tools.rewrite.engine import Context, Rule
 from migrate_agent.tools.rewrite.rules.variables import written
 from migrate_agent.tools.rewrite.tables import Refuse
 
@@ -38,8 +38,23 @@ ROWS: Mapping[str, tuple[str, str]] = {
 """Name (without underscore) → signature and template of the new value."""
 
 
+AS_VALUES = frozenset(ROWS) - {"eye"}
+"""Those whose vendored function takes a key, what it initialises, and the options in torch's order."""
+
+
+def initialiser(context: Context, call: cst.BaseExpression) -> bool:
+    """Whether a call's function is a value that was seen to be of `torch.nn.init`."""
+    if not isinstance(call, cst.Call) or context.dotted(call.func) or not call.args:
+        return False
+    fact = context.observed(call.func)
+    kinds = [kind.removeprefix("partial:") for kind in fact.kinds] if fact else []
+    return bool(kinds) and all(kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES for kind in kinds)
+
+
 class ReplaceInitialisers(Rule):
     """`nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`; nested in an expression, the value itself.
+
+    As a value, `init = nn.init.normal_`, it is the vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`.
 
     Declines (a hole) where it is not known whether the target is a variable.
     """
@@ -61,13 +76,13 @@ class ReplaceInitialisers(Rule):
         return name if dotted.startswith("torch.nn.init.") and name in ROWS else ""
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        name = self._row(original)
-        if not name:
+        name, value = self._row(original), initialiser(self.context, original)
+        if not name and not value:
             return None
         try:
-            return self.context.place(self._value(name, original, updated))
+            return self.context.place(self._value(name, original, updated) if name else self._passed(original, updated))
         except (Refuse, BindError) as refusal:
-            self.context.hole(original, f"torch.nn.init.{name}_: {refusal}", getattr(refusal, "code", "unbound-call"))
+            self.context.hole(original, f"torch.nn.init.{name or 'a'}_: {refusal}", getattr(refusal, "code", "unbound-call"))
             return None
 
     def _value(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
@@ -81,9 +96,16 @@ class ReplaceInitialisers(Rule):
             return target.with_changes(args=[cst.Arg(value)])
         return expand(self.context, template, bound, f"nn.init.{name}_")
 
+    def _passed(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """The call of an initialiser that is a value: it is given a key first."""
+        key = self.context.key()
+        if key is None:
+            raise Refuse("an initialiser is called where no nnx.Rngs is at hand", "randomness")
+        return updated.with_changes(args=tidy([cst.Arg(key), *updated.args]))
+
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         call = original.value
-        if not self._row(call) or updated.value is call or not isinstance(call, cst.Call):
+        if not (self._row(call) or initialiser(self.context, call)) or updated.value is call or not isinstance(call, cst.Call):
             return None
         target = next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value)
         try:

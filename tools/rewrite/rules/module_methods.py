@@ -9,6 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.randomness import overrides
+from migrate_agent.tools.rewrite.template import wrap
 
 WALKERS: Mapping[str, str] = {
     name: f"vendored.{name}({{module}})"
@@ -73,7 +74,7 @@ class ReplaceModuleMethods(Rule):
         assert (
             isinstance(expression, cst.Expr) and isinstance(expression.value, cst.Call) and isinstance(expression.value.func, cst.Attribute)
         )
-        function = expression.value.args[0].value
+        function = wrap(expression.value.args[0].value, None)
         arguments = [cst.Arg(cst.Name("module"))]
         if self._takes_rngs(call.args[0].value) and (rngs := self.context.rngs()) is not None:
             arguments.append(keyword("rngs", rngs))

@@ -13,6 +13,8 @@ from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.calls import apply_op
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import DTYPES
+from migrate_agent.tools.rewrite.rules.initialisers import AS_VALUES
+from migrate_agent.tools.rewrite.rules.lookups import NAMESPACES
 from migrate_agent.tools.rewrite.tables import Refuse, layers, ops
 from migrate_agent.tools.rewrite.vendoring import symbols
 
@@ -38,8 +40,11 @@ CONSTANTS: Mapping[str, str] = {
     "torch.device": "jax.Device",
     "torch.Size": "tuple",
     **{f"torch.{name}Tensor": "jax.Array" for name in ("", "Float", "Double", "Half", "Long", "Int", "Bool", "BFloat16")},
+    **dict.fromkeys(
+        [f"torch.{name}" for name in "strided contiguous_format preserve_format channels_last channels_last_3d".split()], "None"
+    ),
 }
-"""Dotted torch name → what stands for it in JAX, where it is not called."""
+"""Dotted torch name → what stands for it in JAX, where it is not called. How a tensor lies in memory has no meaning there."""
 
 
 class ReplaceTorchReferences(Rule):
@@ -92,7 +97,8 @@ class ReplaceTorchReferences(Rule):
     def _asked(self, call: cst.Call, dotted: str) -> bool:
         """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
         name = call.func.value if isinstance(call.func, cst.Name) else ""
-        return name == "hasattr" or (name == "isinstance" and dotted.startswith("torch.cuda."))
+        looked_up = name == "getattr" and dotted in NAMESPACES
+        return name == "hasattr" or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
 
     def _value(self, dotted: str) -> cst.BaseExpression:
         context = self.context
@@ -102,6 +108,8 @@ class ReplaceTorchReferences(Rule):
             return context.helper(layers()[dotted].vendored)
         if dotted in ops():
             return self._function(dotted)
+        if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:
+            return context.helper(f"init_{name}")
         if any(isinstance(node, cst.Annotation) for node in context.stack):
             return context.use(cst.Name("Any"))
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
