@@ -50,12 +50,13 @@ class Detector:
 
 
 class Hit(NamedTuple):
-    """One use that a row saw; `row` is its place in `DETECTORS`."""
+    """One use that a row saw; `row` is its place in `DETECTORS`. `optional`: every such use of the owner is one that it can do without."""
 
     row: int
     name: str
     line: int
     owner: str
+    optional: bool = False
 
 
 _QUERY = r"(torch\.distributed|deepspeed|horovod|accelerate)\.(.+\.)?(is_\w+|get_rank|get_world_size|get_backend|rank|size|local_rank)"
@@ -229,10 +230,10 @@ def _rows(name: str, is_method: bool) -> tuple[int, ...]:
 
 
 def detect(uses: Iterable[Use]) -> tuple[Hit, ...]:
-    """What the rows see in the uses of one file: the first use for each row and owner, in source order."""
+    """What the rows see in the uses of one file: the first use for each row and owner, in source order; needed ones before optional ones."""
     hits: dict[tuple[int, str], Hit] = {}
-    for use in sorted(uses, key=lambda use: use.line):
+    for use in sorted(uses, key=lambda use: (use.optional, use.line)):
         for row in _rows(use.name, use.how == "method"):
             if DETECTORS[row].applies(use):
-                hits.setdefault((row, use.owner), Hit(row, use.name, use.line, use.owner))
-    return tuple(hits.values())
+                hits.setdefault((row, use.owner), Hit(row, use.name, use.line, use.owner, use.optional))
+    return tuple(sorted(hits.values(), key=lambda hit: hit.line))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from migrate_agent.tools.scan.exports import Exports, bindings, dotted_text, exports
+from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, written
 from migrate_agent.tools.types import SourceFile
 
 How = Literal["call", "base", "decorator", "load", "method"]
@@ -27,7 +28,8 @@ class Use(NamedTuple):
 
     `name` is dotted and absolute; for `how="method"`, a method call on a local object, it is the text (`self.optimizer.step`, `?.backward`
     where the object has no name). `owner` is the qualified name of the top-level definition or class it stands in ("" outside), `method`
-    the function of that class that it stands in.
+    the function of that class that it stands in. `optional` uses stand where the source goes on without them: under `try` with
+    `except ImportError`, or under `if …is_available():`.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Use(NamedTuple):
     how: How
     owner: str
     method: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class _Reader:
         self.file, self.table = file, table
         self.scope = _Scope("module")
         self.owner = self.method = ""
+        self.optional = False
         self.drafts: dict[str, _Draft] = {}
         self.used: dict[str, set[str]] = {}
         self.uses: list[Use] = []
@@ -126,6 +130,8 @@ class _Reader:
             ast.AnnAssign: self.assign,
             ast.AugAssign: self.assign,
             ast.Expr: self.expression,
+            ast.Try: self.attempt,
+            ast.If: self.branch,
         }
         self.visits |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), self.closure)
         self.visits |= dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), self.capture)
@@ -150,7 +156,7 @@ class _Reader:
     # Uses
 
     def record(self, text: str, node: ast.AST, how: How) -> None:
-        self.scope.loads.append(Use(text, getattr(node, "lineno", 1), how, self.owner, self.method))
+        self.scope.loads.append(Use(text, getattr(node, "lineno", 1), how, self.owner, self.method, self.optional))
 
     def name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -169,7 +175,7 @@ class _Reader:
             return
         if isinstance(node, ast.Attribute):
             if how == "call":
-                self.emit(Use(f"?.{node.attr}", node.lineno, "method", self.owner, self.method))
+                self.emit(Use(f"?.{node.attr}", node.lineno, "method", self.owner, self.method, self.optional))
             self.visit(node.value)
         else:
             self.visit(node)
@@ -178,6 +184,27 @@ class _Reader:
         self.chain(node.func, "call")
         for part in (*node.args, *node.keywords):
             self.visit(part)
+
+    # What the source can do without
+
+    def attempt(self, node: ast.Try) -> None:
+        """`try: from apex import f … except ImportError: …`"""
+        self.spared(node.body, any(import_fails(handler) for handler in node.handlers))
+        for part in (*node.handlers, *node.orelse, *node.finalbody):
+            self.visit(part)
+
+    def branch(self, node: ast.If) -> None:
+        """`if torch.cuda.is_available(): …`"""
+        self.visit(node.test)
+        self.spared(node.body, asks_availability(node.test))
+        for part in node.orelse:
+            self.visit(part)
+
+    def spared(self, body: list[ast.stmt], optional: bool) -> None:
+        before, self.optional = self.optional, self.optional or optional
+        for part in body:
+            self.visit(part)
+        self.optional = before
 
     # Bindings
 
@@ -201,7 +228,7 @@ class _Reader:
 
     def assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [name for target in targets for name in _written(target) if self.table.definitions.get(name)]
+        names = [name for target in targets for name in written(target) if self.table.definitions.get(name)]
         if self.scope.kind != "module" or not names:
             self.children(node)
             return
@@ -219,7 +246,7 @@ class _Reader:
         self.children(node)
         if self.scope.kind == "module" and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
             given = [text for part in ast.walk(node.value) if isinstance(part, ast.expr) and (text := dotted_text(part))]
-            for name in _written(node.value.func):
+            for name in written(node.value.func):
                 if self.table.definitions.get(name) == "variable":
                     names = (self.table.absolute(text, self.file.module) for text in given)
                     self.used.setdefault(name, set()).update(filter(None, names))
@@ -282,7 +309,7 @@ class _Reader:
         for decorator in node.decorator_list:
             self.decorate(decorator)
         for base in node.bases:
-            for part in _base_names(base):
+            for part in base_names(base):
                 if is_local:
                     draft.bases.append(self.scope_text(part))
                 self.chain(part, "load" if is_local else "base")
@@ -357,30 +384,3 @@ class _Reader:
         self.used.setdefault(use.owner, set()).add(use.name)
         if use.how == "base" and use.owner in self.drafts and self.drafts[use.owner].kind == "class":
             self.drafts[use.owner].bases.append(use.name)
-
-
-def _written(target: ast.expr) -> list[str]:
-    """The top-level variables that an assignment to `target` (or a method call on it) changes."""
-    if isinstance(target, ast.Name):
-        return [target.id]
-    if isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
-        return _written(target.value)
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return [name for element in target.elts for name in _written(element)]
-    return []
-
-
-def _base_names(base: ast.expr) -> list[ast.expr]:
-    """The names in an expression that gives a base class: of `Generic[T]` the class, of a call or a choice all that it could be."""
-    match base:
-        case ast.Name() | ast.Attribute():
-            return [base]
-        case ast.Subscript(value=value):
-            return _base_names(value)
-        case ast.Call(func=func, args=args):
-            return [name for part in (func, *args) for name in _base_names(part)]
-        case ast.IfExp(body=body, orelse=orelse):
-            return [*_base_names(body), *_base_names(orelse)]
-        case ast.BoolOp(values=values):
-            return [name for value in values for name in _base_names(value)]
-    return []

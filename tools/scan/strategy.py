@@ -61,6 +61,8 @@ def _seen(graph: Graph, key: Key, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterat
     for owner in (key, *graph.called(key)):
         for hit in hits.get(owner, ()):
             row = DETECTORS[hit.row]
+            if hit.optional and row.unit == "substitute":
+                continue
             if row.unit == "substitute" or (row.unit == "redesign" and owner in near):
                 through = "" if owner == key else f" through {owner.name}"
                 yield Choice(row.unit, f"uses {hit.name}{through} ({owner.path}:{hit.line}): {row.detail}")

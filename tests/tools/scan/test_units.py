@@ -375,3 +375,22 @@ def test_narrowed(write: Write, paths: list[str] | None, exclude: list[str], uni
     inventory = scan(root, paths, exclude)
     assert [unit.id for unit in inventory.units] == units
     assert list(dict.fromkeys(finding.source for finding in inventory.findings)) == found
+
+
+FUSED = "from torch import nn\nimport torch\ndef norm(d):\n{}    return nn.LayerNorm(d)\nclass A(nn.Module):\n    def __init__(self, d): self.n = norm(d)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "strategy"),
+    [
+        ("    from apex.normalization import FusedLayerNorm\n    return FusedLayerNorm(d)\n", "substitute"),
+        (
+            "    try:\n        from apex.normalization import FusedLayerNorm\n        return FusedLayerNorm(d)\n    except ImportError: pass\n",
+            "rewrite",
+        ),
+        ("    if torch.cuda.is_available():\n        from apex.normalization import F\n        return F(d)\n", "rewrite"),
+        ("    if d > 3:\n        from apex.normalization import F\n        return F(d)\n", "substitute"),
+    ],
+)
+def test_kernels_that_the_source_can_do_without_are_no_reason_to_substitute(write: Write, body: str, strategy: str) -> None:
+    assert [unit.strategy for unit in scan(write({"m.py": FUSED.format(body)})).units] == [strategy]

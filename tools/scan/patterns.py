@@ -1,0 +1,47 @@
+"""Shapes of syntax that the reader of a file looks for."""
+
+from __future__ import annotations
+
+import ast
+
+from migrate_agent.tools.scan.exports import dotted_text
+
+
+def written(target: ast.expr) -> list[str]:
+    """The top-level variables that an assignment to `target` (or a method call on it) changes."""
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
+        return written(target.value)
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for element in target.elts for name in written(element)]
+    return []
+
+
+def base_names(base: ast.expr) -> list[ast.expr]:
+    """The names in an expression that gives a base class: of `Generic[T]` the class, of a call or a choice all that it could be."""
+    match base:
+        case ast.Name() | ast.Attribute():
+            return [base]
+        case ast.Subscript(value=value):
+            return base_names(value)
+        case ast.Call(func=func, args=args):
+            return [name for part in (func, *args) for name in base_names(part)]
+        case ast.IfExp(body=body, orelse=orelse):
+            return [*base_names(body), *base_names(orelse)]
+        case ast.BoolOp(values=values):
+            return [name for value in values for name in base_names(value)]
+    return []
+
+
+def import_fails(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is for an import that fails."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(kind, ast.Name) and kind.id in ("ImportError", "ModuleNotFoundError") for kind in kinds)
+
+
+def asks_availability(test: ast.expr) -> bool:
+    """Whether a test holds only where a device or package is there."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    names = [dotted_text(part.func) or "" for part in parts if isinstance(part, ast.Call)]
+    return any(name.rpartition(".")[2].startswith("is_") and name.endswith("available") for name in names)
