@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from migrate_agent.agent.errors import UsageError
-from migrate_agent.evals import results
+from migrate_agent.evals import records
 from migrate_agent.evals.processes import Processes
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite, load_suite, suite_names
 
@@ -30,7 +30,7 @@ class Done(NamedTuple):
     seconds: float
 
 
-def run(name: str, options: Options, jobs: int = 1, output: Path = results.FOLDER, resume: bool = False) -> int:
+def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDER, resume: bool = False) -> int:
     """Run a suite, print and store what came out.
 
     `resume` leaves out the groups of which the results are kept. Gives 0 where all in scope are right and tidy, else 1.
@@ -44,14 +44,14 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = results.FOLDE
 
     def store(complete: bool) -> Path:
         if keep:
-            return results.assemble(suite, output)
-        result = results.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
-        return results.write(result, output, complete)
+            return records.assemble(suite, output)
+        result = records.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
+        return records.write(result, output, complete)
 
     for done in _run_groups(suite, groups, options, jobs):
         outcomes += done.outcomes
         if keep:
-            results.keep(suite, done.group, done.outcomes, done.seconds, output)
+            records.keep(suite, done.group, done.outcomes, done.seconds, output)
         store(complete=False)  # what is done is kept, however the rest ends
     _print(suite, outcomes)
     print(f"results: {store(complete=True)}")
@@ -91,7 +91,7 @@ def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Seque
         return groups
     if not suite.kept or options.quick:
         raise UsageError(f"--resume: {'quick results' if options.quick else f'results of the suite {suite.name}'} are not kept by group")
-    stored = results.kept(suite, output)
+    stored = records.kept(suite, output)
     return [group for group in groups if group not in stored]
 
 
@@ -107,7 +107,7 @@ def _run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: i
         try:
             for number, future in enumerate(as_completed([pool.submit(one, group) for group in groups]), 1):
                 done = future.result()
-                rate = results.rate(results.count(done.outcomes))
+                rate = records.rate(records.count(done.outcomes))
                 _say(f"[{number}/{len(groups)}] {', '.join(done.group)}: {rate} right, {done.seconds:.0f} s")
                 yield done
         except BaseException:
@@ -129,7 +129,7 @@ def _print(suite: Suite, outcomes: Sequence[Outcome]) -> None:
             print(f"  {outcome.case}: {outcome.reason}")
     for line in suite.report(outcomes):
         print(line)
-    print(f"\n{suite.title}: {results.rate(results.count(outcomes))} {suite.unit} right")
+    print(f"\n{suite.title}: {records.rate(records.count(outcomes))} {suite.unit} right")
 
 
 def main() -> int:

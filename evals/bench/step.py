@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals import results
+from migrate_agent.evals import records
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
     "PYTHONHASHSEED": "0",
 }
-OUTPUT = results.FOLDER / "step.json"
+OUTPUT = records.FOLDER / "bench" / "step.json"
 OUTLIER = 1.25
 """A unit whose rewrite takes this many times as long as torch is listed with what its program does most."""
 TOLERANCE = 1e-3
@@ -176,8 +176,8 @@ def document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     compiled = [row["ratio_compiled"] for row in rows if "ratio_compiled" in row]
     return {
         "benchmark": "step",
-        "date": results.today(),
-        "commit": results.commit(),
+        "date": records.today(),
+        "commit": records.commit(),
         "versions": _versions(),
         "timed": len(eager),
         "not_timed": len(rows) - len(eager),

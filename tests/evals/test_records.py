@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from migrate_agent.evals import results, scoreboard
+from migrate_agent.evals import records, scoreboard
 from migrate_agent.evals.packages import Package, PackageError, Source, lay_out, load_packages
 from migrate_agent.evals.suite import Options, Outcome, Suite, load_suite, suite_names
 from migrate_agent.evals.worker import decode, encode
@@ -82,20 +83,20 @@ def test_suites_are_found() -> None:
     ],
 )
 def test_rate_is_rounded_down(right: int, wrong: int, excluded: int, text: str) -> None:
-    assert results.rate({"right": right, "wrong": wrong, "refused": 0, "excluded": excluded, "untidy": 7}) == text
+    assert records.rate({"right": right, "wrong": wrong, "refused": 0, "excluded": excluded, "untidy": 7}) == text
 
 
 @pytest.mark.parametrize(
     ("options", "name"), [(Options(), "ops.json"), (Options(filter="x"), "ops.part.json"), (Options(quick=True), "ops.part.json")]
 )
 def test_a_part_never_stands_for_the_whole(options: Options, name: str, tmp_path: Path) -> None:
-    document = results.document(suite(), options, OUTCOMES, 1.0, {"torch": "2", "jax": "0", "flax": "0"})
-    assert results.write(document, tmp_path).name == name
+    document = records.document(suite(), options, OUTCOMES, 1.0, {"torch": "2", "jax": "0", "flax": "0"})
+    assert records.write(document, tmp_path).name == name
     assert (document["in_scope"], document["counts"]["right"]) == (3, 1)
 
 
 def test_scoreboard(tmp_path: Path) -> None:
-    results.write(results.document(suite(), Options(), OUTCOMES, 1.0, {"torch": "2.13", "jax": "0.10", "flax": "0.12"}), tmp_path)
+    records.write(records.document(suite(), Options(), OUTCOMES, 1.0, {"torch": "2.13", "jax": "0.10", "flax": "0.12"}), tmp_path)
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nafter\n", encoding="utf-8")
     assert scoreboard.main(readme, tmp_path) == 0
@@ -107,11 +108,31 @@ def test_scoreboard(tmp_path: Path) -> None:
         scoreboard.insert("no markers", "")
 
 
+def test_scoreboard_shows_peers_and_speed(tmp_path: Path) -> None:
+    rates = {"modules": {"migrate-agent": [9, 10], "torch2jax": [2, 10]}, "zoo": {"migrate-agent": [3, 3], "torch2jax": [0, 3]}}
+    peers = {
+        **records.document(suite(), Options(), [Outcome("imports/other 1", "excluded", "no")], 1.0, {"torch": "2", "torch2jax": "0.1"}),
+        "suite": "peers",
+        "summary": {"rates": rates, "failures": {"torch2jax": {"raises": 11}}},
+        "missing": ["cases"],
+    }
+    times = {"jit_over_eager": 0.5, "timed": 7, "timed_with_compile": 2, "jit_over_compiled": 0.9}
+    rows = {"outliers": [{"unit": "a/b.py:C", "ratio": 1.5}], "date": "2026-01-01", "versions": {"torch": "2"}}
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "step.json").write_text(json.dumps({**times, **rows}), encoding="utf-8")
+    records.write(peers, tmp_path)
+    text = scoreboard.board(tmp_path)
+    assert "| right, of the same cases | migrate-agent | torch2jax 0.1 |" in text
+    assert "| classes of `module_db` | 9 of 10 | 2 of 10 |" in text
+    assert "torch2jax fails by: raises 11" in text and "not compared: other 1: no" in text and "not measured yet: cases" in text
+    assert "eager's: 0.5, the geometric mean of 7 examples" in text and "a/b.py:C (1.5 times)" in text
+
+
 def test_readme_shows_the_stored_results() -> None:
     root = Path(__file__).parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
-    found = scoreboard.load(root / results.FOLDER)
-    assert not found or scoreboard.insert(readme, scoreboard.table(found)) == readme
+    folder = root / records.FOLDER
+    assert not scoreboard.load(folder) or scoreboard.insert(readme, scoreboard.board(folder)) == readme
 
 
 def test_outcomes_travel_as_lines() -> None:
