@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.evals.records import commit, today
+
 
 def arguments(description: str, values: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line that all benchmarks share: `paths` and `repeat`."""
@@ -44,9 +46,10 @@ def repeat(entry: str, path: Path, times: int) -> dict[str, Any]:
 
 
 def report(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print one JSON document: what was measured, where, and the rows."""
+    """Print one JSON document: what was measured, by which command, when and where, and the rows."""
     machine = {"python": platform.python_version(), "platform": platform.platform(), "cpus": os.cpu_count()}
-    print(json.dumps({"benchmark": name, "machine": machine, "rows": rows}, indent=2))
+    about = {"command": " ".join(["python", *sys.orig_argv[1:]]), "date": today(), "commit": commit(), "machine": machine}
+    print(json.dumps({"benchmark": name, **about, "rows": rows}, indent=2))
 
 
 def cpu_seconds() -> float:
