@@ -150,13 +150,21 @@ def parameters(module: nnx.Module) -> Iterator[nnx.Param[Any]]:
         yield value
 
 
+def frozen(parameter: nnx.Variable[Any]) -> nnx.Variable[Any]:
+    """The variable as one that is kept but not trained, as PyTorch's parameters are with `requires_grad=False`."""
+    return nnx.Variable(parameter[...], **parameter.get_metadata())
+
+
 def freeze(module: nnx.Module) -> nnx.Module:
-    """Make plain variables of all parameters inside, which are kept but not trained (PyTorch's `requires_grad_(False)`). Gives `module` back."""
-    frozen: dict[int, nnx.Variable[Any]] = {}
+    """Train none of the parameters inside (PyTorch's `requires_grad_(False)`): they become plain variables. Gives `module` back.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
+    """
+    made: dict[int, nnx.Variable[Any]] = {}
     for node in modules(module):
         for name, value in list(vars(node).items()):
             if isinstance(value, nnx.Param):
-                setattr(node, name, frozen.setdefault(id(value), nnx.Variable(value[...], **value.get_metadata())))
+                setattr(node, name, made.setdefault(id(value), frozen(value)))
     return module
 
 

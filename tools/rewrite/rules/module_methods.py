@@ -63,7 +63,11 @@ class ReplaceModuleMethods(Rule):
             or self._defined(call.func.value, call.func.attr.value)
         ):
             return None
-        if call.func.attr.value in DROPPED:
+        if (
+            call.func.attr.value in DROPPED
+            and isinstance(updated.body[0], cst.Expr)
+            and isinstance(updated.body[0].value, cst.Attribute | cst.Name)
+        ):
             return cst.RemoveFromParent()
         if call.func.attr.value == "apply" and len(call.args) == 1:
             return self._apply(call, updated)
