@@ -38,6 +38,10 @@ def _written(
     rebound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     owner = file.classes.get(qualname.rpartition(".")[0])
     for child in ast.walk(node):
+        if isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
+            fact = facts.observed.get(span_of(child.value, file.lines))
+            if child.value.id in names - rebound and fact and set(fact.kinds) == {"parameter"}:
+                yield child.value.id
         if not isinstance(child, ast.Call):
             continue
         for target, sure in _targets(repo, file, facts, owner, child, known):

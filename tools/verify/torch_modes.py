@@ -20,6 +20,7 @@ LIFTED = {
     torch.complex64: torch.complex128,
     torch.complex32: torch.complex128,
 }
+DTYPE_NAMES = ("float32", "float", "float16", "half", "bfloat16", "complex64", "cfloat")
 LIFTED_NAMES = {
     "torch.FloatTensor": "torch.DoubleTensor",
     "torch.HalfTensor": "torch.DoubleTensor",
@@ -225,13 +226,18 @@ class _FinfoLifted:
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Everything in float64: default dtype, explicit casts, `torch.finfo`."""
+    """Everything in float64: default dtype, explicit casts, `torch.finfo`, and the narrower dtypes' names, so that `x.dtype == torch.float32` holds."""
     default, finfo = torch.get_default_dtype(), torch.finfo
+    names = {name: getattr(torch, name) for name in DTYPE_NAMES}
     torch.set_default_dtype(torch.float64)
     torch.finfo = _FinfoLifted(finfo)  # type: ignore[assignment, misc]
+    for name, dtype in names.items():
+        setattr(torch, name, LIFTED[dtype])
     try:
         with LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
             yield
     finally:
+        for name, dtype in names.items():
+            setattr(torch, name, dtype)
         torch.set_default_dtype(default)
         torch.finfo = finfo  # type: ignore[misc]

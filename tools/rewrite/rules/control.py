@@ -30,6 +30,10 @@ class ReplaceTensorBranches(Rule):
             "def f(x: jax.Array):\n    return x\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    assert torch.all(x >= 0).item()\n    if len(torch.unique(x)) > 1:\n        raise ValueError\n    return x\n",
+            "def f(x: jax.Array):\n    return x\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        x = x * 2\n    return x\n",
             "def f(x: jax.Array):\n    def if_true(x):\n        x = x * 2\n        return x\n\n    def if_false(x):\n        return x\n\n"
             "    x = lax.cond(jnp.sum(x) > 0, if_true, if_false, x)\n    return x\n",
@@ -44,11 +48,16 @@ class ReplaceTensorBranches(Rule):
     def leave_If(
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        if not self._tensor(original.test) or self._constructing():
+        if self._constructing():
             return None
-        if self._raises(original):
+        read = self._read_out(original.test)
+        if self._raises(original) and (read or self._tensor(original.test)):
             self._note(original, "a check on tensor values was dropped")
             return cst.RemoveFromParent()
+        if not self._tensor(original.test):
+            if read and not self._unfinished(original.test):
+                self.context.hole(original.test, "a branch on a tensor's value, read out by item()", "tensor-branch")
+            return None
         result = None if isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If) else self._cond(original, updated)
         if result is None:
             self.context.hole(original.test, "a branch on tensor values", "tensor-branch")
@@ -59,7 +68,7 @@ class ReplaceTensorBranches(Rule):
             self.context.hole(original.test, "a loop on tensor values", "tensor-branch")
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
-        if self._tensor(original.test):
+        if self._tensor(original.test) or (self._read_out(original.test) and not self._constructing()):
             self._note(original, "an assertion on tensor values was dropped")
             return cst.RemoveFromParent()
         return None
@@ -74,7 +83,7 @@ class ReplaceTensorBranches(Rule):
 
     def _cond(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
         bodies = [_lines(updated.body), _lines(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
-        if any(body is None for body in bodies):
+        if any(body is None or any(map(_gives_none, body)) for body in bodies):
             return None
         true, false = bodies[0] or [], bodies[1] or []
         if len(true) == len(false) == 1 and (value := _returned(true[0])) is not None and (other := _returned(false[0])) is not None:
@@ -174,6 +183,17 @@ class ReplaceTensorBranches(Rule):
         context = self.context
         return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
+    def _read_out(self, test: cst.BaseExpression) -> bool:
+        """Whether a test asks for a tensor's value, by `item()`, or for something whose shape depends on values."""
+        finder = _Items()
+        test.visit(finder)
+        return any(is_tensor(self.context.observed(node)) for node in finder.receivers) or self._unfinished(test)
+
+    def _unfinished(self, test: cst.BaseExpression) -> bool:
+        span = self.context.span(test)
+        inside = [h for h in self.context.holes if (span.line, span.column) <= h.span[:2] <= (span.end_line, span.end_column)]
+        return any(hole.code == "dynamic-shape" for hole in inside)
+
     def _tensor(self, node: cst.BaseExpression) -> bool:
         if isinstance(node, cst.BooleanOperation):
             return self._tensor(node.left) or self._tensor(node.right)
@@ -182,8 +202,26 @@ class ReplaceTensorBranches(Rule):
         return _always_tensor(self.context.observed(node))
 
 
+class _Items(cst.CSTVisitor):
+    """What `item()` is called on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.receivers: list[cst.BaseExpression] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
+            self.receivers.append(node.func.value)
+
+
 def _always_tensor(fact: Observed | None) -> bool:
     return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter"}
+
+
+def _gives_none(line: cst.SimpleStatementLine) -> bool:
+    """Whether a statement assigns or returns `None`, which is no array."""
+    values = [small.value for small in line.body if isinstance(small, (cst.Assign, cst.Return))]
+    return any(isinstance(value, cst.Name) and value.value == "None" for value in values)
 
 
 def _lines(body: cst.BaseSuite) -> list[cst.SimpleStatementLine] | None:
