@@ -96,6 +96,12 @@ class Context:
                 self._settled[position] = read(folder / "result.json", UnitReport)
         return {identifier: self._settled[position] for position, identifier in enumerate(self.plan.order[:before])}
 
+    def reopen(self, place: int) -> None:
+        """Forget how the units from this place on ended."""
+        for position, identifier in list(enumerate(self.plan.order))[place:]:
+            self._settled.pop(position, None)
+            (self.folder.unit(position, self.inventory.unit(identifier).name) / "result.json").unlink(missing_ok=True)
+
     def accepted(self, state: RunState) -> list[str]:
         """Ids of the units that were committed before the unit at work, oldest first."""
         return [identifier for identifier, result in self.settled(state["position"]).items() if result.status == "verified"]

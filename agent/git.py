@@ -185,6 +185,15 @@ class Branch:
         self._advance(parent, commit)
         return commit
 
+    def take_off(self, commit: str) -> str:
+        """Put the branch back to the parent of this commit, which is its tip; gives the parent. Doing it again changes nothing.
+
+        Raises `UserError` where someone else moved the branch.
+        """
+        parent = self.repository.run("rev-parse", f"{commit}^")
+        self._advance(commit, parent)
+        return parent
+
     def _commit_tree(self, tree: str, parent: str, message: str, number: int) -> str:
         date = f"{self.time + number} +0000"
         env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("DATE", date), *self._who())}

@@ -19,25 +19,34 @@ from migrate_agent.agent.nodes.plan import plan
 from migrate_agent.agent.nodes.record import record
 from migrate_agent.agent.nodes.repair import repair
 from migrate_agent.agent.nodes.report import report
-from migrate_agent.agent.nodes.review import review
+from migrate_agent.agent.nodes.review import review, undo
 from migrate_agent.agent.nodes.rewrite import rewrite
 from migrate_agent.agent.nodes.scan import scan
 from migrate_agent.agent.nodes.verify import verify
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.trace import span
 
-NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, commit, report)
+NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, undo, commit, report)
 
 ROUTES: dict[str, dict[str, str]] = {
     "scan": {"scanned": "plan"},
     "plan": {"planned": "record"},
     "record": {"recorded": "advance"},
     "advance": {"more": "rewrite", "done": "report"},
-    "rewrite": {"ready": "verify", "holes": "fill", "settled": "advance"},
-    "fill": {"proposed": "rewrite", "refused": "fill", "settled": "advance"},
-    "verify": {"passed": "review", "failed": "repair", "settled": "advance"},
-    "repair": {"proposed": "rewrite", "refused": "repair", "settled": "advance"},
-    "review": {"accepted": "commit", "settled": "advance"},
+    "rewrite": {"ready": "verify", "holes": "fill", "settled": "review"},
+    "fill": {"proposed": "rewrite", "refused": "fill", "settled": "review"},
+    "verify": {"passed": "review", "failed": "repair", "settled": "review"},
+    "repair": {"proposed": "rewrite", "refused": "repair", "settled": "review"},
+    "review": {
+        "accepted": "commit",
+        "settled": "advance",
+        "proposed": "rewrite",
+        "refill": "fill",
+        "rework": "repair",
+        "asked": "review",
+        "undo": "undo",
+    },
+    "undo": {"passed": "review"},
     "commit": {"settled": "advance"},
     "report": {"reported": END},
 }

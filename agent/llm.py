@@ -73,6 +73,6 @@ class Model(Protocol):
         """Propose texts in place of those that the verifier refused."""
         ...
 
-    def ask(self, request: Request, question: str) -> str:
-        """Answer a user's question about the unit."""
+    def ask(self, request: Request, question: str) -> tuple[str, Usage]:
+        """Answer a user's question about the unit; gives what it cost, too."""
         ...

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -67,8 +67,8 @@ class Options:
     max_seconds: float | None = None
 
 
-Ask = Callable[[Context, RunState], str]
-"""Shows a verified unit and gives `accept`, `skip` or `quit`."""
+Ask = Callable[[Context, RunState], str | Mapping[str, str]]
+"""Shows a unit and gives `quit`, or what `agent.nodes.review` takes."""
 
 
 def start(path: Path, options: Options, services: Services, progress: Progress, ask: Ask, debug: bool = False) -> Result:

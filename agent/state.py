@@ -32,6 +32,10 @@ class RunState(TypedDict, total=False):
     """Time spent on it, in the nodes before this one."""
     started: float
     """When the present node started, by the monotonic clock; for the node alone, never checkpointed."""
+    granted: int
+    """Attempts beyond the budget that the user granted by a retry."""
+    standing: str
+    """What the unit had come to when the user asked a question: `passed` or `settled`."""
     head: str
     """The last commit made on the branch (or the base)."""
     commits: int

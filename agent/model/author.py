@@ -58,17 +58,19 @@ class Author:
         """Ask for the holes again, then for the guilty submodule's statements, then for the class."""
         return self._propose("repair", request, task(request))
 
-    def ask(self, request: Request, question: str) -> str:
+    def ask(self, request: Request, question: str) -> tuple[str, Usage]:
         """Answer a question in prose; what went wrong is told in the answer's place."""
+        name = self.settings.models[0]
         texts = _owner_text(request, request.draft)
         values = {"unit": request.unit.id, "original": _original(request), "drafts": list(texts.values()), "question": question}
         parts = render("ask", **values, verdicts=knowledge.verdicts(request.evidence))
         try:
-            asked = self._request(self.settings.models[0], parts, {})
-            reply = self.caller.call(asked, request.unit.id, "question")
-        except (OverBudget, EndpointError, TooLong) as error:
-            return f"no answer: {error}"
-        return reply.text.strip() or reply.refusal or "no answer"
+            reply = self.caller.call(self._request(name, parts, {}), request.unit.id, "question")
+        except (OverBudget, TooLong) as error:
+            return f"no answer: {error}", Usage()
+        except EndpointError as error:
+            return f"no answer: {error}", self._usage(name, error.spent)
+        return reply.text.strip() or reply.refusal or "no answer", self._usage(name, reply)
 
     def _propose(self, purpose: str, request: Request, wanted: Task) -> Proposal:
         """One proposal, or with an ensemble one of each model, the first usable one in front."""

@@ -23,5 +23,6 @@ def advance(context: Context, state: RunState) -> RunState:
         "model_seconds": 0.0,
         "proposer": "rules",
         "name": "",
+        "granted": 0,
         "seconds": 0.0,
     }

@@ -15,6 +15,8 @@ from migrate_agent.tools.types import Hole
 def fill(context: Context, state: RunState) -> RunState:
     """Take up the model's texts, or settle the unit with its holes. A unit that needs one that failed costs no call."""
     holes = context.draft(state).holes
+    if state.get("proposer") == "human":
+        return settle(context, state, "unverified", describe(holes), holes=holes)
     if context.model is None:
         return settle(context, state, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
     blocked = blocking(context, state)

@@ -12,7 +12,7 @@ from migrate_agent.agent.nodes.common import settle
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import read, write
-from migrate_agent.tools.types import Draft, Status
+from migrate_agent.tools.types import Draft, Hole, Status, Usage
 
 Asked = Callable[[Request], Proposal]
 
@@ -26,7 +26,7 @@ def propose(context: Context, state: RunState, asked: Asked, status: Status, rea
     if spent:
         return settle(context, state, "failed", f"{reason}; {spent}", holes=_open(context, state))
     proposal = asked(request(context, state))
-    state = {**state, **_counted(state, proposal)}
+    state = {**state, **counted(state, proposal.usage)}
     if proposal.refused:
         return _refused(context, state, proposal, proposal.refused)
     if not proposal.overrides:
@@ -64,7 +64,7 @@ def over_budget(context: Context, state: RunState) -> str:
     """Which of the unit's or the run's budgets is spent, "" where none is. Those of calls are kept where they are made, too."""
     budget = context.config.budget
     made = attempts.count(attempts.history(context.unit_folder(state), state["attempts"]), "llm")
-    if made >= budget.attempts - 1:
+    if made >= budget.attempts - 1 + state.get("granted", 0):
         return f"all {budget.attempts} attempts are spent"
     if budget.unit_seconds is not None and state.get("seconds", 0.0) >= budget.unit_seconds:
         return f"the unit's budget of {budget.unit_seconds:g} s is spent"
@@ -110,16 +110,15 @@ def _queue(context: Context, state: RunState) -> Path:
     return context.unit_folder(state) / "queue.json"
 
 
-def _open(context: Context, state: RunState) -> tuple:  # type: ignore[type-arg]
+def _open(context: Context, state: RunState) -> tuple[Hole, ...]:
     return context.draft(state).holes
 
 
 COUNTED = ("calls", "input_tokens", "output_tokens", "cost", "model_seconds")
 
 
-def _counted(state: RunState, proposal: Proposal) -> RunState:
-    """The counters with what a proposal cost."""
-    used = proposal.usage
+def counted(state: RunState, used: Usage) -> RunState:
+    """The counters with what a call cost."""
     return {
         "calls": state.get("calls", 0) + used.calls,
         "input_tokens": state.get("input_tokens", 0) + used.input_tokens,

@@ -23,7 +23,9 @@ def repair(context: Context, state: RunState) -> RunState:
     blocked = blocking(context, state)
     if blocked:
         return settle(context, state, "unverified", f"{blocked}; {reason}")
-    mended = _mended(context, state)
+    if state.get("proposer") == "human" and evidence and evidence.status == "failed":
+        return settle(context, state, "failed", reason)  # whoever wrote it decides what comes next
+    mended = None if state.get("granted", 0) else _mended(context, state)  # the user asked for the model
     if mended:
         return mended
     if context.model is None:

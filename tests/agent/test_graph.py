@@ -35,10 +35,10 @@ class ScriptedModel:
         """The next answer."""
         return self._answer("repair", request)
 
-    def ask(self, request: Request, question: str) -> str:
+    def ask(self, request: Request, question: str) -> tuple[str, Usage]:
         """The next answer."""
         self.asked.append(("ask", request))
-        return self.answers.pop(0)
+        return self.answers.pop(0), Usage(1, 100, 10)
 
     def _answer(self, what: str, request: Request) -> Proposal:
         self.asked.append((what, request))
@@ -118,7 +118,7 @@ def test_review_accepts_skips_and_quits_and_is_taken_up_again(tmp_path: Path) ->
     paused = start(root, Options(interactive=True), scripted.services(), quiet(), answering(["accept", "skip", "quit"]))
     assert paused.paused and paused.exit_status == 1
     assert [unit.status for unit in paused.units] == ["verified", "skipped", "unverified", "unverified"]
-    done = resume(root, scripted.services(), quiet(), answering(["accept"]))
+    done = resume(root, scripted.services(), quiet(), answering(["accept", "skip"]))
     assert not done.paused and done.exit_status == 1
     assert [unit.status for unit in done.units] == ["verified", "skipped", "verified", "unverified"]
     assert row(done, "B").reason == "verified, but not accepted in the review"
