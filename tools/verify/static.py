@@ -111,7 +111,7 @@ def uses(source: Source) -> Iterator[Use]:
     own |= {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own |= {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
     for node in _outermost(source.tree):
-        name = _dotted(node)
+        name = dotted(node)
         head, _, rest = name.partition(".")
         stored = isinstance(node.ctx, (ast.Store, ast.Del))
         if head in table:
@@ -128,17 +128,18 @@ def _outermost(tree: ast.AST) -> Iterator[ast.Attribute | ast.Name]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Attribute, ast.Name)) and _dotted(node):
+        if isinstance(node, (ast.Attribute, ast.Name)) and dotted(node):
             yield node
         else:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _dotted(node: ast.expr) -> str:
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` for attributes of a name, "" for all else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        base = _dotted(node.value)
+        base = dotted(node.value)
         return f"{base}.{node.attr}" if base else ""
     return ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.verify.checks import calls, constants, patches
+from migrate_agent.tools.verify.checks import calls, constants, imports, patches
 from migrate_agent.tools.verify.static import Source, closure, imported_modules, module_name
 
 FORBIDDEN_CALLS = [
@@ -34,6 +34,12 @@ FORBIDDEN_CALLS = [
     "getattr(f, '__globals__')",
     "().__class__.__base__.__subclasses__()",
     "vars()",
+    "import numpy as np\nnp.arange(3).tofile('f')",
+    "import logging\nlogging.FileHandler('f')",
+    "import jax\ngetattr(jax, 'pure' + '_callback')",
+    "import jax\ngetattr(jax, 'pure_callback')",
+    "import os.path\ngetattr(os.path, name)",
+    "from operator import attrgetter\nattrgetter(name)",
 ]
 HARMLESS = [
     "import os\nos.path.join('a', 'b')",
@@ -44,6 +50,11 @@ HARMLESS = [
     "import jax\njax.nn.gelu(x, approximate=False)",
     "x.compile()",
     "import math\nmath.sqrt(2)",
+    "import logging\nlogging.getLogger('model').info('x')",
+    "import jax\ngetattr(jax.nn, 'gelu')(x)",
+    "import collections\ngetattr(collections, name)",
+    "from operator import attrgetter\nattrgetter('weight')",
+    "getattr(self, name)",
 ]
 PATCHES = [
     "import jax\njax.nn.relu = f",
@@ -52,6 +63,20 @@ PATCHES = [
     "import numpy\ndel numpy.sum",
     "import jax\nsetattr(jax.random, 'normal', f)",
     "import jax\njax.config.x64 += 1",
+    "import time\ntime.__dict__['time'] = f",
+    "from flax import nnx\ntype.__setattr__(nnx.Param, 'get_value', f)",
+]
+IMPORTS = [
+    ("import torch", True),
+    ("import subprocess", True),
+    ("import linecache", True),
+    ("from codecs import open as o", True),
+    ("import zipfile", True),
+    ("import safetensors.numpy", True),
+    ("import math, functools", False),
+    ("from collections import OrderedDict", False),
+    ("import einops", False),
+    ("import jax.numpy as jnp", False),
 ]
 
 
@@ -68,6 +93,12 @@ def test_forbidden_calls_are_found(text: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_code_is_left_alone(text: str) -> None:
     assert not [*calls.find(source(text)), *patches.find(source(text)), *constants.find(source(text))]
+
+
+@pytest.mark.parametrize(("text", "forbidden"), IMPORTS)
+def test_imports_that_reach_out_are_found(text: str, forbidden: bool) -> None:
+    names = imported_modules(ast.parse(text), "m_jax", False)
+    assert any(imports.reason(name, ()) for name in names) == forbidden
 
 
 @pytest.mark.parametrize("text", PATCHES)

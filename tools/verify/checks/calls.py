@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, judged, uses, within
+from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, uses, within
 
 BUILTINS = tuple(f"builtins.{name}" for name in "eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
 HOST = (
@@ -54,6 +54,9 @@ PARTLY: dict[str, str] = {
     "traceback": "",
     "weakref": "",
     "platform": "system machine",
+    "argparse": "ArgumentParser Namespace ArgumentTypeError",
+    "logging": "getLogger Logger LoggerAdapter NullHandler StreamHandler Formatter getLevelName DEBUG INFO WARNING WARN ERROR CRITICAL NOTSET"
+    " debug info warning error critical exception log",
 }
 """Modules of which only these parts may be used."""
 INTERNALS = (
@@ -68,6 +71,10 @@ INTERNALS = (
     "tb_frame",
     "gi_frame",
 )
+FILE_METHODS = ("tofile", "write_text", "read_text", "write_bytes", "read_bytes")
+"""Methods of arrays and paths that reach files without a name that is imported."""
+WATCHED = ("jax", "jaxlib", "numpy", *PARTLY)
+LOOKUPS = ("builtins.getattr", "operator.attrgetter", "operator.methodcaller")
 
 
 def judge(results: Results) -> Verdict:
@@ -83,11 +90,35 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
         head, _, rest = use.name.partition(".")
         if head in PARTLY and rest.partition(".")[0] not in PARTLY[head].split():
             yield use.line, f"uses {use.name}"
+    yield from _lookups(source)
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and node.attr in INTERNALS:
+        if isinstance(node, ast.Attribute) and node.attr in (*INTERNALS, *FILE_METHODS):
             yield node.lineno, f"uses {node.attr}"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in INTERNALS:
             yield node.lineno, f"names {node.value}"
+
+
+def _lookups(source: Source) -> Iterator[tuple[int, str]]:
+    """Attributes of imported names that are looked up by a name made at run time, or by the name of something forbidden."""
+    imported = bindings(source.tree)
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        function, first = dotted(node.func), dotted(node.args[0])
+        head, _, rest = function.partition(".")
+        if imported.get(head, "builtins." + head) + ("." + rest if rest else "") not in LOOKUPS:
+            continue
+        if not head.endswith("getattr"):
+            if not isinstance(node.args[0], ast.Constant):
+                yield node.lineno, f"looks up a name made at run time ({function})"
+        elif len(node.args) > 1 and first.partition(".")[0] in imported:
+            named = node.args[1]
+            whole = imported[first.partition(".")[0]] + first[len(first.partition(".")[0]) :]
+            if not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
+                if whole.partition(".")[0] in WATCHED:
+                    yield node.lineno, f"looks up a name made at run time in {whole}"
+            elif within(f"{whole}.{named.value}", HOST):
+                yield node.lineno, f"uses {whole}.{named.value}"
 
 
 CHECK = Check("static", "calls", judge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 
 from migrate_agent.tools.types import Verdict
@@ -11,12 +12,16 @@ from migrate_agent.tools.verify.results import Results
 from migrate_agent.tools.verify.static import Source, imported_modules, judged, module_name, within
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
-REACHING_OUT = (
-    "subprocess multiprocessing socket ssl http urllib requests httpx asyncio ctypes cffi signal shutil tempfile posix "
-    "importlib imp runpy pkgutil zipimport gc builtins code codeop marshal pickle shelve dbm sqlite3 mmap fcntl resource "
-    "atexit concurrent pty glob fileinput safetensors h5py orbax migrate_agent"
-).split()
-"""Modules that no model needs. Others (`os`, `sys`, `inspect`, …) are judged by what is used of them, in `calls`."""
+REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
+"""Packages of others that no model needs."""
+PURE = frozenset(
+    """__future__ abc argparse array ast base64 binascii bisect calendar cmath collections colorsys contextlib contextvars copy dataclasses
+    datetime decimal difflib enum errno fractions functools graphlib hashlib heapq hmac html inspect io itertools json keyword logging math
+    numbers operator os pathlib platform posixpath pprint queue random re reprlib secrets statistics string struct sys textwrap time token
+    traceback types typing unicodedata uuid warnings weakref zlib zoneinfo""".split()
+)
+"""What may be imported of the standard library; a model needs no other module of it, and many of them open files in ways of their own.
+Some of these (`os`, `sys`, `inspect`, …) are judged by what is used of them, in `calls`."""
 
 
 def judge(results: Results) -> Verdict:
@@ -29,20 +34,22 @@ def judge(results: Results) -> Verdict:
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 continue
             for name in imported_modules(ast.Module([node], []), module, source.path.endswith("__init__.py")):
-                reason = _reason(name, originals)
-                if reason:
-                    yield node.lineno, reason
+                if words := reason(name, originals):
+                    yield node.lineno, words
                     break
 
     return judged("imports", results.sources, find)
 
 
-def _reason(name: str, originals: tuple[str, ...]) -> str:
+def reason(name: str, originals: tuple[str, ...]) -> str:
+    """Why this module may not be imported, or ""."""
     if within(name, TORCH):
         return f"imports {name}"
     if name in originals:
         return f"imports the original ({name})"
-    return f"imports {name}, which reaches out of the program" if within(name, REACHING_OUT) else ""
+    head = name.partition(".")[0]
+    outside = within(name, REACHING_OUT) or (head in sys.stdlib_module_names and head not in PURE)
+    return f"imports {name}, which reaches out of the program" if outside else ""
 
 
 CHECK = Check("static", "imports", judge)

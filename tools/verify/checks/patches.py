@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, bindings, judged, uses
+from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, uses
+
+SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")
 
 
 def judge(results: Results) -> Verdict:
@@ -21,9 +23,11 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
     for use in uses(source):
         if use.stored and "." in use.name and not use.name.startswith("builtins."):
             yield use.line, f"changes {use.name}"
+        elif ".__dict__" in use.name:
+            yield use.line, f"reaches into {use.name}"
     imported = bindings(source.tree)
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr") and node.args:
+        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in SETTERS and node.args:
             head = node.args[0]
             while isinstance(head, ast.Attribute):
                 head = head.value
