@@ -14,6 +14,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.rewrite.facts import Facts
+from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.template import fill, wrap
@@ -85,6 +86,8 @@ class Context:
     """Line → an assignment before and after rewriting, for rules that must say it again."""
     deterministic: set[str] = field(default_factory=set)
     """Ids of classes that read `self.training`."""
+    memos: dict[str, dict[str, Memo]] = field(default_factory=dict)
+    """Class id → attributes that are kept between calls only to save work."""
 
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:
