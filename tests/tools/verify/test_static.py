@@ -53,6 +53,7 @@ HARMLESS = [
     "import logging\nlogging.getLogger('model').info('x')",
     "import jax\ngetattr(jax.nn, 'gelu')(x)",
     "import collections\ngetattr(collections, name)",
+    "import jax.numpy as jnp\ngetattr(jnp.fft, name)(x)",
     "from operator import attrgetter\nattrgetter('weight')",
     "getattr(self, name)",
 ]

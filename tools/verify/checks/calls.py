@@ -73,7 +73,6 @@ INTERNALS = (
 )
 FILE_METHODS = ("tofile", "write_text", "read_text", "write_bytes", "read_bytes")
 """Methods of arrays and paths that reach files without a name that is imported."""
-WATCHED = ("jax", "jaxlib", "numpy", *PARTLY)
 LOOKUPS = ("builtins.getattr", "operator.attrgetter", "operator.methodcaller")
 
 
@@ -115,7 +114,7 @@ def _lookups(source: Source) -> Iterator[tuple[int, str]]:
             named = node.args[1]
             whole = imported[first.partition(".")[0]] + first[len(first.partition(".")[0]) :]
             if not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
-                if whole.partition(".")[0] in WATCHED:
+                if whole.partition(".")[0] in PARTLY or any(within(forbidden, [whole]) for forbidden in HOST):
                     yield node.lineno, f"looks up a name made at run time in {whole}"
             elif within(f"{whole}.{named.value}", HOST):
                 yield node.lineno, f"uses {whole}.{named.value}"
