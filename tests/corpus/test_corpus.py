@@ -12,6 +12,7 @@ from migrate_agent.evals import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import told
 from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.verify import Options
 
 ORIGINALS = corpus.load_originals()
 CASES = {case.id: case for case in corpus.load_cases()}
@@ -68,3 +69,33 @@ def test_a_bad_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "right" / "x.py").write_text('"""A port.\n\noriginal: mlp\n"""\n')
     with pytest.raises(corpus.CorpusError, match="one line `family"):
         corpus.load_cases(folder=tmp_path)
+
+
+FAST = """
+right/mlp_norm_by_hand right/inplace_dynamic_update right/embedding_one_hot_lookup
+wrong/mlp_eps_1e6 wrong/mlp_tanh_gelu wrong/mlp_transposed_weight wrong/mlp_affine_ignored wrong/mlp_nan_swallowed
+wrong/inplace_view_update_lost wrong/inplace_no_bias_correction wrong/inplace_ring_stale wrong/embedding_padding_gradient
+wrong/spectral_conjugated_filter
+cheats/mlp_imports_original cheats/mlp_pure_callback cheats/mlp_memoised cheats/mlp_shape_specific cheats/mlp_zero_vjp
+cheats/mlp_patches_clock cheats/mlp_forges_result
+""".split()
+"""A fixed part that takes under a minute; the cases of an original stand together, so that torch runs once for them."""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessSandbox, Path]]:
+    """A warm sandbox, and the folder of all cases."""
+    with ProcessSandbox() as sandbox:
+        yield sandbox, tmp_path_factory.mktemp("corpus")
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_verdict(name: str, judged: tuple[ProcessSandbox, Path]) -> None:
+    sandbox, folder = judged
+    case = CASES[name]
+    evidence = corpus.verify_case(
+        ORIGINALS[case.original], case.source, sandbox, folder / case.original, Options(localise=bool(case.place))
+    )
+    assert (evidence.status == "verified") == (case.kind == "right"), told(evidence)
+    if case.place:
+        assert corpus.named_place(evidence) == case.place, told(evidence)

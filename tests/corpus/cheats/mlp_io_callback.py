@@ -4,6 +4,7 @@ original: mlp
 family: callbacks to the host
 """
 
+import jax
 from flax import nnx
 from nnx_layers_jax import GELU, LayerNorm, Linear
 

@@ -4,6 +4,7 @@ original: mlp
 family: pallas_call present but dead
 """
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from nnx_layers_jax import GELU, LayerNorm, Linear
