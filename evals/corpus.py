@@ -172,5 +172,5 @@ def named_place(evidence: Evidence) -> str | None:
     failed = next((verdict for verdict in evidence.verdicts if verdict.status == "fail"), None)
     if failed is None or failed.check not in LOCALISED:
         return None
-    found = re.match(rf"first differs in ({SELF}|\S+)", failed.detail)
+    found = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
     return found[1] if found else ""
