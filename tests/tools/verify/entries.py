@@ -33,7 +33,8 @@ def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
 
 
 def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
-    """The rate of a channel dropout of one half, and the gradient of hard sigmoid, which torch computes with a sixth in float32."""
+    """The rate of a channel dropout of one half; the gradient of hard sigmoid, which torch computes with a sixth in float32; GELU at infinity,
+    which its vectors give as NaN; and whether a tensor has the dtype that it was made with, by the name that the source uses."""
     import torch
 
     from migrate_agent.tools.verify.streams import Stream
@@ -44,7 +45,11 @@ def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     with PairedDraws(stream), exact():
         torch.nn.functional.dropout1d(torch.ones(2, 3, 4), 0.5, True)
         torch.nn.functional.hardsigmoid(x).sum().backward()  # type: ignore[no-untyped-call]
-    return {"rates": [draw[2] for draw in stream.log()], "gradient": None if x.grad is None else x.grad.tolist()}
+        named = torch.zeros(1).dtype == torch.float32
+    with PairedDraws(stream):
+        infinite = torch.nn.functional.gelu(torch.full((8,), torch.inf))
+    gradient = None if x.grad is None else x.grad.tolist()
+    return {"rates": [draw[2] for draw in stream.log()], "gradient": gradient, "gelu": bool(infinite.isinf().all()), "named": named}
 
 
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
