@@ -5,7 +5,7 @@ Quicker and less strict than the verifier (one input, one state, no random strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,9 @@ def nnx_program(module: nnx.Module) -> Program:
 
     def call(parameters: Any, rest: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         merged: Any = nnx.merge(graphdef, parameters, rest, copy=True)
-        return merged(*args, **kwargs), _split(merged)[2]
+        output = merged(*args, **kwargs)
+        nnx.pop(merged, nnx.Intermediate)  # by NNX's convention no state
+        return output, _split(merged)[2]
 
     def names(parameters: Any, rest: Any) -> Mapping[str, Any]:
         return dict(state_dict(nnx.merge(graphdef, parameters, rest, copy=True)))
@@ -121,14 +123,20 @@ def nnx_program(module: nnx.Module) -> Program:
 
 
 def compare_modules(
-    original: torch.nn.Module, rewrite: nnx.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, gradients: bool = True
+    original: torch.nn.Module,
+    rewrite: nnx.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    gradients: bool = True,
+    constant: Collection[int] = (),
 ) -> None:
     """Load the original's state into the rewrite, and compare them as `compare_program` does. Both must stand in the same mode."""
     state = {name: to_numpy(value) for name, value in original.state_dict().items() if isinstance(value, torch.Tensor)}
     load_state_dict(rewrite, state)
     for name, value in state_dict(rewrite).items():
         compare(f"state_dict {name} read back", value, state[name], 0.0)
-    compare_program(original, nnx_program(rewrite), args, kwargs, gradients=gradients)
+    compare_program(original, nnx_program(rewrite), args, kwargs, gradients=gradients, constant=constant)
 
 
 def compare_program(
@@ -139,12 +147,13 @@ def compare_program(
     *,
     gradients: bool = True,
     jit: bool = True,
+    constant: Collection[int] = (),
 ) -> None:
     """Call both, compare outputs, gradients of parameters and inputs, and the state afterwards.
 
-    Raises `Difference`, and what either side raises.
+    `constant` are float inputs, by their number, for which torch has no gradient. Raises `Difference`, and what either side raises.
     """
-    leaves, args, kwargs = _leaves(args, kwargs)
+    leaves, args, kwargs = _leaves(args, kwargs, constant)
     jax_args, jax_kwargs = map_tensors(to_jax, (args, kwargs))  # now: the call may write to its arguments
     outputs = arrays_of(original(*args, **kwargs), torch.Tensor)
     cotangents = _cotangents(outputs)
@@ -168,14 +177,14 @@ def arrays_of(output: Any, kind: Any) -> list[Any]:
     return found
 
 
-def _leaves(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[torch.Tensor], Any, Any]:
-    """Fresh float inputs that require gradients, and the arguments made of them."""
+def _leaves(args: Sequence[Any], kwargs: Mapping[str, Any], constant: Collection[int]) -> tuple[list[torch.Tensor], Any, Any]:
+    """Fresh float inputs, which require gradients but for the constant ones, and the arguments made of them."""
     leaves: list[torch.Tensor] = []
 
     def fresh(tensor: torch.Tensor) -> torch.Tensor:
         copy = tensor.detach().clone()
         if is_float(copy):
-            leaves.append(copy.requires_grad_())
+            leaves.append(copy.requires_grad_(len(leaves) not in constant))
             return copy.clone()  # the call may write to it
         return copy
 
@@ -195,7 +204,7 @@ def _torch_gradients(
     module: torch.nn.Module, leaves: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor | None]
 ) -> dict[str, Array]:
     named = {name: value for name, value in module.named_parameters(remove_duplicate=False) if value.requires_grad and is_float(value)}
-    wanted = {**named, **{f"input {index}": leaf for index, leaf in enumerate(leaves)}}
+    wanted = {**named, **{f"input {index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}}
     chosen = [(output, cotangent) for output, cotangent in zip(outputs, cotangents, strict=True) if cotangent is not None]
     if not chosen or not wanted:
         return {}

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import torch
@@ -48,6 +48,15 @@ class Judgement:
     reason: str = ""
 
 
+class Built(NamedTuple):
+    """A module and what to call it with; `constant` are the inputs, by number, for which torch has no gradient."""
+
+    module: torch.nn.Module
+    args: Any
+    kwargs: Any
+    constant: tuple[int, ...] = ()
+
+
 def install(source: Source) -> Path:
     """Unpack the wheel into the cache, and give the folder. Raises `PackageError`."""
     cache = cache_folder().with_name("peers")
@@ -68,7 +77,7 @@ def import_error(source: Source) -> str:
     return re.sub(r" \(\S+\.py\)$", "", last) if done.returncode else ""
 
 
-def judge(peer: Peer, build: Callable[[], tuple[torch.nn.Module, Any, Any]]) -> Judgement:
+def judge(peer: Peer, build: Callable[[], Built]) -> Judgement:
     """Run the module that `build` gives under the peer, and compare it with torch, as the rewrite is compared: under `jax.jit`.
 
     What fails there is tried once more without, to tell why.
@@ -83,9 +92,9 @@ def judge(peer: Peer, build: Callable[[], tuple[torch.nn.Module, Any, Any]]) -> 
     return Judgement("right")
 
 
-def _compare(peer: Peer, build: Callable[[], tuple[torch.nn.Module, Any, Any]], *, jit: bool) -> None:
-    original, args, kwargs = build()
-    compare_program(original, peer.program(original, args, kwargs), args, kwargs, jit=jit)
+def _compare(peer: Peer, build: Callable[[], Built], *, jit: bool) -> None:
+    module, args, kwargs, constant = build()
+    compare_program(module, peer.program(module, args, kwargs), args, kwargs, jit=jit, constant=constant)
 
 
 def _difference(reason: str) -> Kind:
@@ -93,7 +102,7 @@ def _difference(reason: str) -> Kind:
     return next((kind for text, kind in kinds.items() if reason.startswith(text)), "wrong state")
 
 
-def _failure(peer: Peer, build: Callable[[], tuple[torch.nn.Module, Any, Any]], error: Exception, reason: str) -> Kind:
+def _failure(peer: Peer, build: Callable[[], Built], error: Exception, reason: str) -> Kind:
     if "object has no attribute 'value'" in reason:
         return "its interface"  # it gives one tensor, nothing else
     if isinstance(error, NotImplementedError) or (peer.stand_in and peer.stand_in in reason):

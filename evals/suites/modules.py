@@ -36,6 +36,9 @@ EXCLUDED = {f"Lazy{kind}{n}d": LAZY for kind in ("Conv", "ConvTranspose") for n 
 RANDOM = {"RReLU": "random while training", "AlphaDropout": "random", "FeatureAlphaDropout": "random"}
 """Modules whose values in training mode are random: they are compared in evaluation mode. (The verifier judges distributions.)"""
 
+CONSTANT = {"SoftMarginLoss": (1,)}
+"""Class → the inputs for which torch has no gradient, though they are floats."""
+
 
 @cache
 def entries() -> dict[str, Any]:
@@ -110,7 +113,7 @@ def _problem(sample: Sample, rewritten: Any) -> str:
     try:
         rewrite = rewritten(*map(to_jax, sample.tensors), rngs=nnx.Rngs(0))
         rewrite.train() if sample.training else rewrite.eval()
-        compare_modules(module, rewrite, inputs, {})
+        compare_modules(module, rewrite, inputs, {}, constant=CONSTANT.get(sample.module, ()))
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""

@@ -14,16 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from migrate_agent.evals.module_source import Sample
 from migrate_agent.evals.peer_cases import EXAMPLES, FILE, SOURCE
-from migrate_agent.evals.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Judgement, Peer, import_error, judge, use
+from migrate_agent.evals.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Built, Judgement, Peer, import_error, judge, use
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.suites import modules, zoo
 from migrate_agent.evals.zoo_quick import Migrated, migrate, outcome
 from migrate_agent.evals.zoo_run import commit_all, make_repository
-from migrate_agent.tools.types import Unit
+from migrate_agent.tools.types import Example, Unit
 from migrate_agent.tools.verify.torch_modes import exact
 
 PACKAGES = (
@@ -43,8 +41,6 @@ PACKAGES = (
 SAMPLES = 4
 """Samples of a class of `module_db`: two while training, two in evaluation mode."""
 GROUP = 4
-Built = tuple[torch.nn.Module, Any, Any]
-"""A module, and what to call it with."""
 IMPORTS, CASES = "imports", "cases"
 
 
@@ -107,7 +103,11 @@ def _unit(peer: Peer, migrated: Migrated, unit: Unit) -> Judgement:
     """All examples of the unit; the first that fails decides."""
 
     with exact():
-        return _first_failure(peer, [partial(migrated.original, unit, example) for example in migrated.examples(unit)])
+        return _first_failure(peer, [partial(_built, migrated, unit, example) for example in migrated.examples(unit)])
+
+
+def _built(migrated: Migrated, unit: Unit, example: Example) -> Built:
+    return Built(*migrated.original(unit, example))
 
 
 def _modules(names: Group, options: Options) -> Iterator[Outcome]:
@@ -122,7 +122,7 @@ def _modules(names: Group, options: Options) -> Iterator[Outcome]:
 
 
 def _build(sample: Sample) -> Built:
-    return (*modules.original(sample), {})
+    return Built(*modules.original(sample), {}, modules.CONSTANT.get(sample.module, ()))
 
 
 def _first_failure(peer: Peer, builds: Iterable[Callable[[], Built]]) -> Judgement:
