@@ -280,9 +280,8 @@ def poisson_nll_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     loss = jnp.exp(input) - target * input if log_input else input - target * jnp.log(input + eps)
     if full:
-        large = jnp.where(target > 1, target, 1)
-        stirling = large * jnp.log(large) - large + 0.5 * jnp.log(2 * math.pi * large)
-        loss = loss + jnp.where(target > 1, stirling, 0)
+        stirling = target * jnp.log(target) - target + 0.5 * jnp.log(2 * math.pi * target)
+        loss = loss + jnp.where(target > 1, stirling, 0)  # the target's gradient is NaN below 0, as torch's is
     return reduce_loss(loss, reduction)
 
 
