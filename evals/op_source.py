@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
+import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +13,11 @@ from typing import Any
 
 import torch
 
-from migrate_agent.evals.op_table import ARGUMENTS, EXCLUDED, INTERNAL, OPERATORS, WRAPS, Wrap
+from migrate_agent.evals.op_table import ARGUMENTS, EXCLUDED, INTERNAL, NAMES, OPERATORS, WRAPS, Wrap
 from migrate_agent.tools.types import Observed, Span
 
-CHEAP_DTYPES = {torch.float32: 2, torch.bfloat16: 2}
-"""Dtypes of which a few samples are enough, after the exact ones, and how many."""
+SHARES = {torch.int64: 0.5, torch.bool: 0.25, torch.float32: 0.125, torch.bfloat16: 0.125}
+"""The part of the limit on samples that each dtype after the first (exact) one gets; at least two samples."""
 
 
 class Unspelled(Exception):
@@ -56,32 +58,33 @@ def excluded(entry: Any) -> str:
 
 
 def calls(entry: Any, limit: int | None) -> Iterator[Call | Unspelled]:
-    """The entry's samples in all spellings, at most `limit` samples (None: all) spread over dtypes and inputs."""
-    inplace = 0
-    for dtype, arguments, keywords in _samples(entry, limit):
-        try:
-            for call in _spellings(entry, dtype, arguments, keywords):
-                inplace += call.spelling == "in-place"
-                if limit is None or call.spelling != "in-place" or inplace <= max(2, limit // 4):
-                    yield call
-        except Unspelled as error:
-            yield error
-
-
-def _samples(entry: Any, limit: int | None) -> Iterator[tuple[torch.dtype, list[Any], dict[str, Any]]]:
-    dtypes = _dtypes(entry)
-    for dtype in dtypes:
-        share = None if limit is None else max(1, math.ceil(limit * (0.6 if dtype is dtypes[0] else 0.2)))
-        share = min(share or CHEAP_DTYPES[dtype], CHEAP_DTYPES[dtype]) if dtype in CHEAP_DTYPES and dtype is not dtypes[0] else share
-        found = _inputs(entry, dtype)
-        step = 1 if share is None else max(1, math.ceil(len(found) / share))
-        for sample in found[::step]:
+    """The entry's samples in all spellings, of each dtype at most its share of `limit` (None: all of them)."""
+    for dtype in dtypes(entry):
+        for sample in chosen(inputs(entry, dtype), share(entry, dtype, limit)):
             arguments = [sample.input, *sample.args]
             reorder = ARGUMENTS.get(full_name(entry)) or ARGUMENTS.get(entry.name)
-            yield dtype, reorder(arguments) if reorder else arguments, dict(sample.kwargs)
+            try:
+                yield from _spellings(entry, dtype, reorder(arguments) if reorder else arguments, dict(sample.kwargs))
+            except Unspelled as error:
+                yield error
 
 
-def _inputs(entry: Any, dtype: torch.dtype) -> list[Any]:
+def share(entry: Any, dtype: torch.dtype, limit: int | None) -> int | None:
+    """How many samples of this dtype are taken at most; None: all."""
+    if limit is None or dtype is dtypes(entry)[0]:
+        return limit
+    return max(2, math.ceil(limit * SHARES[dtype]))
+
+
+def chosen(samples: Sequence[Any], limit: int | None) -> list[Any]:
+    """At most `limit` of the samples in their order, drawn at random (always the same ones), since neighbours are alike."""
+    if limit is None or len(samples) <= limit:
+        return list(samples)
+    return [samples[i] for i in sorted(random.Random(0).sample(range(len(samples)), limit))]
+
+
+def inputs(entry: Any, dtype: torch.dtype) -> list[Any]:
+    """All samples of a dtype."""
     torch.manual_seed(0)
     gradients = entry.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     with warnings.catch_warnings():
@@ -89,11 +92,11 @@ def _inputs(entry: Any, dtype: torch.dtype) -> list[Any]:
         return list(entry.sample_inputs("cpu", dtype, requires_grad=gradients))
 
 
-def _dtypes(entry: Any) -> list[torch.dtype]:
-    """float64 (or the nearest to it that the entry has), int64, bool, and the cheap ones."""
+def dtypes(entry: Any) -> list[torch.dtype]:
+    """float64 (or the nearest to it that the entry has), int64, bool, float32 and bfloat16, as far as the entry has them."""
     supported = entry.supported_dtypes("cpu")
     floats = [dtype for dtype in (torch.float64, torch.complex128, torch.float32) if dtype in supported][:1]
-    return floats + [dtype for dtype in (torch.int64, torch.bool, *CHEAP_DTYPES) if dtype in supported and dtype not in floats]
+    return floats + [dtype for dtype in SHARES if dtype in supported and dtype not in floats]
 
 
 def _spellings(entry: Any, dtype: torch.dtype, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[Call]:
@@ -102,12 +105,12 @@ def _spellings(entry: Any, dtype: torch.dtype, arguments: Sequence[Any], keyword
     named = [f"{key}={writer.write(value)}" for key, value in keywords.items()]
     wrap = WRAPS.get(full_name(entry), Wrap())
     gradients = any(tensor.requires_grad for tensor in writer.tensors)
-    found = list(_expressions(entry.name, arguments, texts, named))
+    found = list(_expressions(NAMES.get(full_name(entry), entry.name), arguments, texts, named))
     if not found:
         raise Unspelled(f"{entry.name} has no spelling for these arguments")
     for spelling, expression in found:
         lines = [wrap.before, f"y = {expression}", f"return {wrap.after}"] if wrap != Wrap() else [f"return {expression}"]
-        if spelling == "in-place":
+        if spelling == "in-place" or (entry.name.endswith("_") and not entry.name.endswith("__")):
             lines = ["x0 = x0.clone()", expression, "return x0"]
         body = "".join(f"    {line}\n" for line in lines if line)
         call = Call(full_name(entry), spelling, str(dtype).removeprefix("torch."), body, tuple(writer.tensors), gradients)
@@ -201,7 +204,15 @@ class Writer:
         return self.other(value)
 
     def other(self, value: Any) -> str:
-        """The text of anything else."""
+        """The text of anything else: public functions and classes of torch by their names."""
+        name = getattr(value, "__name__", "")
+        if callable(value) and _function(f"nn.functional.{name}") is value:
+            return f"torch.nn.functional.{name}"
+        if isinstance(value, torch.nn.PairwiseDistance) and value.extra_repr() == torch.nn.PairwiseDistance().extra_repr():
+            return "torch.nn.PairwiseDistance()"
+        if dataclasses.is_dataclass(value) and getattr(torch.nn, type(value).__name__, None) is type(value):
+            given = [f for f in dataclasses.fields(value) if getattr(value, f.name) != f.default]
+            return f"torch.nn.{type(value).__name__}({', '.join(f'{f.name}={self.write(getattr(value, f.name))}' for f in given)})"
         raise Unspelled(f"a {type(value).__name__} as an argument has no source text")
 
     def _slice(self, value: slice) -> str:

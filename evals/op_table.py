@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 INTERNAL = "no public Python spelling: an internal behind other functions"
 EXCLUDED: Mapping[str, str] = {
     **dict.fromkeys(("sparse.sampled_addmm", "sparse.mm", "to_sparse"), "sparse tensors"),
@@ -57,7 +59,7 @@ UNDEFINED: frozenset[str] = frozenset(
 RANDOM_ARGUMENTS: Mapping[str, str] = {
     "nn.functional.rrelu": "training=True",
     "nn.functional.scaled_dot_product_attention": "dropout_p=0.",
-    "nn.functional.multi_head_attention_forward": "dropout_p=0.",
+    "nn.functional.multi_head_attention_forward": ", 0.5, ",
 }
 """Entry → text in a call that makes it random; such samples are compared by shape."""
 
@@ -88,20 +90,32 @@ WRAPS: Mapping[str, Wrap] = {
     "linalg.eigh": Wrap("x0 = x0 + x0.mH", "(y[0], y[1].abs())"),
     "linalg.pinv.hermitian": Wrap("x0 = x0 + x0.mH"),
     "linalg.eig": Wrap("", "(y[0], y[1].abs())"),
+    **dict.fromkeys(("svd_lowrank", "pca_lowrank"), Wrap("", "((y[0] * y[1][..., None, :]) @ y[2].mT, y[1])")),
     **dict.fromkeys(("linalg.svd", "svd"), Wrap("", "(y[0].abs(), y[1], y[2].abs())")),
 }
 """Decompositions: the argument made Hermitian where the entry's own wrapper does so, and phases of vectors, which are arbitrary, taken away."""
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The matrix of low rank that the entry makes of its two factors."""
+    return (a @ b.mT).detach().requires_grad_(a.requires_grad)
+
 
 ARGUMENTS: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
     "nn.functional.embedding": lambda args: [args[1], args[0], *args[2:]],
     "nn.functional.embedding_bag": lambda args: [args[1], args[0], *args[2:]],
     "einsum": lambda args: [args[1], *args[0]],
+    "svd_lowrank": lambda args: [_product(*args)],
+    "pca_lowrank": lambda args: [_product(*args)],
     "where": lambda args: [args[1], args[0], args[2]],
     "polygamma": lambda args: [args[1], args[0]],
     "special.polygamma": lambda args: [args[1], args[0]],
     "meshgrid.variadic_tensors": lambda args: [*args[0], *args[1:]] if isinstance(args[0], (list, tuple)) else list(args),
 }
 """Entries whose sample is ordered otherwise than the public function's arguments."""
+
+NAMES: Mapping[str, str] = {"normal.in_place": "normal_"}
+"""Entry (with its variant) → the public function or method that it stands for, where that is not its name."""
 
 OPERATORS: Mapping[str, str] = {
     "__radd__": "+",

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import jax
 import torch
 
 from migrate_agent.evals.mirror import Source, load_mirror, rewrite
-from migrate_agent.evals.op_run import body, check
-from migrate_agent.evals.op_source import Call, Unspelled, calls, excluded, full_name
+from migrate_agent.evals.op_run import body
+from migrate_agent.evals.op_run import problems as run_together
+from migrate_agent.evals.op_source import Call, Unspelled, calls, dtypes, excluded, full_name, inputs, share
 from migrate_agent.evals.parity import set_up_jax
 from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
 from migrate_agent.evals.tidiness import untidy
 
-GROUP = 12
-"""Entries that one process rewrites and runs: enough to share the start, few enough to bound what a crash costs."""
+GROUP = 32
+"""Entries that one process judges."""
+CHUNK = 8
+"""Entries that are rewritten as one file, and reported one by one."""
+BATCH = 24
+"""Calls that are compiled together."""
 
 
 @cache
@@ -41,62 +47,71 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
     """Judge these entries: `right` means every sample, in every spelling, forward and gradient."""
     torch.set_default_dtype(torch.float64)
     set_up_jax()
-    problems: dict[str, list[tuple[Status, str]]] = {name: [] for name in group}
-    written: list[Call] = []
-    for name in group:
-        if excluded(entries()[name]):
-            continue
-        for call in calls(entries()[name], options.samples):
+    for start in range(0, len(group), CHUNK):
+        yield from _chunk(group[start : start + CHUNK], options)
+        jax.clear_caches()  # type: ignore[no-untyped-call]
+
+
+def _chunk(names: Sequence[str], options: Options) -> Iterator[Outcome]:
+    problems: dict[str, list[tuple[Status, str]]] = {name: [] for name in names}
+    written: dict[str, list[Call]] = {name: [] for name in names}
+    for name in names:
+        for call in () if excluded(entries()[name]) else calls(entries()[name], options.samples):
             if isinstance(call, Unspelled):
                 problems[name].append(("refused", f"not written: {call}"))
             else:
-                written.append(call)
-    static = _judge(written, problems) if written else []
-    tried = Counter(call.entry for call in written)
-    for name in group:
-        yield _outcome(name, problems[name], tried[name])
-    if static:
-        yield Outcome(f"static check of {group[0]} … {group[-1]}", "wrong", "; ".join(static[:5])[:500])
-
-
-def _judge(written: list[Call], problems: dict[str, list[tuple[Status, str]]]) -> list[str]:
+                written[name].append(call)
+    every = [call for name in names for call in written[name]]
     with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
-        holes, draft = rewrite([Source(call.function(f"f{index}"), call.names) for index, call in enumerate(written)], Path(folder))
-        mirror = load_mirror(Path(folder))
-        judged: dict[Any, str] = {}
-        for index, (call, hole) in enumerate(zip(written, holes, strict=True)):
-            text = f"{call.spelling}, {call.dtype}: {call.body.strip()} {[tuple(tensor.shape) for tensor in call.tensors]}"
-            if hole:
-                problems[call.entry].append(("refused", f"{hole} | {text}"))
-                continue
-            function = getattr(mirror, f"f{index}")
-            key = (body(function), *map(id, call.tensors))  # spellings of one sample often become the same code
-            if key not in judged:
-                judged[key] = _problem(call, function)
-            if judged[key]:
-                problems[call.entry].append(("wrong", f"{judged[key]} | {text}"))
-    return [] if any(holes) else untidy(draft.files)
+        holes, draft = rewrite([Source(call.function(f"f{index}"), call.names) for index, call in enumerate(every)], Path(folder))
+        mirror = load_mirror(Path(folder)) if every else None
+        number = count()
+        for name in names:
+            functions = [(call, holes[i], getattr(mirror, f"f{i}", None)) for call, i in zip(written[name], number, strict=False)]
+            problems[name] += _judge(functions)
+            yield _outcome(name, problems[name], written[name], options)
+    if static := [] if any(holes) else untidy(draft.files):
+        yield Outcome(f"static check of {names[0]} … {names[-1]}", "untidy", "; ".join(static[:5])[:500])
 
 
-def _problem(call: Call, function: Any) -> str:
-    """What is wrong with a rewritten call, or nothing."""
-    try:
-        check(call, function)
-    except Exception as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    return ""
+def _judge(functions: Sequence[tuple[Call, str, Any]]) -> Iterator[tuple[Status, str]]:
+    """The problems of one entry's calls. Spellings of one sample often become the same code, which is run once."""
+    first: dict[Any, int] = {}
+    found: dict[int, str] = {}
+    for index, (call, hole, function) in enumerate(functions):
+        if not hole:
+            first.setdefault((body(function), *map(id, call.tensors)), index)
+    kept = list(first.values())
+    for start in range(0, len(kept), BATCH):
+        batch = kept[start : start + BATCH]
+        found |= zip(batch, run_together([(functions[i][0], functions[i][2]) for i in batch]), strict=True)
+    for call, hole, function in functions:
+        text = f"{call.spelling}, {call.dtype}: {call.body.strip()} {[tuple(tensor.shape) for tensor in call.tensors]}"
+        if hole:
+            yield "refused", f"{hole} | {text}"
+        elif problem := found[first[body(function), *map(id, call.tensors)]]:
+            yield "wrong", f"{problem} | {text}"
 
 
-def _outcome(name: str, problems: list[tuple[Status, str]], tried: int) -> Outcome:
+def _outcome(name: str, problems: list[tuple[Status, str]], written: Sequence[Call], options: Options) -> Outcome:
+    """How an entry ended; `samples` says how many of the entry's samples of each dtype were taken, where not all."""
     if reason := excluded(entries()[name]):
         return Outcome(name, "excluded", reason)
-    if not tried and not problems:
+    if not written and not problems:
         return Outcome(name, "excluded", "the entry has no sample for the CPU in float64, int64, bool, float32 or bfloat16")
-    details = {"calls": tried, "failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
+    details: dict[str, Any] = {"calls": len(written), **_cut(entries()[name], options)}
     if not problems:
-        return Outcome(name, "right", "", {"calls": tried})
+        return Outcome(name, "right", "", details)
+    details |= {"failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
     status: Status = "wrong" if any(status == "wrong" for status, _ in problems) else "refused"
     return Outcome(name, status, next(reason for kind, reason in problems if kind == status)[:500], details)
+
+
+def _cut(entry: Any, options: Options) -> dict[str, dict[str, str]]:
+    """Dtype → "taken of all", where a limit left samples out."""
+    sizes = {dtype: (share(entry, dtype, options.samples), len(inputs(entry, dtype))) for dtype in dtypes(entry)}
+    cut = {str(dtype).removeprefix("torch."): f"{taken} of {every}" for dtype, (taken, every) in sizes.items() if taken and taken < every}
+    return {"samples": cut} if cut else {}
 
 
 def versions(outcomes: object) -> dict[str, str]:
@@ -104,4 +119,4 @@ def versions(outcomes: object) -> dict[str, str]:
     return {package: version(package) for package in ("torch", "jax", "flax", "numpy")}
 
 
-OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 300.0, versions)
+OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 30.0, versions, kept=True)

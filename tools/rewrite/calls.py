@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,22 @@ def apply_op(
         bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
     return expand(context, _template(op, call), bound, op.name, signature.defaults)
+
+
+def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:
+    """Whether the result of an in-place call would have another dtype than the tensor that it is written to, as far as dtypes are known."""
+    kept = set(receiver.dtypes) if receiver else set()
+    if op.dtype:
+        return kept != {op.dtype}
+    facts = [context.observed(argument.value) for argument in originals]
+    return any(_widens(a, b) for fact in facts if fact for b in fact.dtypes for a in kept)
+
+
+def _widens(dtype: str, other: str) -> bool:
+    """Whether arithmetic of these two of one kind (float, int, …) gives something else than `dtype`."""
+    kinds, bits = zip(*(re.match(r"(b?float|complex|u?int|bool)(\d*)", name).groups() for name in (dtype, other)), strict=True)  # type: ignore[union-attr]
+    same = kinds[0].lstrip("bu") == kinds[1].lstrip("bu") and "bool" not in kinds
+    return same and dtype != other and int(bits[0]) <= int(bits[1])
 
 
 def _template(op: Op, call: SourceCall) -> str:

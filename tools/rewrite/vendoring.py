@@ -6,7 +6,7 @@ import ast
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -74,7 +74,16 @@ def symbols() -> Mapping[str, Symbol]:
                 if name in found:
                     raise ValueError(f"two vendored definitions of {name}: {found[name].position[0]}.py and {file}.py")
                 found[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
+            for registry in _registries(statement):
+                found[registry] = replace(found[registry], needs=found[registry].needs | {name})
     return found
+
+
+def _registries(statement: ast.stmt) -> list[str]:
+    """The functions of the same file that a decorator registers this one with: `f` of `@f.defjvp`, which is not complete without it."""
+    decorators = [d.func if isinstance(d, ast.Call) else d for d in getattr(statement, "decorator_list", [])]
+    names = [d.value.id for d in decorators if isinstance(d, ast.Attribute) and isinstance(d.value, ast.Name)]
+    return [name for name in names if name not in imports()]
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

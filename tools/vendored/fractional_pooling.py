@@ -46,6 +46,33 @@ def fractional_max_pool(
     return next(outputs), next(outputs)
 
 
+def random_max_pool(
+    input: jax.Array,
+    spatial: int,
+    kernel_size: int | Sequence[int],
+    output_size: int | Sequence[int] | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    *,
+    key: jax.Array | None = None,
+    samples: jax.Array | None = None,
+) -> jax.Array | tuple[jax.Array, jax.Array]:
+    """The maximum over windows of (N, C, …) or (C, …) that lie at random, from `key`, or by `samples` (N, C, axes) in [0, 1).
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.FractionalMaxPool2d.html
+    """
+    batch = input if input.ndim == spatial + 2 else input[None]
+    if output_size is None:
+        ratios = (output_ratio,) * spatial if isinstance(output_ratio, (int, float)) else tuple(output_ratio or ())
+        output_size = [int(size * ratio) for size, ratio in zip(batch.shape[2:], ratios, strict=True)]
+    if samples is None:
+        assert key is not None
+        samples = jax.random.uniform(key, (*batch.shape[:2], spatial), batch.dtype)
+    values, indices = fractional_max_pool(batch, to_tuple(kernel_size, spatial), to_tuple(output_size, spatial), samples)
+    values, indices = (values, indices) if batch is input else (values[0], indices[0])
+    return (values, indices) if return_indices else values
+
+
 class FractionalMaxPoolNd(nnx.Module):
     """The maximum over random windows; a fixed output size, or a fraction of the input's.
 

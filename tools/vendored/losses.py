@@ -303,3 +303,25 @@ def gaussian_nll_loss(
     variance = variance + jax.lax.stop_gradient(jnp.maximum(variance, eps) - variance)
     loss = 0.5 * (jnp.log(variance) + jnp.square(input - target) / variance)
     return reduce_loss(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+def linear_cross_entropy(
+    input: jax.Array,
+    linear_weight: jax.Array,
+    target: jax.Array,
+    *,
+    linear_bias: jax.Array | None = None,
+    weight: jax.Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> jax.Array:
+    """Cross entropy of a linear projection, `input` (N, in) or (in,) by `linear_weight` (C, …, in).
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.linear_cross_entropy.html
+    """
+    logits = jnp.einsum("...i,ci->...c", input, linear_weight.reshape(-1, linear_weight.shape[-1]))
+    logits = logits if linear_bias is None else logits + linear_bias.reshape(-1)
+    logits = logits.reshape(*logits.shape[:-1], *linear_weight.shape[:-1])
+    skipped = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignore_index=skipped, reduction=reduction, label_smoothing=label_smoothing)

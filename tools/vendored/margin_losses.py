@@ -75,6 +75,7 @@ def multi_margin_loss(
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multi_margin_loss.html
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
+    input = jnp.atleast_1d(input)
     index = target.reshape(input.shape[:-1])[..., None]
     gap = margin - jnp.take_along_axis(input, index, -1) + input
     loss = jnp.where(gap > 0, gap, 0) ** p
@@ -95,6 +96,7 @@ def multilabel_margin_loss(
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.multilabel_margin_loss.html
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
+    input, target = jnp.atleast_1d(input), jnp.atleast_1d(target)
     classes = input.shape[-1]
     valid = jnp.cumprod(target >= 0, axis=-1).astype(bool)
     labels = jnp.where(valid, target, 0)

@@ -1,5 +1,6 @@
 """Normalisations as functions, with PyTorch's semantics: biased variance in two passes, reductions in at least float32."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -61,7 +62,7 @@ def group_norm(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.group_norm.html
     """
-    grouped = promote_half(input).reshape(input.shape[0], num_groups, -1)
+    grouped = promote_half(input).reshape(input.shape[0], num_groups, math.prod(input.shape[1:]) // num_groups)
     normal = standardise(grouped, (-1,), eps).reshape(input.shape)
     return scale_and_shift(normal, per_channel(weight, input.ndim), per_channel(bias, input.ndim)).astype(input.dtype)
 
@@ -116,5 +117,8 @@ def local_response_norm(input: jax.Array, size: int, alpha: float = 1e-4, beta: 
     """
     window = (1, size, *[1] * (input.ndim - 2))
     sides = [(0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (input.ndim - 2)]
+    if not input.size:
+        return input
     total = lax.reduce_window(jnp.square(input), np.zeros((), input.dtype), lax.add, window, (1,) * input.ndim, sides)
-    return input / (k + alpha * total / size) ** beta
+    mean = total / size if jnp.issubdtype(input.dtype, jnp.inexact) else total // size
+    return input / (k + alpha * mean) ** beta

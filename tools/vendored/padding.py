@@ -30,8 +30,9 @@ def pad(input: jax.Array, pad: Sequence[int], mode: str = "constant", value: flo
 def padded_index(size: int, low: int, high: int, mode: str) -> np.ndarray:
     """For each element of the padded axis, the element of the axis that it copies."""
     positions = np.arange(-low, size + high)
-    if mode == "circular":
-        return positions % size
+    if mode == "circular":  # what is cropped is gone before the rest goes round
+        start, kept = max(-low, 0), size + min(low, 0) + min(high, 0)
+        return start + np.arange(-max(low, 0), kept + max(high, 0)) % kept
     if mode == "replicate":
         return positions.clip(0, size - 1)
     if mode != "reflect":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -288,3 +289,59 @@ def lstsq(a: jax.Array, b: jax.Array, driver: str | None = None) -> LeastSquares
 def vander(x: jax.Array, n: int | None = None) -> jax.Array:
     """Powers 0 … n - 1 of the last axis (https://pytorch.org/docs/stable/generated/torch.linalg.vander.html)."""
     return x[..., None] ** jnp.arange(x.shape[-1] if n is None else n)
+
+
+def reflectors_times(x: jax.Array, tau: jax.Array, other: jax.Array, order: list[int]) -> jax.Array:
+    """Householder reflectors, held below the diagonal of `x`, applied to `other` one after another."""
+    below = jnp.arange(x.shape[-2])
+    for i in order:
+        v = jnp.where(below == i, 1, jnp.where(below > i, x[..., :, i], 0))
+        other = other - tau[..., i, None, None] * v[..., :, None] * (jnp.conj(v)[..., None, :] @ other)
+    return other
+
+
+def ormqr(x: jax.Array, tau: jax.Array, other: jax.Array, left: bool = True, transpose: bool = False) -> jax.Array:
+    """The product of `other` with the Q (or its adjoint) that `geqrf` holds in parts.
+
+    https://pytorch.org/docs/stable/generated/torch.ormqr.html
+    """
+    if not left:
+        return adjoint(ormqr(x, tau, adjoint(other), True, not transpose))
+    order = list(range(tau.shape[-1]))
+    return reflectors_times(x, jnp.conj(tau) if transpose else tau, other, order if transpose else order[::-1])
+
+
+class Reflectors(NamedTuple):
+    """What `torch.geqrf` gives: R above, Householder vectors below the diagonal, and their factors."""
+
+    a: jax.Array
+    tau: jax.Array
+
+
+def geqrf(x: jax.Array) -> Reflectors:
+    """QR decomposition in LAPACK's own form (https://pytorch.org/docs/stable/generated/torch.geqrf.html)."""
+    held, tau = jnp.linalg.qr(x, mode="raw")
+    return Reflectors(held.mT, tau)
+
+
+def differentiable_eig() -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
+    """`jnp.linalg.eig` with the derivative of the vectors, which JAX lacks; they keep norm 1, and their phase is arbitrary."""
+    decompose: Any = jax.custom_jvp(lambda x: tuple(jnp.linalg.eig(x)))
+
+    def jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[Any, Any]:
+        values, vectors = decompose(*primals)
+        change = jnp.linalg.solve(vectors, tangents[0].astype(vectors.dtype) @ vectors)
+        same = jnp.eye(values.shape[-1], dtype=bool)
+        gaps = jnp.where(same, 1, values[..., None, :] - values[..., :, None])
+        turned = vectors @ jnp.where(same, 0, change / gaps)
+        along = jnp.sum(jnp.conj(vectors) * turned, axis=-2, keepdims=True).real
+        return (values, vectors), (jnp.diagonal(change, axis1=-2, axis2=-1), turned - vectors * along)
+
+    decompose.defjvp(jvp)
+    result: Callable[[jax.Array], tuple[jax.Array, jax.Array]] = decompose
+    return result
+
+
+def eig(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Eigenvalues and eigenvectors of any square matrix (https://pytorch.org/docs/stable/generated/torch.linalg.eig.html)."""
+    return differentiable_eig()(x)

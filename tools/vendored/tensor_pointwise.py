@@ -58,6 +58,23 @@ def nextafter(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.nextafter(fixed, lax.stop_gradient(y)) + moves
 
 
+def fmax(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The larger, or the one that is no NaN; of equal ones the gradient goes to `x` (https://pytorch.org/docs/stable/generated/torch.fmax.html)."""
+    return jnp.where((x >= y) | jnp.isnan(y), x, y)
+
+
+def fmin(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The smaller, or the one that is no NaN; of equal ones the gradient goes to `x` (https://pytorch.org/docs/stable/generated/torch.fmin.html)."""
+    return jnp.where((x <= y) | jnp.isnan(y), x, y)
+
+
+def float_power(x: ArrayLike, exponent: ArrayLike) -> jax.Array:
+    """A power in the highest precision there is (https://pytorch.org/docs/stable/generated/torch.float_power.html)."""
+    complex_valued = jnp.iscomplexobj(x) or jnp.iscomplexobj(exponent)
+    dtype = complex if complex_valued else float
+    return jnp.asarray(x, dtype) ** jnp.asarray(exponent, dtype)
+
+
 def logit(x: jax.Array, eps: float | None = None) -> jax.Array:
     """`log(x / (1 - x))`, with `x` first kept between `eps` and `1 - eps` (https://pytorch.org/docs/stable/special.html#torch.special.logit)."""
     return jax.scipy.special.logit(x if eps is None else clamp(x, eps, 1 - eps))

@@ -147,4 +147,13 @@ def renorm(x: jax.Array, p: float, dim: int, maxnorm: float) -> jax.Array:
 
 def cov(x: jax.Array, correction: int = 1, fweights: jax.Array | None = None, aweights: jax.Array | None = None) -> jax.Array:
     """Covariance matrix of the rows (https://pytorch.org/docs/stable/generated/torch.cov.html)."""
-    return jnp.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+    rows = jnp.atleast_2d(x)
+    if fweights is None and aweights is None:
+        return jnp.cov(rows, ddof=correction)
+    given = [w for w in (fweights, aweights) if w is not None]
+    weights = given[0] if len(given) == 1 else given[0] * given[1]
+    total = weights.sum()
+    mean = (rows * weights).sum(1, keepdims=True) / total
+    taken = correction if aweights is None else correction * (weights * aweights).sum() / total
+    spread = rows - mean
+    return (spread @ jnp.conj((spread * weights).T) / jnp.maximum(total - taken, 0)).squeeze()

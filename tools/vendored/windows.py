@@ -1,5 +1,6 @@
 """Windows over axes as static index tables: pooling with indices, adaptive pooling, unfolding."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -48,6 +49,6 @@ def gather_windows(input: jax.Array, index: Sequence[np.ndarray], fill: float | 
         shape[axis], shape[spatial + axis] = table.shape
         flat = flat * sizes[axis] + table.reshape(shape)
         valid = valid & (table >= 0).reshape(shape)
-    rows = input.reshape(*input.shape[: input.ndim - spatial], -1)
+    rows = input.reshape(*input.shape[: input.ndim - spatial], math.prod(sizes))
     windows = jnp.where(valid, jnp.take(rows, np.where(valid, flat, 0), axis=-1), jnp.asarray(fill, input.dtype))
     return windows, np.where(valid, flat, -1).reshape(*flat.shape[:spatial], -1)

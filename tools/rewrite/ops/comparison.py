@@ -19,8 +19,8 @@ OPERATORS = {
     "bitwise_right_shift": (">>",),
 }
 FUNCTIONS = {
-    "fmax": "jnp.fmax",
-    "fmin": "jnp.fmin",
+    "fmax": "vendored.fmax",
+    "fmin": "vendored.fmin",
     "logical_and": "jnp.logical_and",
     "logical_or": "jnp.logical_or",
     "logical_xor": "jnp.logical_xor",
@@ -32,17 +32,25 @@ TESTS = ("isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal")
 OPERATOR_ROWS = [
     row
     for name, (operator, *aliases) in OPERATORS.items()
-    for row in spelled(name, "input, other", f"{{input}} {operator} {{other}}", *aliases, inplace=True)
+    for row in spelled(
+        name, "input, other", f"{{input}} {operator} {{other}}", *aliases, inplace=True, dtype="" if name.startswith("bitwise") else "bool"
+    )
 ]
 FUNCTION_ROWS = [
     row
     for name, function in FUNCTIONS.items()
-    for row in spelled(name, "input, other", f"{function}({{input}}, {{other}})", inplace=name.startswith("log"))
+    for row in spelled(
+        name,
+        "input, other",
+        f"{function}({{input}}, {{other}})",
+        inplace=name.startswith("log"),
+        dtype="bool" if name.startswith("log") else "",
+    )
 ]
 TEST_ROWS = [row for name in TESTS for row in spelled(name, "input", f"jnp.{name}({{input}})")]
 
 OTHERS = [
-    *spelled("logical_not", "input", "jnp.logical_not({input})", inplace=True),
+    *spelled("logical_not", "input", "jnp.logical_not({input})", inplace=True, dtype="bool"),
     *spelled("bitwise_not", "input", "~{input}", inplace=True),
     *spelled(
         "isclose",

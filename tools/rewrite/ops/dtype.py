@@ -52,6 +52,7 @@ def _to(call: Call) -> str:
     if not call.count("args"):
         return "{self}"
     parts = [call.text("args")] if call.count("args") == 1 else [ast.unparse(part) for part in elements(call, "args") or ()]
+    parts = [part for part in parts if part not in ("True", "False")] or ["None"]  # `non_blocking` and `copy` in their places
     if is_kind(call, "args", "tensor", "parameter"):
         return f"{{self}}.astype(({parts[0]}).dtype)" if not parts[0].isidentifier() else f"{{self}}.astype({parts[0]}.dtype)"
     if is_kind(call, "args", "dtype") or _is_dtype_text(parts[0]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from migrate_agent.tools.rewrite.bind import parse_signature
-from migrate_agent.tools.rewrite.ops.calls import Refused
 from migrate_agent.tools.rewrite.tables import Call, Op, Refuse, Template
 
 F = "torch.nn.functional."
@@ -49,12 +48,39 @@ def _attention(call: Call) -> str:
     return same("scaled_dot_product_attention", signature, "" if quiet else "rngs={rngs}")
 
 
+def _multi_head(call: Call) -> str:
+    for name in ("static_k", "static_v"):
+        if call.given(name) and call.literal(name) is not None:
+            raise Refuse(f"`{name}` is not supported")
+    quiet = call.literal("dropout_p") == 0 or call.literal("training") is False
+    return same("multi_head_attention_forward", f"{MHA}, {MHA_END}", "" if quiet else "rngs={rngs}")
+
+
 def _one_hot(call: Call) -> str:
     if call.literal("num_classes") == -1:
         raise Refuse("without `num_classes` the shape depends on the largest class in the data", "dynamic-shape")
     return "jax.nn.one_hot({tensor}, {num_classes}, dtype=int)"
 
 
+def _fractional(spatial: int) -> Template:
+    """The windows are random unless `_random_samples` says where they lie."""
+
+    def to(call: Call) -> str:
+        names = "{kernel_size}, {output_size=None}, {output_ratio=None}"
+        drawn = (
+            "samples={_random_samples}" if call.given("_random_samples") and call.literal("_random_samples") is not None else "key={rng}"
+        )
+        return f"vendored.random_max_pool({{input}}, {spatial}, {names}, {{return_indices=False}}, {drawn})"
+
+    return to
+
+
+MHA = (
+    "query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, "
+    "out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None, "
+    "use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None"
+)
+MHA_END = "average_attn_weights=True, is_causal=False"
 ATTENTION = "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False"
 
 CONV = "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"
@@ -134,6 +160,7 @@ LAYERS = [
 
 OTHERS = [
     Op(F + "scaled_dot_product_attention", ATTENTION, _attention),
+    Op(F + "multi_head_attention_forward", f"{MHA}, static_k=None, static_v=None, {MHA_END}", _multi_head, returns="tuple"),
     Op(F + "one_hot", "tensor, num_classes=-1", _one_hot),
     Op(
         F + "upsample",
@@ -153,13 +180,15 @@ OTHERS = [
     Op("torch.constant_pad_nd", "input, pad, value=0", "vendored.pad({input}, {pad}, value={value})"),
     Op(
         F + "fractional_max_pool2d",
-        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False",
-        Refused("random pooling regions"),
+        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None",
+        _fractional(2),
+        returns="",
     ),
     Op(
         F + "fractional_max_pool3d",
-        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False",
-        Refused("random pooling regions"),
+        "input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None",
+        _fractional(3),
+        returns="",
     ),
 ]
 

@@ -41,7 +41,8 @@ JOIN = [
 ]
 
 SPLIT = [
-    Op("torch.chunk", "input, chunks, dim=0", _chunk, method="chunk", aliases=("torch.unsafe_chunk",), returns="tuple"),
+    Op("torch.chunk", "input, chunks, dim=0", _chunk, method="chunk", returns="tuple"),
+    Op("torch.unsafe_chunk", "input, chunks, dim=0", _chunk, method="unsafe_chunk", returns="tuple"),
     Op(
         "torch.split",
         "tensor, split_size_or_sections, dim=0",
@@ -49,7 +50,13 @@ SPLIT = [
         returns="tuple",
     ),
     Op("torch.Tensor.split", "self, split_size, dim=0", "vendored.split({self}, {split_size}, dim={dim})", returns="tuple"),
-    Op("torch.unsafe_split", "tensor, split_size, dim=0", "vendored.split({tensor}, {split_size}, dim={dim})", returns="tuple"),
+    Op(
+        "torch.unsafe_split",
+        "tensor, split_size, dim=0",
+        "vendored.split({tensor}, {split_size}, dim={dim})",
+        method="unsafe_split",
+        returns="tuple",
+    ),
     Op(
         "torch.split_with_sizes",
         "input, split_sizes, dim=0",

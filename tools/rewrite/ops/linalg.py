@@ -80,7 +80,7 @@ DECOMPOSITIONS = [
     Op(f"{L}svdvals", "A, *, driver=None", "jnp.linalg.svd({A}, compute_uv=False)"),
     Op(f"{L}eigh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})", returns="tuple"),
     Op(f"{L}eigvalsh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})[0]"),
-    Op(f"{L}eig", "A", "jnp.linalg.eig({A})", returns="tuple"),
+    Op(f"{L}eig", "A", "vendored.eig({A})", returns="tuple"),
     Op(f"{L}eigvals", "A", "jnp.linalg.eigvals({A})"),
     Op(f"{L}lu", "A, *, pivot=True", "vendored.lu({A})", returns="tuple"),
     Op(f"{L}lu_factor", "A, *, pivot=True", "vendored.lu_factor({A})", returns="tuple"),
@@ -99,6 +99,20 @@ DECOMPOSITIONS = [
     ),
     *spelled("lu_solve", "b, LU_data, LU_pivots", "vendored.lu_solve({LU_data}, {LU_pivots}, {b})"),
     Op(f"{L}householder_product", "A, tau", "vendored.householder_product({A}, {tau})", aliases=("torch.orgqr",)),
+    Op("torch.Tensor.orgqr", "self, input2", "vendored.householder_product({self}, {input2})"),
+    *spelled("geqrf", "input", "vendored.geqrf({input})", returns="tuple"),
+    *spelled(
+        "ormqr",
+        "input, input2, input3, left=True, transpose=False",
+        "vendored.ormqr({input}, {input2}, {input3}, left={left}, transpose={transpose})",
+    ),
+    Op("torch.svd_lowrank", "A, q=6, niter=2, M=None", "vendored.svd_lowrank({rng}, {A}, q={q}, niter={niter}, mean={M})", returns="tuple"),
+    Op(
+        "torch.pca_lowrank",
+        "A, q=None, center=True, niter=2",
+        "vendored.pca_lowrank({rng}, {A}, q={q}, center={center}, niter={niter})",
+        returns="tuple",
+    ),
 ]
 
 PROPERTIES = [

@@ -18,6 +18,8 @@ SIGNATURES = {
     "huber_loss": "input, target, reduction='mean', delta=1.0, weight=None",
     "kl_div": f"input, target, {LEGACY}, log_target=False",
     "l1_loss": f"input, target, {LEGACY}, weight=None",
+    "linear_cross_entropy": "input, linear_weight, target, *, linear_bias=None, weight=None, reduction='mean', ignore_index=None, "
+    "label_smoothing=0.0",
     "margin_ranking_loss": f"input1, input2, target, margin=0, {LEGACY}",
     "mse_loss": f"input, target, {LEGACY}, weight=None",
     "multi_margin_loss": f"input, target, p=1, margin=1.0, weight=None, {LEGACY}",
@@ -31,7 +33,10 @@ SIGNATURES = {
     "triplet_margin_with_distance_loss": "anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction='mean'",
 }
 
-ROWS = [Op(F + name, signature, same(name, signature)) for name, signature in SIGNATURES.items()]
+UNUSED = {"linear_cross_entropy": ", options=None"}
+"""Arguments that only say how torch cuts the work."""
+
+ROWS = [Op(F + name, signature + UNUSED.get(name, ""), same(name, signature)) for name, signature in SIGNATURES.items()]
 
 OPTIONS = Op(
     "torch.nn.LinearCrossEntropyOptions",

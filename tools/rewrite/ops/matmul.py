@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import is_kind, spelled
+import ast
+
+from migrate_agent.tools.rewrite.ops.calls import elements, is_bool, is_integral, is_kind, is_single, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 
@@ -10,8 +12,9 @@ def _added(product: str) -> Template:
     """`beta * input + alpha * product`, the factors only where they are given."""
 
     def to(call: Call) -> str:
-        beta = "{beta} * " if call.given("beta") and call.literal("beta") != 1 else ""
-        alpha = "{alpha} * " if call.given("alpha") and call.literal("alpha") != 1 else ""
+        beta, alpha = (_factor(call, name) for name in ("beta", "alpha"))
+        if is_bool(call, "input"):
+            return _logical(call, product)
         if call.given("beta") and call.literal("beta") == 0:
             return f"jnp.zeros_like({{input}}) + {alpha}({product})"
         return f"{beta}{{input}} + {alpha}({product})" if alpha else f"{beta}{{input}} + {product}"
@@ -19,10 +22,35 @@ def _added(product: str) -> Template:
     return to
 
 
+def _factor(call: Call, name: str) -> str:
+    """`factor *`, or nothing; a fractional factor of integers is cut to an integer."""
+    value = call.literal(name)
+    if not call.given(name) or value == 1:
+        return ""
+    return f"{int(value)} * " if isinstance(value, float) and is_integral(call, "input") else f"{{{name}}} * "
+
+
+def _logical(call: Call, product: str) -> str:
+    """Of bools: the sum is `or`, and a factor only says whether its term counts."""
+    terms = [term for name, term in (("beta", "{input}"), ("alpha", f"({product})")) if call.literal(name) not in (0, False)]
+    return " | ".join(terms) if terms else "jnp.zeros_like({input})"
+
+
 def _einsum(call: Call) -> str:
-    if call.count("operands") == 1 and not call.text("operands").startswith("*") and is_kind(call, "operands", "list", "tuple"):
-        return "vendored.einsum({equation}, {*operands})"
+    if call.count("operands") == 1 and is_single(call, "operands"):
+        parts = elements(call, "operands")
+        if parts is not None and call.text("operands").lstrip().startswith(("(", "[")):
+            return f"jnp.einsum({{equation}}, {', '.join(map(ast.unparse, parts))})"
+        if not is_kind(call, "operands", "tensor", "parameter"):
+            return "vendored.einsum({equation}, {*operands})"
     return "jnp.einsum({equation}, {*operands})"
+
+
+def _tensordot(call: Call) -> str:
+    """`jnp.tensordot` where no axis of size 1 can stand for a larger one."""
+    seen = [call.observed(name) for name in ("a", "b")]
+    plain = all(fact and fact.shapes and all(1 not in shape for shape in fact.shapes) for fact in seen)
+    return "jnp.tensordot({a}, {b}, axes={dims})" if plain else "vendored.tensordot({a}, {b}, {dims=2})"
 
 
 def _cross(call: Call) -> str:
@@ -42,11 +70,11 @@ PRODUCTS = [
     *spelled("vdot", "input, other", "jnp.vdot({input}, {other})"),
     *spelled("outer", "input, vec2", "jnp.outer({input}, {vec2})", "ger"),
     *spelled("inner", "input, other", "jnp.inner({input}, {other})"),
-    *spelled("kron", "input, other", "jnp.kron({input}, {other})"),
+    *spelled("kron", "input, other", "vendored.kron({input}, {other})"),
     *spelled("cross", "input, other, dim=None", _cross),
     Op("torch.linalg.cross", "input, other, *, dim=-1", "vendored.cross({input}, {other}, {dim=-1})"),
     Op("torch.linalg.vecdot", "x, y, *, dim=-1", "jnp.vecdot({x}, {y}, axis={dim})"),
-    Op("torch.tensordot", "a, b, dims=2", "jnp.tensordot({a}, {b}, axes={dims})"),
+    Op("torch.tensordot", "a, b, dims=2", _tensordot),
     Op("torch.einsum", "equation, *operands", _einsum),
     Op("torch.chain_matmul", "*matrices", "jnp.linalg.multi_dot({matrices})"),
     Op("torch.linalg.multi_dot", "tensors", "jnp.linalg.multi_dot({tensors})"),

@@ -20,7 +20,7 @@ UNARY = {
     "cos": "jnp.cos",
     "cosh": "jnp.cosh",
     "deg2rad": "jnp.deg2rad",
-    "digamma": "jax.scipy.special.digamma",
+    "digamma": "vendored.digamma",
     "erf": "jax.scipy.special.erf",
     "erfc": "jax.scipy.special.erfc",
     "erfinv": "jax.scipy.special.erfinv",
@@ -31,7 +31,7 @@ UNARY = {
     "floor": "jnp.floor",
     "i0": "vendored.i0",
     "imag": "jnp.imag",
-    "lgamma": "jax.scipy.special.gammaln",
+    "lgamma": "vendored.log_gamma",
     "log": "jnp.log",
     "log10": "jnp.log10",
     "log1p": "jnp.log1p",
@@ -64,7 +64,7 @@ ALIASES = {
 BINARY = {
     "atan2": "jnp.arctan2",
     "copysign": "jnp.copysign",
-    "float_power": "jnp.float_power",
+    "float_power": "vendored.float_power",
     "fmod": "jnp.fmod",
     "gcd": "jnp.gcd",
     "heaviside": "vendored.heaviside",
@@ -201,9 +201,9 @@ BOUNDED = [
 ]
 
 GAMMA = [
-    Op("torch.polygamma", "n, input", "jax.scipy.special.polygamma({n}, {input})", aliases=("torch.special.polygamma",)),
-    Op("torch.Tensor.polygamma", "self, n", "jax.scipy.special.polygamma({n}, {self})", inplace=True),
-    *spelled("mvlgamma", "input, p", "jax.scipy.special.multigammaln({input}, {p})", "special.multigammaln", inplace=True),
+    Op("torch.polygamma", "n, input", "vendored.polygamma({n}, {input})", aliases=("torch.special.polygamma",)),
+    Op("torch.Tensor.polygamma", "self, n", "vendored.polygamma({n}, {self})", inplace=True),
+    *spelled("mvlgamma", "input, p", "vendored.multigammaln({input}, {p})", "special.multigammaln", inplace=True),
 ]
 
 COMPLEX = [

@@ -177,7 +177,12 @@ PARTS = [
         "input, dim, start, length",
         "lax.dynamic_slice_in_dim({input}, {start}, {length}, axis={dim})",
         method="narrow",
-        aliases=("torch.narrow_copy",),
+    ),
+    Op(
+        "torch.narrow_copy",
+        "input, dim, start, length",
+        "lax.dynamic_slice_in_dim({input}, {start}, {length}, axis={dim})",
+        method="narrow_copy",
     ),
     Op("torch.select", "input, dim, index", _select, method="select", aliases=("torch.select_copy",)),
     Op("torch.Tensor.unfold", "self, dimension, size, step", "vendored.sliding_windows({self}, {dimension}, {size}, {step})"),

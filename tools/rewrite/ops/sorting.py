@@ -61,5 +61,17 @@ SELECT = [
 
 COUNTS = [
     *spelled("bincount", "input, weights=None, minlength=0", Refused(DYNAMIC, "dynamic-shape")),
+    *spelled(
+        "histogram",
+        "input, bins, *, range=None, weight=None, density=False",
+        "vendored.histogram({input}, {bins}, range={range}, weight={weight}, density={density})",
+        returns="tuple",
+    ),
+    Op(
+        "torch.histogramdd",
+        "input, bins, range=None, weight=None, density=False",
+        "vendored.histogramdd({input}, {bins}, range={range}, weight={weight}, density={density})",
+        returns="tuple",
+    ),
     *spelled("histc", "input, bins=100, min=0, max=0", "vendored.histc({input}, {bins=100}, {min=0}, {max=0})"),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, with_rngs
+from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, changes_dtype, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
@@ -101,7 +101,10 @@ class ReplaceTorchCalls(Rule):
                 raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
             if name not in methods() and not row.inplace:
                 raise Refuse(f"{name} has no in-place form", "unknown-op")
-            return apply_op(context, row, updated.args, original.args, (new.value, func.value))
+            result = apply_op(context, row, updated.args, original.args, (new.value, func.value))
+            if name in methods() or not changes_dtype(context, row, fact, original.args):
+                return result
+            return context.build("{result}.astype({x}.dtype)", result=result, x=new.value)
         if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None

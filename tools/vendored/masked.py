@@ -1,0 +1,208 @@
+"""Reductions and normalisations of the elements that a mask lets through (https://pytorch.org/docs/stable/masked.html)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+
+from migrate_agent.tools.vendored.tensor_cumulative import cumprod, cumsum
+from migrate_agent.tools.vendored.tensor_norm import vector_norm
+from migrate_agent.tools.vendored.tensor_reduction import nanmedian_with_indices
+
+MaskOrNone = jax.Array | None
+
+
+def masked_input(x: jax.Array, mask: MaskOrNone, fill: ArrayLike) -> jax.Array:
+    """`x` with `fill` where the mask is false."""
+    return x if mask is None else jnp.where(mask.astype(bool), x, jnp.asarray(fill, x.dtype))
+
+
+def masked_lowest(x: jax.Array) -> Any:
+    """What never wins a maximum of such numbers."""
+    return -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else np.iinfo(x.dtype).min
+
+
+def masked_highest(x: jax.Array) -> Any:
+    """What never wins a minimum of such numbers."""
+    return jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else np.iinfo(x.dtype).max
+
+
+def masked_axes(x: jax.Array, dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """The axes to reduce: all of them for None and for an empty list; none of a scalar."""
+    if x.ndim == 0:
+        return ()
+    return tuple(range(x.ndim)) if dim is None or dim == () or dim == [] else (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def masked_sum(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.sum.html"""
+    return jnp.sum(masked_input(x, mask, 0), masked_axes(x, dim), dtype=dtype, keepdims=keepdim)
+
+
+def masked_prod(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.prod.html"""
+    return jnp.prod(masked_input(x, mask, 1), masked_axes(x, dim), dtype=dtype, keepdims=keepdim)
+
+
+def masked_cumsum(x: jax.Array, dim: int, *, dtype: DTypeLike | None = None, mask: MaskOrNone = None) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.cumsum.html"""
+    return cumsum(masked_input(x, mask, 0), dim, x.dtype if dtype is None else dtype)
+
+
+def masked_cumprod(x: jax.Array, dim: int, *, dtype: DTypeLike | None = None, mask: MaskOrNone = None) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.cumprod.html"""
+    return cumprod(masked_input(x, mask, 1), dim, x.dtype if dtype is None else dtype)
+
+
+def masked_amax(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.amax.html"""
+    return jnp.max(masked_input(x, mask, masked_lowest(x)), masked_axes(x, dim), keepdims=keepdim).astype(dtype or x.dtype)
+
+
+def masked_amin(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.amin.html"""
+    return jnp.min(masked_input(x, mask, masked_highest(x)), masked_axes(x, dim), keepdims=keepdim).astype(dtype or x.dtype)
+
+
+def masked_argmax(
+    x: jax.Array, dim: int | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """The place of the largest, in the dtype of `x` (https://pytorch.org/docs/stable/generated/torch.masked.argmax.html)."""
+    return jnp.argmax(masked_input(x, mask, masked_lowest(x)), dim if x.ndim else None, keepdims=keepdim).astype(dtype or x.dtype)
+
+
+def masked_argmin(
+    x: jax.Array, dim: int | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """The place of the smallest, in the dtype of `x` (https://pytorch.org/docs/stable/generated/torch.masked.argmin.html)."""
+    return jnp.argmin(masked_input(x, mask, masked_highest(x)), dim if x.ndim else None, keepdims=keepdim).astype(dtype or x.dtype)
+
+
+def masked_count(x: jax.Array, axes: tuple[int, ...], keepdim: bool, mask: MaskOrNone) -> jax.Array:
+    """How many elements the mask lets through."""
+    kept = jnp.ones(x.shape, bool) if mask is None else jnp.broadcast_to(mask.astype(bool), x.shape)
+    return jnp.sum(kept, axes, keepdims=keepdim)
+
+
+def masked_mean(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """NaN where nothing is let through (https://pytorch.org/docs/stable/generated/torch.masked.mean.html)."""
+    total = masked_sum(x, dim, keepdim=keepdim, dtype=dtype, mask=mask)
+    return total / masked_count(x, masked_axes(x, dim), keepdim, mask).astype(total.dtype)
+
+
+def masked_median(
+    x: jax.Array, dim: int = -1, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """The lower median; integers must have one (https://pytorch.org/docs/stable/generated/torch.masked.median.html)."""
+    floating = jnp.issubdtype(x.dtype, jnp.floating)
+    values = x if floating else x.astype(jnp.float32)
+    result = nanmedian_with_indices(masked_input(values, mask, jnp.nan), dim, keepdim).values
+    return result if floating else result.astype(dtype or x.dtype)
+
+
+def masked_logsumexp(
+    x: jax.Array, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.logsumexp.html"""
+    kept = masked_input(x, mask, masked_lowest(x))
+    kept = kept if jnp.issubdtype(x.dtype, jnp.inexact) else kept.astype(float)
+    return jax.nn.logsumexp(kept, masked_axes(x, dim), keepdims=keepdim).astype(dtype or x.dtype)
+
+
+def masked_logaddexp(
+    x: jax.Array, other: jax.Array, *, dtype: DTypeLike | None = None, input_mask: MaskOrNone = None, other_mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/masked.html"""
+    return jnp.logaddexp(masked_input(x, input_mask, masked_lowest(x)), masked_input(other, other_mask, masked_lowest(other))).astype(
+        dtype or x.dtype
+    )
+
+
+def masked_norm(
+    x: jax.Array,
+    ord: float = 2.0,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+    mask: MaskOrNone = None,
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.norm.html"""
+    fill = jnp.inf if ord == -jnp.inf else 0
+    return vector_norm(masked_input(x, mask, fill), ord, masked_axes(x, dim), keepdim, dtype or x.dtype)
+
+
+def masked_var(
+    x: jax.Array,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+    mask: MaskOrNone = None,
+) -> jax.Array:
+    """NaN where nothing is let through (https://pytorch.org/docs/stable/generated/torch.masked.var.html)."""
+    axes = masked_axes(x, dim)
+    wanted = dtype or (x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.float32)
+    compute = wanted if jnp.issubdtype(wanted, jnp.inexact) else jnp.float32
+    taken = (1.0 if unbiased is None else float(unbiased)) if correction is None else float(correction)
+    count = masked_count(x, axes, True, mask)
+    mean = masked_sum(x, axes, keepdim=True, dtype=wanted, mask=mask) / count.astype(compute)
+    spread = x - mean
+    total = masked_sum(spread * jnp.conj(spread), axes, keepdim=keepdim, dtype=compute, mask=mask)
+    real = jnp.zeros((), compute).real.dtype
+    number = jnp.maximum(count.reshape(total.shape).astype(real) - taken, 0) if taken else count.reshape(total.shape).astype(real)
+    return (total / number).astype(wanted)
+
+
+def masked_std(
+    x: jax.Array,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+    mask: MaskOrNone = None,
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.std.html"""
+    return jnp.sqrt(masked_var(x, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask))
+
+
+def masked_softmax(x: jax.Array, dim: int, *, dtype: DTypeLike | None = None, mask: MaskOrNone = None) -> jax.Array:
+    """NaN where nothing is let through (https://pytorch.org/docs/stable/generated/torch.masked.softmax.html)."""
+    return jax.nn.softmax(masked_input(x, mask, masked_lowest(x)).astype(dtype or x.dtype), dim if x.ndim else None)
+
+
+def masked_log_softmax(x: jax.Array, dim: int, *, dtype: DTypeLike | None = None, mask: MaskOrNone = None) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.log_softmax.html"""
+    return jax.nn.log_softmax(masked_input(x, mask, masked_lowest(x)).astype(dtype or x.dtype), dim if x.ndim else None)
+
+
+def masked_softmin(x: jax.Array, dim: int, *, dtype: DTypeLike | None = None, mask: MaskOrNone = None) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.softmin.html"""
+    return jax.nn.softmax(-masked_input(x, mask, masked_highest(x)).astype(dtype or x.dtype), dim if x.ndim else None)
+
+
+def masked_normalize(
+    x: jax.Array, ord: float, dim: int, *, eps: float = 1e-12, dtype: DTypeLike | None = None, mask: MaskOrNone = None
+) -> jax.Array:
+    """https://pytorch.org/docs/stable/generated/torch.masked.normalize.html"""
+    size = masked_norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return masked_input(x, mask, 0) / jnp.maximum(size, eps)
