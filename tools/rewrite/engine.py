@@ -88,6 +88,8 @@ class Context:
     """Ids of classes that read `self.training`."""
     memos: dict[str, dict[str, Memo]] = field(default_factory=dict)
     """Class id → attributes that are kept between calls only to save work."""
+    stashes: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Class id → attributes that calls leave behind for people to look at."""
 
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:

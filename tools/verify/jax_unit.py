@@ -204,6 +204,7 @@ class Program:
         outputs: list[Any] = []
         tree = codec.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        nnx.pop(model, nnx.Intermediate)  # by NNX's convention no state
         graphdef, _, after = split(model)
         self.traced = Traced(tree, stream.log(), graphdef)
         return loss(outputs, targets), (outputs, after)
