@@ -69,6 +69,7 @@ def run(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept what is verified.")] = False,
     no_llm: Annotated[bool, typer.Option("--no-llm", help="Rules alone; no model is asked.")] = False,
+    no_rules: Annotated[bool, typer.Option("--no-rules", help="The model alone writes the classes, to measure it.")] = False,
     sandbox: Sandbox = None,
     device: Annotated[
         DeviceKind | None,
@@ -101,6 +102,7 @@ def run(
         modules=tuple(_relative(text, repo) for text in module or ()),
         interactive=not yes and _terminal(),
         llm=not no_llm,
+        rules=not no_rules,
         sandbox=sandbox.value if sandbox else "",
         device=device.value if device else None,
         branch=branch,

@@ -52,6 +52,7 @@ class Options:
     modules: tuple[str, ...] = ()
     interactive: bool = False
     llm: bool = True
+    rules: bool = True
     sandbox: str = ""
     device: Device | None = None
     branch: str = ""
@@ -138,6 +139,7 @@ def settings_of(repository: Repository, config: Config, options: Options) -> Set
         jobs=options.jobs or config.run.jobs,
         report=_writable(options.report),
         llm=options.llm,
+        rules=options.rules,
         model=options.model or os.environ.get("MIGRATE_AGENT_MODEL", "") or config.model.name,
         base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", "") or config.model.base_url,
         replay=str(options.replay.resolve()) if options.replay else "",

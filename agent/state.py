@@ -70,6 +70,8 @@ class Settings:
     jobs: int = 1
     report: str = ""
     llm: bool = True
+    rules: bool = True
+    """Whether the rules write classes; without them, the model is asked for each."""
     model: str = ""
     """Models with commas between them; "" for none."""
     base_url: str = ""

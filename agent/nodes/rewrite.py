@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from migrate_agent.agent import attempts
@@ -12,7 +13,7 @@ from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.snippet import example_table
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import read, write
-from migrate_agent.tools.types import Draft
+from migrate_agent.tools.types import Draft, Hole, Span, Unit
 
 
 @timed
@@ -27,7 +28,12 @@ def rewrite(context: Context, state: RunState) -> RunState:
     units = [*context.accepted(state), unit.id]
     examples = [example for identifier in units for example in examples_of(context.recording, identifier)]
     texts = overrides(context, state)
+    alone = not context.settings.rules and _author(state) == "rules"
+    if alone:
+        texts |= {f"{unit.source}:{unit.name.partition('.')[0]}": f"class {unit.name.partition('.')[0]}(nnx.Module):\n    pass\n"}
     draft = context.services.compose(context.inventory, context.recording.observations, units, texts, examples)
+    if alone:
+        draft = replace(draft, holes=(*draft.holes, _class_hole(unit)))
     write(context.unit_folder(state) / "draft.json", draft)
     _note(context, state, draft)
     taken = context.repository.conflicts(context.original, draft.files)
@@ -47,6 +53,11 @@ def overrides(context: Context, state: RunState) -> dict[str, str]:
         if path.exists() and (_author(state) != "rules" if latest else done[identifier].status == "verified"):
             texts.update(read(path, dict))
     return texts
+
+
+def _class_hole(unit: Unit) -> Hole:
+    """The class as a hole: the rules were told to write none."""
+    return Hole(unit.source, Span(unit.line, 0, unit.line, 5), "no-rules", "the whole class is to be written", "", unit.id)
 
 
 def _author(state: RunState) -> Author:

@@ -240,3 +240,12 @@ def test_an_endpoint_that_is_gone_stops_the_run_and_can_be_resumed(tmp_path: Pat
         back.append(True)
         result = resume(root, scripted.services(connect=connect), Progress(Console(quiet=True)), never)
     assert result.exit_status == 0
+
+
+def test_model_alone_writes_every_class(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", {"a.py": module("A"), "migrate.toml": CONFIG})
+    with endpoint([hole("class A:\n    repaired = True")]) as script:
+        result = run(root, script, Options(model="small", base_url=script.url, rules=False))
+    assert (row(result, "A").status, row(result, "A").proposer, row(result, "A").attempts) == ("verified", "llm", 2)
+    assert "the whole class is to be written" in script.asked[0]["messages"][1]["content"]
+    assert "class A(nnx.Module):\n    pass" in script.asked[0]["messages"][1]["content"], "what the rules would write is not shown"
