@@ -131,12 +131,38 @@ class _Composer:
         for index, statement in enumerate(self.space.statements(path)):
             if name not in statement.registers or index in selection.statements:
                 continue
-            if statement.holes:
-                reason = statement.holes[0].reason
+            if reason := self._open(path, statement):
                 self.notes[f"{path}:{statement.first_line}: not registered with {name}: {reason}"] = None
                 continue
             selection.statements.add(index)
             self._needs(path, self._text(path, statement), statement)
+
+    def _open(self, path: str, first: Statement) -> str:
+        """Why a statement cannot be had without holes: its own, or of something that it needs and that is not selected anyway."""
+        seen: set[tuple[str, int]] = set()
+        todo = [(path, first)]
+        while todo:
+            file, statement = todo.pop()
+            if statement.holes:
+                return statement.holes[0].reason
+            for name in statement.needs:
+                todo += [(where, one) for where, index, one in self._definitions(file, name) if not self._known(where, index, seen)]
+        return ""
+
+    def _known(self, path: str, index: int, seen: set[tuple[str, int]]) -> bool:
+        known = (path, index) in seen or (path in self.selections and index in self.selections[path].statements)
+        seen.add((path, index))
+        return known
+
+    def _definitions(self, path: str, name: str) -> list[tuple[str, int, Statement]]:
+        """The statements that define a name used in a file, there or where it is imported from."""
+        if name not in self.repo.files[path].top_names:
+            place = self.repo.resolve(self.repo.files[path].bindings.get(name, ""))
+            if place is None or not place[1]:
+                return []
+            path, name = place[0].file.path, place[1].partition(".")[0]
+        found = enumerate(self.space.statements(path))
+        return [(path, index, one) for index, one in found if name in one.defines and not one.is_import]
 
     def _star(self, path: str, star: str) -> None:
         for index, statement in enumerate(self.space.statements(path)):
