@@ -125,14 +125,14 @@ class ReplaceTensorBranches(Rule):
     def _function(self) -> ast.AST | None:
         return self.context.file.functions.get(".".join(self.context.path))
 
-    def _read_outside(self, node: cst.If, name: str) -> bool:
+    def _read_outside(self, node: cst.If | cst.While, name: str) -> bool:
         span, function = self.context.span(node), self._function()
         return function is None or any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and not span.line <= n.lineno <= span.end_line
             for n in ast.walk(function)
         )
 
-    def _bound_before(self, node: cst.If, name: str) -> bool:
+    def _bound_before(self, node: cst.If | cst.While, name: str) -> bool:
         line, function = self.context.span(node).line, self._function()
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
