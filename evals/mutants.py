@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +48,20 @@ class Target:
         named = [(f"{self.name}/{mutation.id}", mutation) for mutation in mutations(self.file.read_text(encoding="utf-8"))]
         return sorted(named, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
 
-    def verify(self, text: str, sandbox: Sandbox, folder: Path, options: Options) -> Evidence:
-        """Verify the unit with this text in its file, which is as it was afterwards."""
+    @contextlib.contextmanager
+    def holding(self, text: str) -> Iterator[None]:
+        """The file holds this text, and afterwards what it held before."""
         kept = self.file.read_text(encoding="utf-8")
         self.file.write_text(text, encoding="utf-8")
         try:
-            root = self.inventory.root
-            return verify(self.unit, self.examples, self.translated, root, self.candidate, self.inventory, sandbox, folder, options)
+            yield
         finally:
             self.file.write_text(kept, encoding="utf-8")
+
+    def verify(self, sandbox: Sandbox, folder: Path, options: Options) -> Evidence:
+        """Verify the unit as its file now stands."""
+        root = self.inventory.root
+        return verify(self.unit, self.examples, self.translated, root, self.candidate, self.inventory, sandbox, folder, options)
 
 
 def subjects() -> list[str]:

@@ -31,14 +31,19 @@ class Mutation:
         return f"{self.place or 'module'}/{self.operator}-{self.number}"
 
 
+def offers(module: cst.Module) -> list[tuple[str, str, cst.CSTNode, cst.CSTNode]]:
+    """Place, operator, node and replacement, for all that the operators offer."""
+    collector = _Collector()
+    module.visit(collector)
+    return collector.found
+
+
 def mutations(source: str) -> list[Mutation]:
     """All mutations of a module's text, in the order of the text. Raises `libcst.ParserSyntaxError`."""
     module = cst.parse_module(source)
-    collector = _Collector()
-    module.visit(collector)
     counts: Counter[tuple[str, str]] = Counter()
     found, seen = [], {source}
-    for place, operator, node, new in collector.found:
+    for place, operator, node, new in offers(module):
         changed = module.deep_replace(node, new)
         text = changed.code if isinstance(changed, cst.Module) else source
         if text in seen:

@@ -10,18 +10,24 @@ from contextlib import closing
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from migrate_agent.evals import corpus, mutants
 from migrate_agent.evals.corpus import Case, Original
+from migrate_agent.evals.mutants import Target
+from migrate_agent.evals.mutate import Mutation
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Limits
 from migrate_agent.tools.verify import Options as HowToVerify
 
+if TYPE_CHECKING:
+    from migrate_agent.evals.parity_first import ParityFirst
+
 SECONDS: Mapping[str, float] = {"cheats": 30.0}
 """What a candidate of this kind may take; cheats may try to take for ever."""
+PLAIN = HowToVerify(localise=False)
 RATES = {
     "wrong": "wrong rewrites refused",
     "cheats": "cheats refused",
@@ -105,26 +111,35 @@ def told(evidence: Evidence) -> dict[str, str]:
 
 
 def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
-    """Verify the mutants of a subject's files, as far as the files themselves are verified."""
-    how = HowToVerify(localise=False)
-    rows = mutants.argued()
+    """Judge the mutants of a subject's files, as far as the files themselves are verified."""
+    from migrate_agent.evals.parity_first import ParityFirst
+
     for target in mutants.targets(subject, sandbox, folder):
-        plain = target.verify(target.file.read_text(encoding="utf-8"), sandbox, folder / "work", how)
+        plain = target.verify(sandbox, folder / "work", PLAIN)
         listed = target.mutations()
+        facts = {"kind": "subject", "listed": len(listed)}
         if plain.status != "verified":
-            facts = {"kind": "subject", "listed": len(listed)}
             yield Outcome(target.name, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
             continue
-        yield Outcome(target.name, "excluded", "verified; its mutants follow", {"kind": "subject", "listed": len(listed)})
+        yield Outcome(target.name, "excluded", "verified; its mutants follow", facts)
+        parity = ParityFirst(target)
         for identifier, mutation in mutants.sample(listed, options.limit):
-            details: dict[str, Any] = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change}
-            if why := mutants.reason(rows, identifier, mutation):
-                yield Outcome(identifier, "excluded", f"equivalent: {why}", details)
-                continue
-            evidence = target.verify(mutation.source, sandbox, folder / "work", how)
-            killed = evidence.status != "verified"
-            details |= {**told(evidence), "seconds": round(evidence.seconds, 1)}
-            yield Outcome(identifier, "right" if killed else "wrong", "" if killed else f"survives: {mutation.change}", details)
+            yield _mutant(target, identifier, mutation, parity, sandbox, folder)
+
+
+def _mutant(target: Target, identifier: str, mutation: Mutation, parity: ParityFirst, sandbox: Sandbox, folder: Path) -> Outcome:
+    """One mutant: argued to be equivalent, far off in plain float32, or judged by the verifier."""
+    details: dict[str, Any] = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change}
+    if why := mutants.reason(mutants.argued(), identifier, mutation):
+        return Outcome(identifier, "excluded", f"equivalent: {why}", details)
+    started = time.monotonic()
+    with target.holding(mutation.source):
+        if far := parity.far():
+            return Outcome(identifier, "right", "", {**details, "check": "parity first", "detail": far})
+        evidence = target.verify(sandbox, folder / "work", PLAIN)
+    killed = evidence.status != "verified"
+    details |= {**told(evidence), "seconds": round(time.monotonic() - started, 1)}
+    return Outcome(identifier, "right" if killed else "wrong", "" if killed else f"survives: {mutation.change}", details)
 
 
 def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
@@ -136,6 +151,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         counts[kind] = {"right": sum(outcome.status == "right" for outcome in run_ones), "run": len(run_ones)}
         counts[kind]["left out"] = len(of_kind) - len(run_ones)
     wrong = [outcome for outcome in outcomes if outcome.details.get("kind") == "wrong"]
+    looked = sum(outcome.details.get("check") == "parity first" for outcome in outcomes)
     placed = [outcome for outcome in wrong if outcome.details["place"] and outcome.details["named"] is not None]
     flaky = [outcome.case for outcome in outcomes if len(outcome.details.get("verdicts", [])) > 1]
     through: dict[str, int] = {}
@@ -148,6 +164,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         "localised": {"right": sum(outcome.details["named"] == outcome.details["place"] for outcome in placed), "of": len(placed)},
         "seeds": max((outcome.details.get("seeds", 1) for outcome in outcomes), default=0),
         "verdict not the same for all seeds": flaky,
+        "mutants far off in float32": looked,
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
     }
 
@@ -164,7 +181,8 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for tolerance, passed in found["allclose lets through"].items():
         yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
     yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
-    yield f"mutants: {found['mutants']['run']} run of {found['mutants listed']} listed, {found['mutants']['left out']} argued to be equivalent"
+    listed, far, argued = found["mutants listed"], found["mutants far off in float32"], found["mutants"]["left out"]
+    yield f"mutants: {found['mutants']['run']} run of {listed} listed ({far} of them far off in plain float32), {argued} argued equivalent"
     if found["seeds"] > 1:
         flaky = found["verdict not the same for all seeds"]
         yield f"verdict the same over {found['seeds']} seeds: all but {len(flaky)}" + (f" ({json.dumps(flaky)})" if flaky else "")
