@@ -93,8 +93,7 @@ def shapes(tensors: Path | None) -> tuple[str, ...]:
         return ()
     try:
         with tensors.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length)) if length <= LARGEST else None
+            header = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST)))
         return tuple(sorted(f"{name} {row['dtype']} {row['shape']}" for name, row in header.items() if name != "__metadata__"))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         return (tensors.name,)
