@@ -39,6 +39,10 @@ def _overview(units: Sequence[UnitReport]) -> str:
 
 def _details(unit: UnitReport) -> str:
     lines = [f"## {unit.source}:{unit.name}", f"{unit.status}, proposed by {unit.proposer}" + (f": {unit.reason}" if unit.reason else "")]
+    if unit.llm.calls:
+        used = unit.llm
+        price = f", {used.cost:.4f} US dollars" if used.cost else ""
+        lines.append(f"{used.calls} model calls, {used.input_tokens} tokens in, {used.output_tokens} out{price}")
     if unit.verdicts:
         lines.append(_fenced("\n".join(table(unit.verdicts))))
     told = [
