@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import signal
@@ -19,6 +20,26 @@ OUT_OF_LIMITS = {
     "disk": ("crash", "wrote more than {file_bytes} bytes or too many files"),
 }
 """How the keeper ended a job → status, error."""
+
+REPORT: dict[str, tuple[type, ...]] = {
+    "end": (str,),
+    "wait_status": (int, type(None)),
+    "result": (str,),
+    "log": (str,),
+    "seconds": (float, int),
+    "peak_memory_bytes": (int,),
+    "nonce": (str,),
+}
+"""What a keeper's report holds."""
+
+
+def genuine(report: object, nonce: str) -> bool:
+    """Whether this is a whole report, and of the keeper that was given this nonce."""
+    if not isinstance(report, dict) or report.keys() != REPORT.keys():
+        return False
+    return all(isinstance(report[key], kinds) for key, kinds in REPORT.items()) and hmac.compare_digest(
+        report["nonce"].encode(), nonce.encode()
+    )
 
 
 def outcome(report: Mapping[str, Any], limits: Limits) -> dict[str, Any]:

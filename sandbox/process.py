@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from migrate_agent.sandbox.base import Device, SandboxError, SandboxUnavailable
 from migrate_agent.sandbox.child import RESULT_BYTES
 from migrate_agent.sandbox.keeper import LENGTH_BYTES, LOG_BYTES, NONCE_BYTES, STARTED
-from migrate_agent.sandbox.outcome import outcome
+from migrate_agent.sandbox.outcome import genuine, outcome
 from migrate_agent.sandbox.staging import KEPT, Base, Stage, remove, small
 from migrate_agent.sandbox.zygote import END_SECONDS, Worker, Zygote
 from migrate_agent.tools.types import Job, Run, Side
@@ -53,6 +53,7 @@ START_SECONDS = 300.0
 """How long a worker may take until a job has started; importing torch from a cold disk is slow."""
 GRACE_SECONDS = 60.0
 """How long past the job's own limit the host waits for the report before it gives the worker up."""
+REQUEST_BYTES = 64 * 2**20
 REPORT_BYTES = 8 * (RESULT_BYTES + 2 * LOG_BYTES)
 
 
@@ -116,7 +117,8 @@ class ProcessSandbox:
         """Run one job to its end or its limits. Never raises for what the job did.
 
         Raises `SandboxUnavailable` where the worker does not start, `SandboxError` when closed or where there is no space for the job's
-        folder, `OSError` for inputs that cannot be read, `TypeError` for arguments that are no JSON.
+        folder, `OSError` for inputs that cannot be read, `TypeError` for arguments that are no JSON, `ValueError`
+        for more than can be sent.
         """
         with self._running(), self._key(job) as key:
             return self._run(job, key)
@@ -140,7 +142,7 @@ class ProcessSandbox:
         for last in (False, True):
             stage = self._stage(key, job)
             try:
-                report = self._exchange(key, json.dumps(self._request(job, stage)).encode("ascii"), job.limits.seconds)
+                report = self._exchange(key, _written(self._request(job, stage)), job.limits.seconds)
             except BaseException:
                 stage.remove()
                 raise
@@ -290,7 +292,7 @@ class ProcessSandbox:
                     if self._zygotes.get(key) is zygote:
                         self._end(self._zygotes.pop(key))
             if report is not None:
-                return report if report.get("nonce") == nonce else {}
+                return report if genuine(report, nonce) else {}
         if self._closed:
             return {}
         raise SandboxUnavailable(f"the sandbox's worker for the {key.side} side does not start: {zygote.last_words()}")
@@ -299,6 +301,16 @@ class ProcessSandbox:
 def area(key: Key) -> str:
     """The name of the folder that jobs of this key share."""
     return f"{key.side}-{hashlib.sha256(repr(tuple(key)).encode()).hexdigest()[:12]}"
+
+
+def _written(request: Mapping[str, Any]) -> bytes:
+    """The job as it is sent. Raises `TypeError` for what is no JSON, `ValueError` where it is too much."""
+    data = json.dumps(request).encode("ascii")
+    if len(data) > REQUEST_BYTES:
+        raise ValueError(
+            f"the arguments of {request['entry']} have {len(data)} bytes as JSON, more than {REQUEST_BYTES}: hand them over as inputs"
+        )
+    return data
 
 
 def _converse(here: socket.socket, request: bytes, nonce: str, seconds: float) -> tuple[Mapping[str, Any] | None, bool]:

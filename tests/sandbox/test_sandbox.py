@@ -12,9 +12,9 @@ import pytest
 
 import migrate_agent.sandbox as package
 from migrate_agent.sandbox import SandboxError, SandboxUnavailable, open_sandbox
-from migrate_agent.sandbox.outcome import outcome, printable
+from migrate_agent.sandbox.outcome import genuine, outcome, printable
 from migrate_agent.sandbox.staging import Base, prune, unfit
-from migrate_agent.tests.sandbox.support import REASONS
+from migrate_agent.tests.sandbox.support import REASONS, job
 from migrate_agent.tools.types import Limits
 
 REPORT = {"end": "exit", "wait_status": 0, "result": '{"status": "ok", "result": [1]}', "log": "", "seconds": 1.0, "peak_memory_bytes": 2}
@@ -87,6 +87,35 @@ def test_outcome(change: dict[str, Any], status: str, error: str) -> None:
     fields = outcome({**REPORT, **change}, Limits())
     assert (fields["status"], fields.get("error", "")) == (status, error)
     assert fields.get("result") == ([1] if status == "ok" else None)
+
+
+@pytest.mark.parametrize(
+    ("change", "whole"),
+    [
+        ({}, True),
+        ({"wait_status": None}, True),
+        ({"nonce": "other"}, False),
+        ({"nonce": "ö"}, False),
+        ({"nonce": None}, False),
+        ({"end": 1}, False),
+        ({"result": {"status": "ok"}}, False),
+        ({"more": 1}, False),
+    ],
+)
+def test_reports_are_whole_and_of_the_right_keeper(change: dict[str, Any], whole: bool) -> None:
+    report = {**REPORT, "nonce": "nonce"}
+    assert genuine({**report, **change}, "nonce") == whole
+    assert not genuine({key: value for key, value in report.items() if key != "log"}, "nonce")
+    assert not genuine([report], "nonce")
+
+
+def test_arguments_of_any_size_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrate_agent.sandbox.process.REQUEST_BYTES", 1000)
+    sandbox = open_sandbox("process", folder=tmp_path)
+    with pytest.raises(ValueError, match="hand them over as inputs"):
+        sandbox.run(job("echo", text="x" * 1000))
+    sandbox.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_printable() -> None:
