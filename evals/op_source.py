@@ -114,7 +114,7 @@ def _spellings(entry: Any, dtype: torch.dtype, arguments: Sequence[Any], keyword
             lines = ["x0 = x0.clone()", expression, "return x0"]
         body = "".join(f"    {line}\n" for line in lines if line)
         call = Call(full_name(entry), spelling, str(dtype).removeprefix("torch."), body, tuple(writer.tensors), gradients)
-        if _runs(call, optional=spelling in ("in-place", "operator")):
+        if _runs(call, optional=spelling != found[0][0]):
             yield call
 
 
@@ -156,7 +156,7 @@ def _index_text(index: Any, text: str) -> str:
 
 
 def _runs(call: Call, optional: bool) -> bool:
-    """Whether torch runs it. Spellings that need not exist for every input (an in-place result must fit) may fail; others may not."""
+    """Whether torch runs it. Spellings that need not exist for every input (an in-place result must fit) may fail; the first may not."""
     try:
         torch_result(call)
     except Exception as error:

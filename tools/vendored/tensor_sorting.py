@@ -44,6 +44,13 @@ def searchsorted(
     return found.astype(jnp.int32 if out_int32 else int)
 
 
+def nonzero_static(x: jax.Array, size: int, fill_value: int = -1) -> jax.Array:
+    """The places of the first `size` elements that are not 0, filled up (https://pytorch.org/docs/stable/generated/torch.nonzero_static.html)."""
+    if not x.size:
+        return jnp.full((size, x.ndim), fill_value)
+    return jnp.argwhere(x, size=size, fill_value=fill_value)
+
+
 def histc(x: jax.Array, bins: int = 100, min: float = 0, max: float = 0) -> jax.Array:
     """Counts of the values in equal bins between `min` and `max`, or the range of `x` where both are equal.
 

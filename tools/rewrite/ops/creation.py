@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import Refused, is_kind, may_be_kind, sequence
-from migrate_agent.tools.rewrite.tables import Call, Op, Template
+from migrate_agent.tools.rewrite.ops.calls import is_kind, may_be_kind, sequence
+from migrate_agent.tools.rewrite.tables import Call, Op, Refuse, Template
 
 
 def _filled(function: str) -> Template:
@@ -59,6 +59,24 @@ def _constructor(dtype: str) -> Template:
     return to
 
 
+def _as_tensor(call: Call) -> str:
+    """A tensor is taken as it is, gradients and all."""
+    if is_kind(call, "data", "tensor", "parameter"):
+        return "{data}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{data}"
+    return "jnp.asarray({data}, dtype={dtype})"
+
+
+def _new_legacy(call: Call) -> str:
+    """`x.new(2, 3)`: undefined numbers of this shape; `x.new([1, 2])`: these numbers."""
+    written = call.literal("args")
+    sizes = isinstance(written, tuple) and bool(written) and all(isinstance(size, int) for size in written)
+    if sizes or is_kind(call, "args", "int", "size"):
+        return f"jnp.empty({sequence(call, 'args')}, dtype={{self}}.dtype)"
+    if call.count("args") == 1 and is_kind(call, "args", "list", "tuple", "tensor"):
+        return "jnp.array({*args}, dtype={self}.dtype)"
+    raise Refuse("`Tensor.new` means several things: say `new_zeros` or `new_tensor`", "ambiguous")
+
+
 def _tensor(call: Call) -> str:
     if is_kind(call, "data", "tensor", "parameter"):
         return "lax.stop_gradient({data}).astype({dtype})" if call.given("dtype") else "lax.stop_gradient({data})"
@@ -98,7 +116,7 @@ RANGES = [
 
 DATA = [
     Op("torch.tensor", "data, *, dtype=None", _tensor, samples=("torch.tensor([[1.0, 2.0]])", "torch.tensor(3)", "torch.tensor([True])")),
-    Op("torch.as_tensor", "data, dtype=None", "jnp.asarray({data}, dtype={dtype})", samples=("torch.as_tensor([1, 2])",)),
+    Op("torch.as_tensor", "data, dtype=None", _as_tensor, samples=("torch.as_tensor([1, 2])",)),
     Op("torch.asarray", "obj, *, dtype=None, copy=None", "jnp.asarray({obj}, dtype={dtype})"),
     Op("torch.from_numpy", "ndarray", "jnp.asarray({ndarray})"),
     Op("torch.scalar_tensor", "s, *, dtype=None", "jnp.array({s}, dtype={dtype=float})"),
@@ -111,7 +129,7 @@ DATA = [
     Op("torch.LongTensor", "*args", _constructor("int")),
     Op("torch.IntTensor", "*args", _constructor("jnp.int32")),
     Op("torch.BoolTensor", "*args", _constructor("bool")),
-    Op("torch.Tensor.new", "self, *args", Refused("`Tensor.new` means several things: say `new_zeros` or `new_tensor`", "ambiguous")),
+    Op("torch.Tensor.new", "self, *args", _new_legacy, samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])")),
 ]
 
 FILL = [

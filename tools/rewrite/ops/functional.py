@@ -16,24 +16,26 @@ def same(name: str, signature: str, extra: str = "") -> str:
     return f"vendored.{name}({', '.join([*required, *optional, *([extra] if extra else [])])})"
 
 
-def _batch_norm(call: Call) -> str:
-    """Refused where it would update the running statistics, because a call cannot: the layer (or the rule for buffers) does."""
-    stateful = call.given("running_mean") and call.literal("running_mean") is not None
-    if stateful and call.literal("training") is not False:
-        raise Refuse("in training, batch_norm also updates the running statistics it is given", "buffer-update")
-    return same("batch_norm", SIGNATURES["batch_norm"])
+def _tracking(name: str, training: str) -> Template:
+    """The helper that also moves the running statistics where these are variables; refused where they are plain arrays."""
 
+    def to(call: Call) -> str:
+        stateful = call.given("running_mean") and call.literal("running_mean") is not None
+        if not stateful or call.literal(training) is False:
+            return same(name, SIGNATURES[name])
+        texts = [call.text("running_mean"), call.text("running_var")]
+        if not all(text.endswith("[...]") and text[:-5].replace(".", "").isidentifier() for text in texts):
+            raise Refuse(f"in training, {name} also updates the running statistics it is given", "buffer-update")
+        mean, var = (text.removesuffix("[...]") for text in texts)
+        rest = ", ".join(f"{option}={{{option}}}" for option in ("weight", "bias", training, "momentum", "eps"))
+        return f"vendored.tracked_{name}({{input}}, {mean}, {var}, {rest})"
 
-def _instance_norm(call: Call) -> str:
-    stateful = call.given("running_mean") and call.literal("running_mean") is not None
-    if stateful and call.literal("use_input_stats") is not False:
-        raise Refuse("instance_norm also updates the running statistics it is given", "buffer-update")
-    return same("instance_norm", SIGNATURES["instance_norm"])
+    return to
 
 
 def _dropout(name: str) -> Template:
     def to(call: Call) -> str:
-        training = call.literal("training")
+        training = call.literal("training")  # what comes fourth is `inplace`, which the rule for updates looks at
         if training is False or call.literal("p") == 0:
             return "{input}"
         flag = "" if training is True else ", training={training=False}"
@@ -145,7 +147,10 @@ TOP_LEVEL = {  # `torch.conv2d` and the like: the same function under a second n
     "max_pool3d", "adaptive_avg_pool1d", "bilinear", "layer_norm", "group_norm", "rms_norm", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "cosine_similarity", "pairwise_distance",
 }  # fmt: skip
-STATEFUL: dict[str, Template] = {"batch_norm": _batch_norm, "instance_norm": _instance_norm}
+STATEFUL: dict[str, Template] = {
+    "batch_norm": _tracking("batch_norm", "training"),
+    "instance_norm": _tracking("instance_norm", "use_input_stats"),
+}
 
 LAYERS = [
     Op(
@@ -194,7 +199,7 @@ OTHERS = [
 
 
 DROPOUT = [
-    Op(F + name, f"input, p=0.5, training={training}", _dropout(name))
+    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name))
     for name, training in {
         "dropout": True,
         "dropout1d": True,

@@ -56,7 +56,7 @@ SELECT = [
     *spelled("masked_select", "input, mask", Refused(DYNAMIC, "dynamic-shape")),
     *spelled("unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None", Refused(DYNAMIC, "dynamic-shape")),
     *spelled("unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", Refused(DYNAMIC, "dynamic-shape")),
-    *spelled("nonzero_static", "input, *, size, fill_value=-1", "jnp.argwhere({input}, size={size}, fill_value={fill_value=-1})"),
+    *spelled("nonzero_static", "input, *, size, fill_value=-1", "vendored.nonzero_static({input}, {size}, {fill_value=-1})"),
 ]
 
 COUNTS = [

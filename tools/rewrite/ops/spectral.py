@@ -21,10 +21,12 @@ def _many(name: str) -> Template:
     """`jnp.fft` where the lengths are not given; torch allows -1 in them, and lengths without axes mean the last ones."""
 
     def to(call: Call) -> str:
+        axes = call.literal("dim")
+        whole = f"{name[:-1]}n" if name in TWO and isinstance(axes, (tuple, list)) and len(axes) != 2 else name
         plain = not call.given("s") or call.literal("s") is None
         if plain and not name.startswith(("hfft", "ihfft")) and not isinstance(call.literal("dim"), int):
-            return f"jnp.fft.{name}({{input}}, axes={axis(call)}, norm={{norm}})"
-        return f"vendored.fft_over('{name}', {{input}}, {{s=None}}, {{dim=None}}, {{norm=None}})"
+            return f"jnp.fft.{whole}({{input}}, axes={axis(call)}, norm={{norm}})"
+        return f"vendored.fft_over('{whole}', {{input}}, {{s=None}}, {{dim=None}}, {{norm=None}})"
 
     return to
 

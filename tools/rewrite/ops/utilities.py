@@ -18,6 +18,13 @@ ROWS = (
         "jax.tree.flatten({tree}, is_leaf=lambda leaf: leaf is None)",
         returns="tuple",
     ),
+    Op(
+        "torch.jit.isinstance",
+        "obj, target_type",
+        "isinstance({obj}, {target_type})",
+        returns="bool",
+        samples=("torch.jit.isinstance(torch.ones(2), torch.Tensor)",),
+    ),
     Op("torch.utils._pytree.tree_unflatten", "leaves, treespec", "jax.tree.unflatten({treespec}, {leaves})", returns=""),
     Op("torch.utils._pytree.tree_map", "func, tree, *rests", "jax.tree.map({func}, {tree}, {*rests})", returns=""),
 )

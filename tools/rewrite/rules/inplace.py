@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
 from migrate_agent.tools.rewrite.rules.variables import variable
 from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
-from migrate_agent.tools.rewrite.tables import Refuse
+from migrate_agent.tools.rewrite.tables import Refuse, ops
 from migrate_agent.tools.types import Observed
 
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
@@ -251,13 +252,11 @@ class ReplaceInplaceUpdates(_Writes):
     def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
         if not self.context.dotted(call.func).startswith("torch."):
             return None
-        for argument in call.args:
-            if (
-                argument.keyword
-                and argument.keyword.value == "inplace"
-                and isinstance(argument.value, cst.Name)
-                and argument.value.value == "True"
-            ):
+        op = ops().get(self.context.dotted(call.func))
+        names = parse_signature(op.signature).names if op else ()
+        for place, argument in enumerate(call.args):
+            name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
+            if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
                 first = call.args[0]
                 return first.value if not first.keyword else None
         return None
