@@ -13,6 +13,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from migrate_agent.tools.rewrite.counters import counters
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness
@@ -90,6 +91,8 @@ class Context:
     """Class id → attributes that are kept between calls only to save work."""
     stashes: dict[str, frozenset[str]] = field(default_factory=dict)
     """Class id → attributes that calls leave behind for people to look at."""
+    counted: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Class id → numbers that calls count up."""
 
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:
@@ -113,6 +116,14 @@ class Context:
     def cls(self) -> ClassModel | None:
         """The innermost enclosing class."""
         return self.classes[-1] if self.classes else None
+
+    def counts(self, name: str) -> bool:
+        """Whether an attribute of the innermost class is a number that calls count up."""
+        if self.cls is None:
+            return False
+        if self.cls.id not in self.counted:
+            self.counted[self.cls.id] = counters(self.repo, self.cls, self.facts, self.randomness)
+        return name in self.counted[self.cls.id]
 
     def self_name(self) -> str:
         """The name of the first parameter of the enclosing method, or ""."""

@@ -21,7 +21,7 @@ class KeepIntermediates(Rule):
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.seen = None\n\n"
             "    def forward(self, x: torch.Tensor):\n        self.seen = x * 2\n        return x\n",
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.seen = nnx.data(None)\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
             "    def __call__(self, x: jax.Array):\n        self.seen = nnx.Intermediate(x * 2)\n        return x\n",
         ),
     )
@@ -33,6 +33,14 @@ class KeepIntermediates(Rule):
         if context.path[-1:] == ["__init__"] or not self._stashed(target.attr.value):
             return None
         return updated.with_changes(value=context.build("nnx.Intermediate({value})", value=updated.value))
+
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
+        """The attribute is not there before the first call, as after `nnx.pop`."""
+        match original.body:
+            case [cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))])]:
+                first = self.context.path[-1:] == ["__init__"] and self.context.is_self(owner)
+                return cst.RemoveFromParent() if first and self._stashed(name) else None
+        return None
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if isinstance(self.context.parent(), cst.AssignTarget) or not self.context.is_self(original.value):

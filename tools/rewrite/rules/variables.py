@@ -21,7 +21,7 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
         return _looked_up(rule, node)
     if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
         return False
-    if context.repo.buffer(context.cls, node.attr.value) is not None:
+    if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
         return True
     known = _assigned(rule, context.cls, node.attr.value)
     return "parameter" in known or (not known and _named_at_run_time(rule, context.cls, node))
@@ -202,6 +202,8 @@ class ReadVariables(Rule):
     def _at_times_plain(self, node: cst.Attribute) -> bool:
         """Whether the attribute may hold a number (`self.scale = 1` unless it is learned)."""
         context = self.context
+        if context.counts(node.attr.value):
+            return False
         known = context.cls and context.repo.attribute(context.cls, node.attr.value)
         return bool(known) and bool(set(known.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
 
