@@ -27,6 +27,7 @@ CANONICAL: Mapping[str, str] = {
     "math": "import math",
     "functools": "import functools",
     "partial": "from functools import partial",
+    "nullcontext": "from contextlib import nullcontext",
     "operator": "import operator",
     "Any": "from typing import Any",
 }

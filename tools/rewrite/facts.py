@@ -92,7 +92,7 @@ Env = dict[str, Observed | None]
 class _Narrowed(Env):
     """An environment in which one name is known more closely; whatever is bound goes to the outer one."""
 
-    def __init__(self, outer: Env, name: str, fact: Observed) -> None:
+    def __init__(self, outer: Env, name: str, fact: Observed | None) -> None:
         super().__init__(outer)
         super().__setitem__(name, fact)
         self.outer = outer
@@ -163,6 +163,8 @@ class _Walker:
     def narrowed(self, test: ast.expr, env: Env) -> Env:
         """The names inside `if isinstance(m, nn.Linear):`; assignments there stay visible outside, as in Python."""
         call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+        if (name := _denied(call)) and is_tensor(env.get(name)):
+            return _Narrowed(env, name, None)
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2):
             return env
         if not isinstance(call.args[0], ast.Name):
@@ -519,6 +521,15 @@ ANNOTATIONS: Mapping[str, Observed] = {
     **dict.fromkeys(("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor"), TENSOR),
     "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
 }  # fmt: skip
+
+
+def _denied(test: ast.expr) -> str:
+    """The name of which `not isinstance(name, …)` or `not torch.is_tensor(name)` says that it is something else."""
+    call = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
+    if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Name):
+        return ""
+    asked = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return call.args[0].id if asked in ("isinstance", "is_tensor") else ""
 
 
 def _may_be_none(value: ast.expr | None) -> bool:

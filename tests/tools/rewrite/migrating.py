@@ -103,12 +103,13 @@ def compare(work: Migrated, module: str, name: str, training: bool = False) -> N
 
 @contextmanager
 def _double_precision() -> Iterator[None]:
-    """Torch with float64 as its default, and without its warnings that an API has a successor."""
+    """Torch with float64 as its default, and without its warnings that an API has a successor or that there is no CUDA."""
     torch.manual_seed(0)
     torch.set_default_dtype(torch.float64)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
+            warnings.filterwarnings("ignore", message="CUDA is not available")
             yield
     finally:
         torch.set_default_dtype(torch.float32)

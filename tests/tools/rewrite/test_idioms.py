@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def _calls(path: Path) -> Calls:
     spec = importlib.util.spec_from_file_location(f"fixture_{path.stem}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        spec.loader.exec_module(module)
     found: Calls = module.CALLS
     return found
 

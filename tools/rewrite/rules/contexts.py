@@ -23,7 +23,8 @@ AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.au
 class ReplaceGradientContexts(Rule):
     """`with torch.no_grad():` → its body, results under `lax.stop_gradient`; `@torch.no_grad()` → a vendored `no_grad`; scripting decorators go.
 
-    Autocast goes where it is switched off or where nothing can enable it (CPU); otherwise it is a hole.
+    Autocast goes where it is switched off, or is of CUDA alone: JAX computes in the dtype of inputs and parameters, and whoever wants another
+    casts these. As a value it is a `nullcontext()`. Otherwise it is a hole.
     """
 
     ORDER = 10
@@ -33,14 +34,31 @@ class ReplaceGradientContexts(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    with torch.no_grad():\n        y = x * 2\n    return x + y\n",
             "def f(x: jax.Array):\n    y = lax.stop_gradient(x * 2)\n    return x + y\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, on: bool):\n    with torch.cuda.amp.autocast(enabled=on):\n        x = x * 2\n"
+            "    place = torch.autocast('cuda') if on else None\n    with place:\n        return x\n",
+            "def f(x: jax.Array, on: bool):\n    x = x * 2\n    place = nullcontext() if on else None\n    with place:\n        return x\n",
+        ),
     )
 
     def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
         name = self._name(original.decorator)
         if name in NO_GRADIENT:
             return updated.with_changes(decorator=self.context.helper("no_grad"))
-        if name in DROPPED or name in AUTOCAST:
-            return cst.RemoveFromParent()
+        if name in AUTOCAST and not idle(name, original.decorator):
+            self.context.hole(original.decorator, "autocast: decide on a dtype policy", "autocast")
+            return None
+        return cst.RemoveFromParent() if name in DROPPED or name in AUTOCAST else None
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """A context that is made in one place and entered in another."""
+        if isinstance(self.context.parent(), (cst.WithItem, cst.Decorator)):
+            return None
+        if (name := self.context.dotted(original.func)) in AUTOCAST and idle(name, updated):
+            return cst.Call(cst.Name("nullcontext"))
+        partly = isinstance(original.func, cst.Name) and original.func.value == "partial" and original.args
+        if partly and (name := self.context.dotted(original.args[0].value)) in AUTOCAST and idle(name, updated):
+            return cst.Name("nullcontext")
         return None
 
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
@@ -48,8 +66,8 @@ class ReplaceGradientContexts(Rule):
         kept = [new for new, name in zip(updated.items, names, strict=True) if name not in NO_GRADIENT | DROPPED | AUTOCAST]
         if len(kept) == len(names):
             return None
-        for item, name in zip(original.items, names, strict=True):
-            if name in AUTOCAST and not self._off(item.item):
+        for item, new, name in zip(original.items, updated.items, names, strict=True):
+            if name in AUTOCAST and not idle(name, new.item):
                 self.context.hole(item, "autocast: decide on a dtype policy", "autocast")
                 return None
         self.context.forget(*(item for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST))
@@ -70,12 +88,6 @@ class ReplaceGradientContexts(Rule):
     def _name(self, node: cst.BaseExpression) -> str:
         return self.context.dotted(node.func if isinstance(node, cst.Call) else node)
 
-    def _off(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and any(
-            isinstance(a.value, cst.Name) and a.value.value == "False" and (a.keyword is None or a.keyword.value == "enabled")
-            for a in node.args
-        )
-
     def _constructing(self) -> bool:
         context = self.context
         return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
@@ -84,6 +96,23 @@ class ReplaceGradientContexts(Rule):
         result = statement.visit(_StopGradient())
         assert isinstance(result, cst.BaseStatement)
         return result
+
+
+def idle(name: str, node: cst.BaseExpression) -> bool:
+    """Whether autocasting changes nothing where there is no CUDA device: it is off, or of CUDA alone."""
+    if name == "torch.cuda.amp.autocast":
+        return True
+    for argument in node.args if isinstance(node, cst.Call) else ():
+        key = argument.keyword.value if argument.keyword else ""
+        if key == "enabled" and isinstance(argument.value, cst.Name) and argument.value.value == "False":
+            return True
+        if (
+            key in ("", "device_type")
+            and isinstance(argument.value, cst.SimpleString)
+            and argument.value.raw_value.partition(":")[0] == "cuda"
+        ):
+            return True
+    return False
 
 
 class _StopGradient(cst.CSTTransformer):

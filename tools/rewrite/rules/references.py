@@ -13,6 +13,7 @@ from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.calls import apply_op
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import DTYPES
+from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST
 from migrate_agent.tools.rewrite.rules.initialisers import AS_VALUES
 from migrate_agent.tools.rewrite.rules.lookups import NAMESPACES
 from migrate_agent.tools.rewrite.tables import Refuse, layers, ops
@@ -97,7 +98,7 @@ class ReplaceTorchReferences(Rule):
     def _asked(self, call: cst.Call, dotted: str) -> bool:
         """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
         name = call.func.value if isinstance(call.func, cst.Name) else ""
-        looked_up = name == "getattr" and dotted in NAMESPACES
+        looked_up = (name == "getattr" and dotted in NAMESPACES) or (name == "partial" and dotted in AUTOCAST)
         return name == "hasattr" or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
 
     def _value(self, dotted: str) -> cst.BaseExpression:
