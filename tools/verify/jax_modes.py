@@ -78,12 +78,8 @@ class Draws:
     def __init__(self) -> None:
         self.stream: Stream | None = None
         self.rates: list[list[Any]] = []
-        self._core: Any = importlib.import_module("jax._src.random.core")
-        self._own: dict[str, Callable[..., Any]] = {}
-        for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
-            self._own[name] = getattr(self._core, name)
-            setattr(self._core, name, self._dispatch(name))
-        self._asked: float | None = None
+        self.watch: Any = None
+        self.seen: list[tuple[str, float | None, Any]] = []
         self._note_what_is_asked()
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
@@ -92,9 +88,26 @@ class Draws:
         def sampler(*args: Any, **kwargs: Any) -> Any:
             if name == "_bernoulli":
                 self._note_rate(*args, **kwargs)
-            return self._own[name](*args, **kwargs) if self.stream is None else replacement(self.stream, *args, **kwargs)
+            if self.stream is not None:
+                return replacement(self.stream, *args, **kwargs)
+            return self._watched(name, self._own[name](*args, **kwargs))
 
         return sampler
+
+    def _watched(self, name: str, result: Any) -> Any:
+        """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
+        if self.watch is not None and getattr(result, "_trace", None) is self.watch:
+            self.seen.append((name, self.rates[-1][0] if name == "_bernoulli" else None, result))
+        return result
+
+    @contextmanager
+    def watching(self, like: Any) -> Iterator[list[tuple[str, float | None, Any]]]:
+        """Within, what is drawn in the trace of `like` is kept: kind, rate, values."""
+        self.watch, self.seen = getattr(like, "_trace", None), []
+        try:
+            yield self.seen
+        finally:
+            self.watch = None
 
     def _note_what_is_asked(self) -> None:
         """Remember the rate that `bernoulli` is called with: under `jit` its kernel only sees a tracer."""

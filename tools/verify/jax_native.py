@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_side import curves, run_scenario
-from migrate_agent.tools.verify.jax_unit import Program
+from migrate_agent.tools.verify.jax_unit import Program, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
 
 
@@ -124,18 +125,60 @@ def dropout(session: Session) -> dict[str, Any] | None:
     graphdef, trainable, rest = candidate.parts("train")
     program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
     leaves, _ = session.leaves(scenario)
+    kinds: list[tuple[str, float | None]] = []
+
+    def step(rest: Any, leaves: Any) -> Any:
+        model = nnx.merge(graphdef, trainable, rest, copy=True)
+        with session.draws.watching(jax.tree.leaves(leaves)[0]) as seen:
+            outputs: list[Any] = []
+            codec.encode(program.call(model, leaves)[0], outputs, is_leaf)
+        kinds[:] = [(name, rate) for name, rate, _ in seen]
+        outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        return outputs, split(model)[2], [values for _, _, values in seen]
+
+    run = jax.jit(step)
     session.draws.rates.clear()
-    first, after = program(trainable, rest, leaves, {})[1:3]
+    first, after, drawn = run(rest, leaves)
     if any(rate is None for rate, _ in session.draws.rates):  # a tracer under `jit`, but perhaps a number without
         session.draws.rates.clear()
         program.call(nnx.merge(graphdef, trainable, rest, copy=True), leaves)
     rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
-    again = program(trainable, rest, leaves, {})[1]
-    fresh = False
+    again = run(rest, leaves)[0]
+    fresh, history = False, [drawn]
     for _ in range(limits.FRESH_CALLS):
-        later, after = program(trainable, after, leaves, {})[1:3]
+        later, after, drawn = run(after, leaves)
         fresh = fresh or not _equal(first, later)
-    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh}
+        history.append(drawn)
+    stale = stale_draws(kinds, [[np.asarray(values) for values in row] for row in zip(*history, strict=True)])
+    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
+
+
+def stale_draws(kinds: Sequence[tuple[str, float | None]], history: Sequence[Sequence[Array]]) -> str:
+    """Which draw gives the same numbers at every call, or the same as another one at every call; nothing where none does.
+
+    `history` holds, by draw, its values at each call. A draw that would repeat itself by chance is not judged.
+    """
+    judged = [index for index, (kind, rate) in enumerate(kinds) if _would_differ(kind, rate, history[index])]
+    for index in judged:
+        if all(np.array_equal(values, history[index][0]) for values in history[index]):
+            return f"draw {index + 1} of {len(kinds)} gives the same numbers at every call"
+    for place, index in enumerate(judged):
+        for other in judged[:place]:
+            same = kinds[index] == kinds[other] and all(map(np.array_equal, history[index], history[other]))
+            if same:
+                return f"draws {other + 1} and {index + 1} give the same numbers as each other at every call"
+    return ""
+
+
+def _would_differ(kind: str, rate: float | None, values: Sequence[Array]) -> bool:
+    """Whether right draws of this kind would be different at all calls but with negligible probability."""
+    size = values[0].size
+    if kind in ("_uniform", "_normal", "_exponential"):
+        return size > 0
+    if kind != "_bernoulli" or rate is None or not 0 < rate < 1:
+        return False
+    same = rate**2 + (1 - rate) ** 2
+    return float(same ** (size * (len(values) - 1))) < limits.FRESH_ALPHA
 
 
 def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:

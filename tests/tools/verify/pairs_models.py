@@ -221,6 +221,13 @@ class M(nnx.Module):
             "nnx.Param(jnp.ones(6), on_set_value=lambda variable, value: value.round(2))",
             alone=True,
         ),
+        Wrong(
+            "noise of a fixed key beside a fresh mask",
+            "dropout",
+            "jax.random.normal(self.rngs(), x.shape)",
+            "jax.random.normal(jax.random.key(3), x.shape)",
+            alone=True,
+        ),
         Wrong("noise of another width", "training_fp64", "0.1 *", "0.2 *", "the unit itself"),
         Wrong(
             "uniform noise, which cannot be paired",

@@ -19,13 +19,6 @@ PORTS = Path(__file__).parents[2] / "examples/fixtures/ports"
 
 WRONG = {
     "linen: epsilon": ("linen_net.py:Net", "linen.toml", "epsilon=1e-5", "epsilon=1e-6", "forward_fp64"),
-    "equinox: no dropout": (
-        "equinox_net.py:Network",
-        "equinox.toml",
-        "self.drop(h + self.gate(h), key=key)",
-        "h + self.gate(h)",
-        "dropout",
-    ),
     "function: another rate": ("function_net.py:forward", "function.json", "rate=0.1", "rate=0.2", "training_fp64"),
     "function: rate of the mask": ("function_net.py:forward", "function.json", "rng, 1 - rate", "rng, 1 - rate / 2", "dropout"),
     "equinox: halves swapped": ("equinox_net.py:Network", "equinox.toml", "value, gate =", "gate, value =", "forward_fp64"),

@@ -24,6 +24,7 @@ def judge(results: Results) -> Verdict | None:
     problem = "" if found["repeatable"] else "two calls with the same random state give different results"
     if not problem and not found["fresh"] and (noisy or repeats(theirs) < limits.FRESH_ALPHA):
         problem = "further calls draw the same numbers again"
+    problem = problem or str(found.get("stale", ""))
     ours = rates([[draw[1], draw[0]] for draw in found["rates"]])
     if problem:
         return Verdict("numeric", "dropout", "fail", detail=problem)
