@@ -78,6 +78,12 @@ class Draws:
     def __init__(self) -> None:
         self.stream: Stream | None = None
         self.rates: list[list[Any]] = []
+        self._core: Any = importlib.import_module("jax._src.random.core")
+        self._own: dict[str, Callable[..., Any]] = {}
+        for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
+            self._own[name] = getattr(self._core, name)
+            setattr(self._core, name, self._dispatch(name))
+        self._asked: float | None = None
         self.watch: Any = None
         self.seen: list[tuple[str, float | None, Any]] = []
         self._note_what_is_asked()
