@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -77,24 +78,30 @@ def import_error(source: Source) -> str:
     return re.sub(r" \(\S+\.py\)$", "", last) if done.returncode else ""
 
 
-def judge(peer: Peer, build: Callable[[], Built]) -> Judgement:
+Mode = Callable[[], AbstractContextManager[None]]
+"""What holds while both sides run."""
+
+
+def judge(peer: Peer, build: Callable[[], Built], mode: Mode = nullcontext) -> Judgement:
     """Run the module that `build` gives under the peer, and compare it with torch, as the rewrite is compared: under `jax.jit`.
 
-    What fails there is tried once more without, to tell why.
+    What fails there is tried once more without, to tell why. Raises what `build` raises: that is nobody's failure but ours.
     """
+    built, again = build(), build()
     try:
-        _compare(peer, build, jit=True)
+        _compare(peer, built, mode, jit=True)
     except Difference as error:
         return Judgement(_difference(str(error)), str(error))
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        return Judgement(_failure(peer, build, error, reason), reason)
+        return Judgement(_failure(peer, again, mode, error, reason), reason)
     return Judgement("right")
 
 
-def _compare(peer: Peer, build: Callable[[], Built], *, jit: bool) -> None:
-    module, args, kwargs, constant = build()
-    compare_program(module, peer.program(module, args, kwargs), args, kwargs, jit=jit, constant=constant)
+def _compare(peer: Peer, built: Built, mode: Mode, *, jit: bool) -> None:
+    module, args, kwargs, constant = built
+    with mode():
+        compare_program(module, peer.program(module, args, kwargs), args, kwargs, jit=jit, constant=constant)
 
 
 def _difference(reason: str) -> Kind:
@@ -102,13 +109,13 @@ def _difference(reason: str) -> Kind:
     return next((kind for text, kind in kinds.items() if reason.startswith(text)), "wrong state")
 
 
-def _failure(peer: Peer, build: Callable[[], Built], error: Exception, reason: str) -> Kind:
+def _failure(peer: Peer, again: Built, mode: Mode, error: Exception, reason: str) -> Kind:
     if "object has no attribute 'value'" in reason:
         return "its interface"  # it gives one tensor, nothing else
     if isinstance(error, NotImplementedError) or (peer.stand_in and peer.stand_in in reason):
         return "not implemented"
     try:
-        _compare(peer, build, jit=False)
+        _compare(peer, again, mode, jit=False)
     except Exception:
         return "raises"
     return "not under jit"

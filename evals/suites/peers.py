@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from typing import Any
 
 from migrate_agent.evals.module_source import Sample
 from migrate_agent.evals.peer_cases import EXAMPLES, FILE, SOURCE
-from migrate_agent.evals.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Built, Judgement, Peer, import_error, judge, use
+from migrate_agent.evals.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Built, Judgement, Mode, Peer, import_error, judge, use
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.suites import modules, zoo
 from migrate_agent.evals.zoo_quick import Migrated, migrate, outcome
@@ -102,8 +103,7 @@ def _units(migrated: Migrated, part: str) -> Iterator[Outcome]:
 def _unit(peer: Peer, migrated: Migrated, unit: Unit) -> Judgement:
     """All examples of the unit; the first that fails decides."""
 
-    with exact():
-        return _first_failure(peer, [partial(_built, migrated, unit, example) for example in migrated.examples(unit)])
+    return _first_failure(peer, [partial(_built, migrated, unit, example) for example in migrated.examples(unit)], exact)
 
 
 def _built(migrated: Migrated, unit: Unit, example: Example) -> Built:
@@ -125,9 +125,9 @@ def _build(sample: Sample) -> Built:
     return Built(*modules.original(sample), {}, modules.CONSTANT.get(sample.module, ()))
 
 
-def _first_failure(peer: Peer, builds: Iterable[Callable[[], Built]]) -> Judgement:
+def _first_failure(peer: Peer, builds: Iterable[Callable[[], Built]], mode: Mode = nullcontext) -> Judgement:
     """How the peer does on all of these: right, or what is wrong with the first that is not."""
-    judgements = (judge(peer, build) for build in builds)
+    judgements = (judge(peer, build, mode) for build in builds)
     return next((found for found in judgements if found.kind != "right"), Judgement("right"))
 
 
