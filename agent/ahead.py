@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from migrate_agent.agent.early import EarlyCalls
 from migrate_agent.agent.judge import judge
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.tools.types import Draft, Evidence, Unit
@@ -75,6 +76,7 @@ class Ahead:
         self._place = -1
         self._lock = threading.Lock()
         self._closed = False
+        self._early = EarlyCalls(jobs)
 
     def judge(self, context: Context, now: Situation, draft: Draft, folder: Path, tell: Callable[[str], None]) -> Evidence:
         """What `judge` says of the draft of the unit at work, perhaps said already; and let the others go on with the next units."""
@@ -86,8 +88,15 @@ class Ahead:
         tell("begun while another unit was at work")
         return guess.future.result()
 
+    def begin(self, context: Context, now: Situation) -> None:
+        """Let the others go on with the next units while the unit at work waits for its model."""
+        if self._others:
+            with self._lock:
+                self._place = now.place
+            self._look_ahead(context, now)
+
     def close(self) -> None:
-        """Drop all guesses and wait for the threads."""
+        """Drop all guesses and wait for the threads, but for those that wait for a model."""
         with self._lock:
             self._closed = True
             for guess in self._guesses.values():
@@ -152,6 +161,7 @@ class Ahead:
         """A draft with holes is not verified: it only says that the unit will not be accepted."""
         if guess.draft.holes:
             guess.future.cancel()
+            self._early.ask(context, place, now.accepted, now.texts)
             return
         guess.future = self._pool.submit(self._verify, context, place, guess)
         guess.future.add_done_callback(lambda _: self._look_ahead(context, now))

@@ -151,10 +151,10 @@ def _frame(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def endpoint(answer: Callable[[dict[str, Any], int], Move] | Sequence[Move]) -> Iterator[Script]:
+def endpoint(answer: Callable[[dict[str, Any], int], Move] | Sequence[Move], kind: type[Script] = Script) -> Iterator[Script]:
     """Serve while the block runs. A list of moves is gone through in order; after its last one the server has no more to say (status 418)."""
     moves = answer if callable(answer) else lambda request, number: answer[number] if number < len(answer) else Status(418)
-    script = Script(moves)
+    script = kind(moves)
     handler = type("Scripted", (Handler,), {"script": script})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

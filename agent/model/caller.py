@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -59,9 +60,20 @@ class Caller:
     prices: tuple[Price, ...] = ()
     replayed: Mapping[str, Reply] | None = None
     told: Callable[[str], None] = field(default=lambda text: None)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _flying: dict[tuple[str, str], threading.Lock] = field(default_factory=dict, repr=False)
 
     def call(self, ask: Ask, unit: str, purpose: str) -> Reply:
-        """The answer. Raises `OverBudget` before a call for which there is no budget, `EndpointError` after one that failed (and is counted)."""
+        """The answer. Raises `OverBudget` before a call for which there is no budget, `EndpointError` after one that failed (and is counted).
+
+        The same request for the same unit, made in two threads, is one call.
+        """
+        with self._guard:
+            alone = self._flying.setdefault((ask.key, unit), threading.Lock())
+        with alone:
+            return self._call(ask, unit, purpose)
+
+    def _call(self, ask: Ask, unit: str, purpose: str) -> Reply:
         known = self.ledger.find(ask.key, unit)
         if known:
             return _usable(known.reply, known.fresh)

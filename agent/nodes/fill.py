@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.nodes.propose import propose
-from migrate_agent.agent.nodes.verify import blocking
+from migrate_agent.agent.nodes.verify import blocking, situation
 from migrate_agent.agent.state import RunState
 from migrate_agent.tools.types import Hole
 
@@ -22,6 +22,7 @@ def fill(context: Context, state: RunState) -> RunState:
     blocked = blocking(context, state)
     if blocked:
         return settle(context, state, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
+    context.ahead.begin(context, situation(context, state))
     context.progress.stage(context.unit(state).id, f"asking the model to fill {len(holes)} holes")
     return propose(context, state, context.model.fill, "unverified", describe(holes))
 

@@ -22,7 +22,7 @@ from migrate_agent.tools.types import Evidence, UnitReport
 def verify(context: Context, state: RunState) -> RunState:
     """Write `evidence.json`. A unit passes where every verdict does, and all that it needs was verified before it."""
     unit, folder = context.unit(state), context.unit_folder(state)
-    now = Situation(state["position"], tuple(context.accepted(state)), overrides(context, state))
+    now = situation(context, state)
 
     def tell(text: str) -> None:
         context.progress.stage(unit.id, f"verifying: {text}")
@@ -34,6 +34,11 @@ def verify(context: Context, state: RunState) -> RunState:
     write(folder / "evidence.json", evidence)
     judged(folder, state["attempts"], evidence)
     return _outcome(context, state, evidence)
+
+
+def situation(context: Context, state: RunState) -> Situation:
+    """Where the run is, for who looks ahead."""
+    return Situation(state["position"], tuple(context.accepted(state)), overrides(context, state))
 
 
 def _outcome(context: Context, state: RunState, evidence: Evidence) -> RunState:

@@ -12,11 +12,13 @@ from rich.console import Console
 
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.llm import Proposal, Request
+from migrate_agent.agent.model.connect import connect
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.run import Options, start
 from migrate_agent.agent.services import Services
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.stops import Interrupted
+from migrate_agent.evals.scripted_endpoint import Move, Script, endpoint
 from migrate_agent.sandbox.base import SandboxError
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
@@ -112,3 +114,34 @@ def test_the_end_of_a_run_ends_its_threads(tmp_path: Path, error: BaseException)
         start(root, Options(jobs=2), scripted.services(verify=verify), Progress(Console(quiet=True)), never)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
     assert not list(root.rglob("ahead-*"))
+
+
+def test_models_are_asked_for_several_units_at_the_same_time_and_once(tmp_path: Path) -> None:
+    """The endpoint answers when two requests are there: were they made one after the other, it would never."""
+    files = {f"{name}.py": module(name.upper(), "script: hole") for name in "ab"}
+    meeting = threading.Barrier(2)
+
+    def answer(request: dict[str, Any], number: int) -> Move:
+        name = "A" if "class A(" in request["messages"][1]["content"] else "B"
+        return json.dumps({"holes": [{"number": 1, "code": f"class {name}:\n    filled = True"}], "whole_class": "", "reason": ""})
+
+    class Together(Script):
+        def move(self, request: dict[str, Any], key: str) -> Move:
+            meeting.wait(timeout=60)
+            return super().move(request, key)
+
+    root = repository(tmp_path / "repo", files)
+    with endpoint(answer, Together) as script:
+        options = Options(jobs=2, model="m", base_url=script.url)
+        result = start(root, options, scripted.services(connect=connect), Progress(Console(quiet=True)), never)
+    assert [unit.status for unit in result.units] == ["verified"] * 2
+    assert [unit.llm.calls for unit in result.units] == [1, 1] and len(script.asked) == 2
+
+
+def test_nothing_is_asked_early_for_a_unit_that_may_be_blocked(tmp_path: Path) -> None:
+    files = {"a.py": module("A", "script: hole"), "b.py": f"from a import A\n{module('B', 'script: hole', needs='A')}"}
+    root = repository(tmp_path / "repo", files)
+    with endpoint(["nonsense"] * 9) as script:
+        options = Options(jobs=4, model="m", base_url=script.url)
+        result = start(root, options, scripted.services(connect=connect), Progress(Console(quiet=True)), never)
+    assert [unit.llm.calls for unit in result.units] == [3, 0] and len(script.asked) == 3
