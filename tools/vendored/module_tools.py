@@ -1,6 +1,7 @@
 """What user code asks of modules in torch: walking them, and switching gradients off."""
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,6 +72,14 @@ def named_children(module: Any) -> Iterator[tuple[str, Any]]:
         yield from ((name, child) for name, child in module.items() if not isinstance(child, nnx.Variable))
     else:
         yield from ((name, child) for name, child in module.__dict__.items() if isinstance(child, nnx.Module))
+
+
+def constructor_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """`inspect.signature`, which sees no more than `(*args, **kwargs)` of an NNX class: that of its constructor, without `rngs`."""
+    if not (isinstance(function, type) and issubclass(function, nnx.Module)):
+        return inspect.signature(function)
+    _, *parameters = inspect.signature(function.__init__).parameters.values()
+    return inspect.Signature([parameter for parameter in parameters if parameter.name != "rngs"])
 
 
 class Reference:

@@ -6,8 +6,9 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
-from migrate_agent.tools.rewrite.rules.variables import storage, subscript
-from migrate_agent.tools.rewrite.tables import Refuse
+from migrate_agent.tools.rewrite.rules.variables import own_layer, storage, subscript
+from migrate_agent.tools.rewrite.tables import Refuse, layers
+from migrate_agent.tools.rewrite.vendoring import properties
 from migrate_agent.tools.rewrite.written import INIT, parameter_at
 
 READABLE = frozenset({"shape", "ndim", "dtype"})
@@ -87,6 +88,10 @@ class PassVariables(Rule):
 
     def _reference(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression | None:
         """What stands for the parameter itself; `None` where the rewritten text does already."""
+        if isinstance(old, cst.Attribute) and self.context.is_self(old.value):
+            name = old.attr.value
+            if any(name in properties(layers()[base].vendored) for base in own_layer(self)):
+                return self._by_name(old.value, name)
         if isinstance(new, cst.Subscript) and not isinstance(old, cst.Subscript) and isinstance(new.slice[0].slice, cst.Index):
             return new.value if isinstance(new.slice[0].slice.value, cst.Ellipsis) else None
         if not isinstance(old, cst.Attribute) or not isinstance(new, cst.Attribute):
@@ -99,4 +104,7 @@ class PassVariables(Rule):
                 return None
         except Refuse:
             pass
-        return self.context.build("vendored.reference({owner}, {name})", owner=new.value, name=cst.SimpleString(f'"{old.attr.value}"'))
+        return self._by_name(new.value, old.attr.value)
+
+    def _by_name(self, owner: cst.BaseExpression, name: str) -> cst.BaseExpression:
+        return self.context.build("vendored.reference({owner}, {name})", owner=owner, name=cst.SimpleString(f'"{name}"'))

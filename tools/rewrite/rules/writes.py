@@ -101,7 +101,8 @@ class _Writes(Rule):
 
     def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
         """The array that is written into: `self.x[...]` where `self.x` is a variable."""
-        return subscript(new.value) if variable(self, target.value) and not isinstance(new.value, cst.Subscript) else new.value
+        held = variable(self, target.value) or self.context.is_handle(target.value)
+        return subscript(new.value) if held and not isinstance(new.value, cst.Subscript) else new.value
 
     def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
         at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
