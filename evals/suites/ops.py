@@ -99,7 +99,7 @@ def _outcome(name: str, problems: list[tuple[Status, str]], written: Sequence[Ca
         return Outcome(name, "excluded", reason)
     if not written and not problems:
         return Outcome(name, "excluded", "the entry has no sample for the CPU in float64, int64, bool, float32 or bfloat16")
-    details: dict[str, Any] = {"calls": len(written), **_cut(entries()[name], options)}
+    details: dict[str, Any] = {"calls": len(written), "limit": options.samples, **_cut(entries()[name], options)}
     if not problems:
         return Outcome(name, "right", "", details)
     details |= {"failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
@@ -114,9 +114,26 @@ def _cut(entry: Any, options: Options) -> dict[str, dict[str, str]]:
     return {"samples": cut} if cut else {}
 
 
+def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """How much of the database was run: calls in all spellings, and entries of which a limit left samples out."""
+    tried = [outcome.details for outcome in outcomes if "calls" in outcome.details]
+    limits = sorted({str(details["limit"]) for details in tried if details.get("samples")})
+    return {
+        "calls": sum(details["calls"] for details in tried),
+        "entries with every sample": sum("samples" not in details for details in tried),
+        "entries with a part of their samples": sum("samples" in details for details in tried),
+        "samples of a dtype at most": ", ".join(limits),
+    }
+
+
+def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The summary, as lines."""
+    yield from (f"{name}: {value}" for name, value in summary(outcomes).items() if value)
+
+
 def versions(outcomes: object) -> dict[str, str]:
     """What the suite was measured on."""
     return {package: version(package) for package in ("torch", "jax", "flax", "numpy")}
 
 
-OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 30.0, versions, kept=True)
+OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 30.0, versions, kept=True, summary=summary, report=report)

@@ -89,7 +89,26 @@ def apply_op(
         first = signature.names[0] if signature.names else signature.variadic
         bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
-    return expand(context, _template(op, call), bound, op.name, signature.defaults)
+    return expand(context, _template(op, call), _demoted(context, bound), op.name, signature.defaults)
+
+
+def _demoted(context: Context, bound: Bound) -> Bound:
+    """The arguments of a function of two, with a scalar that must not widen the other cast to the other's dtype."""
+    for name, other in (("input", "other"), ("other", "input")):
+        if {name, other} <= bound.values.keys() and {name, other} <= bound.sources.keys():
+            if stays_narrow(context, bound.sources[name], bound.sources[other]):
+                cast = context.build("{x}.astype({y}.dtype)", x=bound.values[name], y=bound.values[other])
+                return Bound({**bound.values, name: cast}, bound.variadic, bound.dropped, bound.sources)
+    return bound
+
+
+def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:
+    """Whether `scalar` is a tensor without axes of a wider dtype than `tensor`, which torch then does not widen, and JAX does."""
+    facts = context.observed(scalar), context.observed(tensor)
+    shapes = [fact.shapes if fact else () for fact in facts]
+    if not all(shapes) or any(shapes[0]) or () in shapes[1]:
+        return False
+    return all(_widens(a, b) for a in facts[1].dtypes for b in facts[0].dtypes) if facts[0] and facts[1] else False
 
 
 def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import axis, ndim, spelled
+from migrate_agent.tools.rewrite.ops.calls import INTEGERS, axis, ndim, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 
 def _cumulative(name: str) -> Template:
     def to(call: Call) -> str:
-        return (
-            f"vendored.{name}({{input}}, {{dim}}, dtype={{dtype}})"
-            if ndim(call, "input") == 0
-            else f"jnp.{name}({{input}}, axis={{dim}}, dtype={{dtype}})"
-        )
+        seen = call.observed("input")
+        narrow = seen is not None and bool(seen.dtypes) and set(seen.dtypes) <= INTEGERS - {"int64", "bool"}
+        dtype = "int" if narrow and not call.given("dtype") else "{dtype}"
+        if ndim(call, "input") == 0:
+            return f"vendored.{name}({{input}}, {{dim}}, dtype={dtype})"
+        return f"jnp.{name}({{input}}, axis={{dim}}, dtype={dtype})"
 
     return to
 

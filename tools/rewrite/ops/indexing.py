@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import is_bool, is_kind, ndim, spelled
+from migrate_agent.tools.rewrite.ops.calls import is_bool, is_integral, is_kind, ndim, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 
@@ -58,6 +58,15 @@ def _index_put(call: Call) -> str:
     return "vendored.index_put({input}, {indices}, {values}, {accumulate})"
 
 
+def _masked_fill(call: Call) -> str:
+    """The dtype stays the input's, also where the value's is another."""
+    tensor, value = call.observed("input"), call.observed("value")
+    kinds = set(value.kinds) if value else {"float"}
+    fits = kinds <= {"int", "bool"} or not is_integral(call, "input")
+    same = not (tensor and value and value.dtypes) or set(value.dtypes) == set(tensor.dtypes)
+    return "jnp.where({mask}, {value}, {input})" + ("" if fits and same else ".astype({input}.dtype)")
+
+
 GATHER = [
     *spelled("gather", "input, dim, index, *, sparse_grad=False", _gather),
     *spelled("take_along_dim", "input, indices, dim=None", _take_along_dim),
@@ -95,7 +104,7 @@ SCATTER = [
 ]
 
 MASKED = [
-    *spelled("masked_fill", "input, mask, value", "jnp.where({mask}, {value}, {input})", inplace=True),
+    *spelled("masked_fill", "input, mask, value", _masked_fill, inplace=True),
     *spelled("masked_scatter", "input, mask, source", "vendored.masked_scatter({input}, {mask}, {source})", inplace=True),
 ]
 

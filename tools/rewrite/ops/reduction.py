@@ -8,7 +8,10 @@ from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Refuse, Templa
 
 def _reduce(function: str, extra: str = "") -> Template:
     def to(call: Call) -> str:
-        return f"{function}({{input}}, axis={reduction_axis(call)}{extra}, keepdims={{keepdim}})"
+        seen = call.observed("input")
+        unsigned = seen is not None and set(seen.dtypes) == {"uint8"} and not call.given("dtype")  # torch sums in int64
+        dtype = ", dtype=int" if unsigned and function in ("jnp.sum", "jnp.prod") else extra
+        return f"{function}({{input}}, axis={reduction_axis(call)}{dtype}, keepdims={{keepdim}})"
 
     return to
 

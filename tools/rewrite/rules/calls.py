@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, changes_dtype, with_rngs
+from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
@@ -44,6 +44,14 @@ class ReplaceTorchCalls(Rule):
             self.context.hole(original, refusal.reason, refusal.code)
             return None
         return None if result is None else self.context.place(result)
+
+    def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BinaryOperation | None:
+        """Of operators only what their operands' dtypes become: a scalar tensor does not widen one with axes."""
+        for side, other in (("left", "right"), ("right", "left")):
+            if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
+                parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
+                return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
+        return None
 
     def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
