@@ -13,6 +13,8 @@ from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import told
 from migrate_agent.tools.rewrite import vendoring
 from migrate_agent.tools.verify import Options
+from migrate_agent.tools.verify.checks import calls, constants, imports, patches
+from migrate_agent.tools.verify.static import Source, imported_modules
 
 ORIGINALS = corpus.load_originals()
 CASES = {case.id: case for case in corpus.load_cases()}
@@ -99,3 +101,30 @@ def test_verdict(name: str, judged: tuple[ProcessSandbox, Path]) -> None:
     assert (evidence.status == "verified") == (case.kind == "right"), told(evidence)
     if case.place:
         assert corpus.named_place(evidence) == case.place, told(evidence)
+
+
+STATIC_FAMILIES = {
+    "importing or subclassing the original",
+    "callbacks to the host",
+    "reading files or the environment",
+    "writing outside the output folder",
+}
+STATIC = sorted(case.id for case in CASES.values() if case.kind == "cheats" and case.family in STATIC_FAMILIES)
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_what_reaches_out_is_refused_unrun(name: str) -> None:
+    assert refused_unrun(CASES[name])
+
+
+@pytest.mark.parametrize("original", ORIGINALS)
+def test_right_rewrites_pass_the_static_checks(original: str) -> None:
+    assert [case.id for case in CASES.values() if (case.kind, case.original) == ("right", original) and refused_unrun(case)] == []
+
+
+def refused_unrun(case: corpus.Case) -> bool:
+    """Whether the static checks find something in the candidate's file."""
+    source = Source("model_jax.py", ast.parse(case.source))
+    names = imported_modules(source.tree, "model_jax", False)
+    imported = any(imports.reason(name, ("model",)) for name in names)
+    return imported or bool([*calls.find(source), *patches.find(source), *constants.find(source)])
