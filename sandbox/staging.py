@@ -28,7 +28,10 @@ from pathlib import Path
 PREFIX = "migrate-agent-sandbox-"
 WRITABLE = ("output", "scratch", "home", "tmp")
 KEPT = "kept"
+DEEPEST = 64
+"""How deep folders of the output may be nested: readers that recurse must not run out of stack."""
 LEAST_BYTES = 2**16
+"""Room that a disk must have not to count as full."""
 FILES = 20_000
 """How many files and folders a job may leave."""
 
@@ -217,6 +220,8 @@ def unfit(output: Path, limit: int) -> str:
         if not folder and (not stat.S_ISREG(about.st_mode) or about.st_nlink != 1):
             return f"{entry.name!r} in the output folder is no plain file"
         os.chmod(entry.path, 0o700 if folder else 0o600)
+        if entry.path.count(os.sep) - str(output).count(os.sep) > DEEPEST:
+            return f"the output folder holds folders nested deeper than {DEEPEST}"
         size += about.st_size
         if size > limit or count >= FILES:
             return f"the output folder holds more than {limit} bytes or {FILES} files"

@@ -13,7 +13,7 @@ import pytest
 import migrate_agent.sandbox as package
 from migrate_agent.sandbox import SandboxError, SandboxUnavailable, open_sandbox
 from migrate_agent.sandbox.outcome import genuine, outcome, printable
-from migrate_agent.sandbox.staging import Base, prune, unfit
+from migrate_agent.sandbox.staging import DEEPEST, Base, prune, unfit
 from migrate_agent.tests.sandbox.support import REASONS, job
 from migrate_agent.tools.types import Limits
 
@@ -138,6 +138,10 @@ def test_unfit_counts_bytes_and_accepts_plain_files(tmp_path: Path) -> None:
     (tmp_path / "below" / "file").write_bytes(b"x" * 1000)
     assert unfit(tmp_path, 2**20) == ""
     assert "more than 999 bytes" in unfit(tmp_path / "below", 999)
+    (tmp_path / "/".join("d" * DEEPEST)).mkdir(parents=True)
+    assert unfit(tmp_path, 2**20) == ""
+    (tmp_path / "/".join("d" * (DEEPEST + 1))).mkdir()
+    assert "nested deeper than 64" in unfit(tmp_path, 2**20)
 
 
 def test_required_backends_work() -> None:
