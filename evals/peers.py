@@ -93,7 +93,7 @@ def judge(peer: Peer, build: Callable[[], Built], mode: Mode = nullcontext) -> J
     except Difference as error:
         return Judgement(_difference(str(error)), str(error))
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        reason = f"{type(error).__name__}: {re.sub(r' at 0x[0-9a-f]+', '', ' '.join(str(error).split()))[:200]}"
         return Judgement(_failure(peer, again, mode, error, reason), reason)
     return Judgement("right")
 
@@ -196,6 +196,7 @@ NOT_IMPORTED: tuple[Source, ...] = (
 """Those that install but cannot be imported beside the torch and jax of `constraints.txt`; the suite tries each time, and prints what is said."""
 
 NOT_COMPARED: Mapping[str, str] = {
+    "ivy 1.0.0.5": "what it writes needs `jaxlib.xla_extension`, which jaxlib 0.10.2 does not have (tried by hand, with its own dependencies)",
     "torch-jax-interop 0.0.8": "calls torch back from JAX; nothing is translated",
     "wrap-torch2jax 0.9.0": "calls torch back from JAX; nothing is translated",
     "tojax": "needs Python 3.12; for 3.11 the index has a placeholder without code (0.0.1)",

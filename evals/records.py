@@ -112,7 +112,7 @@ def keep(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float
 
 def kept(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:
     """Group → what is stored of it."""
-    files = sorted((folder / suite.name).glob("*.json"))
+    files = sorted((folder / suite.name).rglob("*.json"))
     stored = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return {tuple(content["group"]): content for content in stored}
 

@@ -84,6 +84,13 @@ def test_quick_results_are_a_part(toys: list[Group], tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["toy.part.json"]
 
 
+def test_groups_may_be_called_like_paths(toys: list[Group], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "load_suite", {"toy": replace(KEPT, groups=lambda options: [("a/one",), ("b",)])}.__getitem__)
+    runner.run("toy", Options(), output=tmp_path)
+    assert (tmp_path / "toy" / "a" / "one.json").exists()
+    assert (stored(tmp_path)["missing"], len(stored(tmp_path)["cases"])) == ([], 2)
+
+
 def test_a_part_of_a_group_is_not_kept(toys: list[Group], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "load_suite", {"toy": replace(KEPT, groups=parts)}.__getitem__)
     runner.run("toy", Options("three"), output=tmp_path)
