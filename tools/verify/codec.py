@@ -129,6 +129,14 @@ def _class(name: str, renamed: Mapping[str, str]) -> Any:
     return found
 
 
+def rearranged(tree: Tree, value: Any, is_leaf: Callable[[Any], bool]) -> bool:
+    """Whether a value that was made from `tree` has other containers or keys now."""
+    try:
+        return bool(skeleton(encode(value, [], is_leaf)) != skeleton(tree))
+    except Unencodable:
+        return False
+
+
 def skeleton(tree: Tree) -> Any:
     """What must be equal on both sides: containers, keys and class names without their module. Numbers count as array leaves."""
     kind, body = next(iter(tree.items()))

@@ -88,7 +88,8 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
         found["loss"] = np.asarray(value)
         found |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
     arrays.save(session.output / f"{scenario['name']}.safetensors", found)
-    return {"tree": program.traced.tree, "dtypes": [str(item.dtype) for item in outputs], "draws": program.traced.draws}
+    dtypes = [str(item.dtype) for item in outputs]
+    return {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
 
 
 def _state_after(candidate: Candidate, program: Program, trainable: Any, after: Any, gradients: Any) -> dict[str, Array]:

@@ -6,6 +6,7 @@ import importlib
 import json
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,8 @@ class Traced:
     tree: codec.Tree = field(default_factory=dict)
     draws: list[list[object]] = field(default_factory=list)
     graphdef: Any = None
+    rearranged: bool = False
+    """Whether the call changed the containers among its arguments."""
 
 
 class Program:
@@ -178,6 +181,7 @@ class Program:
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired = gradient, paired
         self.traced = Traced()
+        self.rearranged = False
         self._known: dict[Any, Traced] = {}
         self.jitted = jax.jit(self.candidate_step)
 
@@ -206,17 +210,17 @@ class Program:
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         nnx.pop(model, nnx.Intermediate)  # by NNX's convention no state
         graphdef, _, after = split(model)
-        self.traced = Traced(tree, stream.log(), graphdef)
+        self.traced = Traced(tree, stream.log(), graphdef, self.rearranged)
         return loss(outputs, targets), (outputs, after)
 
     def call(self, model: Any, leaves: Sequence[Any]) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""
         args, kwargs = codec.decode(self.tree, leaves, self.renamed)
         stream = Stream(0)
-        if not self.paired:
-            return model(*args, **kwargs), stream
-        with self.draws.paired(stream):
-            return model(*args, **kwargs), stream
+        with self.draws.paired(stream) if self.paired else nullcontext():
+            result = model(*args, **kwargs)
+        self.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
+        return result, stream
 
 
 def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:

@@ -226,6 +226,7 @@ class Author:
                 "tree": result.tree,
                 "dtypes": result.dtypes,
                 "draws": result.draws,
+                "rearranged": result.rearranged,
                 "noise": noise_of(result, noisy),
             }
         )

@@ -38,6 +38,8 @@ class Result:
     """The narrowest float dtype below float32 that a native run computed with."""
     mutated: bool = False
     """Whether the call changed one of its arguments."""
+    rearranged: bool = False
+    """Whether it changed a container among them: took something out of a list, say."""
 
 
 def to_numpy(value: Any) -> Array:
@@ -173,6 +175,7 @@ class Original:
                 result.arrays["loss"] = to_numpy(value)
         result.draws, result.narrow = stream.log(), widths.narrow
         result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
+        result.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
         result.dtypes = [dtype_name(item) for item in outputs]
         result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
         if targets is not None:

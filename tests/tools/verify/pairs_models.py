@@ -321,6 +321,13 @@ class M(nnx.Module):
         ),
         Wrong("another key", "output_tree", '{"sum": x', '{"total": x', alone=True),
         Wrong("stale buffer", "buffers", "        self.steps[...] += 1\n", "", alone=True),
+        Wrong(
+            "empties what it is given",
+            "arguments_kept",
+            "        self.steps[...] += 1\n",
+            "        self.steps[...] += 1\n        batch.clear()\n",
+            alone=True,
+        ),
         Wrong("argmin in training", "training_fp64", "x.argmax(-1)", "x.argmax(-1) if self.deterministic else x.argmin(-1)", alone=True),
         Wrong("argmin", "forward_fp64", "x.argmax(-1)", "x.argmin(-1)"),
     ),
