@@ -38,7 +38,7 @@ class M(nnx.Module):
             t, row = item
             new = self.cell(row, h)
             alive = (t < lengths)[:, None]
-            return jnp.where(alive, new, h), new * alive
+            return jnp.where(alive, new, h), jnp.where(alive, new, 0.0)
 
         h, out = jax.lax.scan(step, h, (jnp.arange(x.shape[1]), x.swapaxes(0, 1)))
         return out.swapaxes(0, 1), h
