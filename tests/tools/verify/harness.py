@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
-from migrate_agent.tools.verify import Options, verify
+from migrate_agent.tools.verify import Options, Performance, verify
 
 TORCH = """
 import math
@@ -52,6 +52,7 @@ class Pair:
     train: bool | None = None
     wrongs: tuple[Wrong, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+    max_slowdown: float = 0.0
 
     def candidate(self, wrong: Wrong | None = None) -> str:
         """The text of the candidate."""
@@ -62,7 +63,9 @@ class Pair:
         return JAX + text.replace(wrong.old, wrong.new)
 
 
-def check_pair(pair: Pair, candidate: str, sandbox: Sandbox, folder: Path, *, stop: bool = True, seconds: float = 120.0) -> Evidence:
+def check_pair(
+    pair: Pair, candidate: str, sandbox: Sandbox, folder: Path, *, stop: bool = True, seconds: float = 120.0, seed: int = 0
+) -> Evidence:
     """Verify this candidate text against the pair's original."""
     original, mirror = folder / "original", folder / "candidate"
     for root, name, text in ((original, "m.py", TORCH + textwrap.dedent(pair.torch)), (mirror, "m_jax.py", candidate)):
@@ -74,7 +77,8 @@ def check_pair(pair: Pair, candidate: str, sandbox: Sandbox, folder: Path, *, st
     inventory = Inventory(original, (SourceFile("m.py", "m", "m_jax.py", "m_jax", True),), (unit,))
     example = Example(unit.id, pair.init, pair.call, train=pair.train)
     translated = Example(unit.id, f"{pair.init}, rngs=rngs" if pair.init else "rngs=rngs", pair.call, train=pair.train)
-    options = Options(limits=Limits(seconds=seconds), stop=stop)
+    performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
+    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance)
     return verify(unit, [example], [translated], original, mirror, inventory, sandbox, folder / "work", options)
 
 

@@ -126,4 +126,33 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY)
+SLOW = Pair(
+    "slow",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return 2 * x
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return 2 * x
+""",
+    call="torch.randn(3, 4)",
+    max_slowdown=200.0,
+    wrongs=(
+        Wrong(
+            "a long loop for nothing",
+            "step_time",
+            "return 2 * x",
+            "seen = jax.lax.fori_loop(0, 3_000_000, lambda i, c: jnp.sin(c), jax.lax.stop_gradient(x.sum()))\n"
+            "        return jnp.where(seen > 2, 0, 2 * x)",
+            alone=True,
+        ),
+    ),
+)
+
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SLOW)
