@@ -190,7 +190,7 @@ class _Walker:
         inner = dict(env)
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        used = {} if isinstance(node, ast.Lambda) else parameter_facts(node, self.lookup_given)
+        used = {} if isinstance(node, ast.Lambda) else parameter_facts(node, self.lookup_given, self.file.names_torch)
         for argument in every:
             inner[argument.arg] = self.annotation(argument.annotation) or used.get(argument.arg)
             if argument.annotation:

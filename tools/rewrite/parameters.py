@@ -19,9 +19,12 @@ ELSEWHERE = frozenset(
 
 
 def parameter_facts(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, given: Callable[[ast.expr], Observed | None]
+    function: ast.FunctionDef | ast.AsyncFunctionDef, given: Callable[[ast.expr], Observed | None], uses_torch: bool = True
 ) -> Mapping[str, Observed]:
-    """Parameter → what it is when the function starts, where its reads before it is bound anew say so, or else methods of tensors alone."""
+    """Parameter → what it is when the function starts, where its reads before it is bound anew say so, or else methods of tensors alone.
+
+    In a file that does not use torch, methods say nothing: it may be another library's arrays that have them.
+    """
     loads: dict[str, list[ast.Name]] = {}
     stores: dict[str, int] = {}
     shown: set[str] = set()
@@ -32,7 +35,7 @@ def parameter_facts(
         elif isinstance(node, ast.Name):
             stores[node.id] = min(node.lineno, stores.get(node.id, node.lineno))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if _of_tensors(node, node.func.attr):
+            if uses_torch and _of_tensors(node, node.func.attr):
                 shown.add(node.func.value.id)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called.add(node.func.id)
@@ -52,9 +55,17 @@ def parameter_facts(
 def _of_tensors(call: ast.Call, name: str) -> bool:
     """Whether a call such as `x.view(-1, 3)` is spelled as of a tensor."""
     if name == "transpose":
-        return len(call.args) == 2
+        return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     return base in methods() and name not in ELSEWHERE
+
+
+def _axis(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, int) else None
 
 
 def _joined(facts: list[Observed]) -> Observed | None:

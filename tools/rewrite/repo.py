@@ -66,6 +66,12 @@ class FileModel:
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     top_names: set[str] = field(default_factory=set)
 
+    @property
+    def names_torch(self) -> bool:
+        """Whether the file imports torch, or layers of it."""
+        names = (*self.bindings.values(), *self.stars)
+        return any(name.partition(".")[0] == "torch" or name.startswith("einops.layers.torch") for name in names)
+
     @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines() or [""]
