@@ -108,7 +108,8 @@ def _double_precision() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
+            for category in (FutureWarning, DeprecationWarning):
+                warnings.simplefilter("ignore", category)
             warnings.filterwarnings("ignore", message="CUDA is not available")
             yield
     finally:
