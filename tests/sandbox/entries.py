@@ -179,7 +179,7 @@ def soiled(arguments: Arguments, inputs: Inputs, output: Path) -> list[str]:
         "files": [place for place in (Path.home(), os.environ["TMPDIR"], Path.cwd(), output) if os.listdir(place)],
         "cwd": os.getcwd() == "/",
         "umask": umask == 0,
-        "priority": os.nice(0) >= arguments["priority"] + 5,
+        "priority": os.nice(0) >= os.getpriority(os.PRIO_PROCESS, os.getppid()) + 5,
         "path": "/leak" in sys.path,
         "modules": "leak" in sys.modules,
         "argv": "leak" in sys.argv,

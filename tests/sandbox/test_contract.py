@@ -171,7 +171,7 @@ def test_surroundings(sandbox: Sandbox, side: Side) -> None:
 
 @pytest.mark.parametrize(("side", "library"), [("original", "torch"), ("candidate", "jax")])
 def test_nothing_leaks_into_the_next_job(sandbox: Sandbox, side: Side, library: str) -> None:
-    fresh = job("soiled", side, library=library, priority=os.nice(0))
+    fresh = job("soiled", side, library=library)
     assert sandbox.run(fresh).result == []
     run = sandbox.run(job("soils", side, library=library))
     assert (run.status, run.error) == ("ok", "")
@@ -180,7 +180,7 @@ def test_nothing_leaks_into_the_next_job(sandbox: Sandbox, side: Side, library: 
 
 def test_leaks_would_be_seen(sandbox: Sandbox) -> None:
     """Both in one job: without this, the leaks could be a blind spot of the test."""
-    found = sandbox.run(job("soils_and_looks", library="jax", priority=os.nice(0))).result
+    found = sandbox.run(job("soils_and_looks", library="jax")).result
     assert len(found) == 19, found
 
 

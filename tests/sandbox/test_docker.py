@@ -27,19 +27,25 @@ def client() -> Iterator[Any]:
         yield opened
 
 
-@pytest.fixture
-def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    opened = open_sandbox("docker", folder=tmp_path)
-    yield opened
-    opened.close()
-    assert containers(tmp_path) == []
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jobs")
 
 
-def test_how_a_container_is_made(sandbox: Sandbox, client: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def sandbox(folder: Path) -> Iterator[Sandbox]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", CANARY)
+        opened = open_sandbox("docker", folder=folder)
+        yield opened
+        opened.close()
+    assert containers(folder) == []
+
+
+def test_how_a_container_is_made(sandbox: Sandbox, client: Any, folder: Path) -> None:
     assert sandbox.run(job("echo")).status == "ok"
     listed = client.containers.list(filters={"label": engine.LABEL})
-    about = next(each.attrs for each in listed if each.labels[engine.LABEL].startswith(str(tmp_path)))
+    about = next(each.attrs for each in listed if each.labels[engine.LABEL].startswith(str(folder)))
     host, configuration = about["HostConfig"], about["Config"]
     assert CANARY not in json.dumps(about)
     assert configuration["User"].split(":")[0] not in ("", "0", "root")
@@ -48,7 +54,7 @@ def test_how_a_container_is_made(sandbox: Sandbox, client: Any, tmp_path: Path) 
     assert host["SecurityOpt"] == ["no-new-privileges:true"], "and so the engine's own seccomp filter"
     assert host["AutoRemove"] and host["PidsLimit"] > 0 and host["Memory"] == host["MemorySwap"] > 0 and host["NanoCpus"] > 0
     writable = [mount["Destination"] for mount in about["Mounts"] if mount["RW"]]
-    assert len(writable) == 1 and Path(writable[0]).is_relative_to(tmp_path)
+    assert len(writable) == 1 and Path(writable[0]).is_relative_to(folder)
     assert not any("docker" in mount["Source"] and mount["Source"].endswith(".sock") for mount in about["Mounts"])
 
 
@@ -62,9 +68,9 @@ def test_jobs_see_changes_of_the_code(sandbox: Sandbox, tmp_path: Path) -> None:
         assert sandbox.run(Job("candidate", "answers:f", root)).result == text
 
 
-def test_no_mount_stays_on_the_host(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_no_mount_stays_on_the_host(sandbox: Sandbox, folder: Path) -> None:
     assert sandbox.run(job("echo")).status == "ok"
-    assert str(tmp_path) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
+    assert str(folder) not in Path("/proc/self/mounts").read_text(encoding="utf-8")
 
 
 def test_prune_takes_what_is_left_and_leaves_what_is_in_use(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
