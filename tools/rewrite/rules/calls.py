@@ -61,7 +61,8 @@ class ReplaceTorchCalls(Rule):
         if dotted in layers():
             return apply_layer(context, layers()[dotted], updated.args, original.args)
         if dotted in ops():
-            return apply_op(context, ops()[dotted], updated.args, original.args)
+            kept = self._without_out(original)
+            return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
         if constructs_module(context.repo, dotted, context.observed(original.func)):
             return self._construct(original, updated, dotted)
         if dotted.partition(".")[0] in TORCH:
@@ -74,6 +75,16 @@ class ReplaceTorchCalls(Rule):
         if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
             return self._method(original, original.func, updated, updated.func)
         return None
+
+    def _without_out(self, call: cst.Call) -> list[int]:
+        """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""
+        places = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
+        at = places.get("out")
+        if at is not None and not isinstance(self.context.parent(), cst.Expr):
+            value = call.args[at].value
+            if not (isinstance(value, cst.Name) and value.value == "None"):
+                raise Refuse("the result is written to `out` and used as well", "alias-write")
+        return [i for i in range(len(call.args)) if i != at]
 
     def _own(self, func: cst.BaseExpression) -> bool:
         """Whether this names a method of the class itself, which is looked up in the class."""
