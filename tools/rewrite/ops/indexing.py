@@ -62,7 +62,7 @@ def _masked_fill(call: Call) -> str:
     """The dtype stays the input's, also where the value's is another."""
     tensor, value = call.observed("input"), call.observed("value")
     kinds = set(value.kinds) if value else {"float"}
-    fits = kinds <= {"int", "bool"} or not is_integral(call, "input")
+    fits = kinds <= {"bool"} or not is_integral(call, "input") or (kinds <= {"int", "bool"} and not is_bool(call, "input"))
     same = not (tensor and value and value.dtypes) or set(value.dtypes) == set(tensor.dtypes)
     return "jnp.where({mask}, {value}, {input})" + ("" if fits and same else ".astype({input}.dtype)")
 
