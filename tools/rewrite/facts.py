@@ -393,7 +393,7 @@ class _Walker:
         receiver = self.lookup(func.value)
         name = func.attr[:-1] if func.attr.endswith("_") else func.attr
         row = methods().get(name) or methods().get(func.attr)
-        if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr))):
+        if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr) and self.file.names_torch)):
             if receiver is None:
                 self.note(func.value, TENSOR)
             return Observed((row.returns,)) if row.returns else None

@@ -115,7 +115,8 @@ class ReplaceTorchCalls(Rule):
             return self._own_method(updated, name)
         row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
         fact = context.observed(func.value)
-        if is_tensor(fact) or (fact is None and tensor_only(name)) or (fact is None and self._torch_spelling(original, name)):
+        spelled = tensor_only(name) or self._torch_spelling(original, name)
+        if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
             if row is None:
                 raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
             if name not in methods() and not row.inplace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import bare
-from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.engine import Context, Rule
 from migrate_agent.tools.rewrite.tables import layers, ops
 
 
@@ -21,10 +21,19 @@ class DecideConstants(Rule):
             "def f(x: jax.Array):\n    return x\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if not torch.cuda.is_available():\n        return x\n"
+            "    name = torch.cuda.get_device_properties(0)\n    return x * 2\n",
+            "def f(x: jax.Array):\n    return x\n",
+        ),
+        (
             'import torch\nfrom torch import nn\n\ndef f(x: torch.Tensor):\n    act = nn.SiLU if hasattr(nn, "SiLU") else None\n    return act\n',
             "def f(x: jax.Array):\n    act = SiLU\n    return act\n",
         ),
     )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._left: list[cst.CSTNode] = []
 
     def leave_If(
         self, original: cst.If, updated: cst.If
@@ -36,12 +45,23 @@ class DecideConstants(Rule):
         if value:
             if original.orelse:
                 self.context.forget(original.orelse)
+            if leaves(updated.body):
+                self._left.append(original)
             return self._body(updated.body, updated)
         self.context.forget(original.body)
         orelse = updated.orelse
         if orelse is None:
             return cst.RemoveFromParent()
         return self._body(orelse.body, updated) if isinstance(orelse, cst.Else) else orelse
+
+    def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
+        """What follows a `return` that is always reached goes."""
+        at = next((index for index, statement in enumerate(original.body) if statement in self._left), None)
+        if at is None:
+            return None
+        self.context.forget(*original.body[at + 1 :])
+        end = next(index for index, statement in enumerate(updated.body) if _last(statement))
+        return updated.with_changes(body=updated.body[: end + 1])
 
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
         value = self._decided(original.test, updated.test)
@@ -91,3 +111,14 @@ class DecideConstants(Rule):
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             body[0] = first.with_changes(leading_lines=[*whole.leading_lines, *first.leading_lines])
         return cst.FlattenSentinel(body)
+
+
+def leaves(suite: cst.BaseSuite) -> bool:
+    """Whether a block ends by leaving the function."""
+    last = suite.body[-1] if suite.body else None
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(small, (cst.Return, cst.Raise))
+
+
+def _last(statement: cst.BaseStatement) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], (cst.Return, cst.Raise))

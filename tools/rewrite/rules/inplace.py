@@ -95,7 +95,7 @@ class ReplaceInplaceUpdates(_Writes):
         if isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func):
             receiver = call.func.value
             fact = self.context.observed(receiver)
-            if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value))):
+            if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value) and self.context.file.names_torch)):
                 return None
             return self._try(original, lambda: self._assign(receiver, self._next(receiver), updated.value))
         target = self._out(call)

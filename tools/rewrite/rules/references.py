@@ -24,11 +24,14 @@ DTYPE_NAMES = {
     "int64": "int", "bool": "bool", "cfloat": "jnp.complex64", "cdouble": "complex", "complex128": "complex",
 }  # fmt: skip
 """Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
+BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
+"""Ways to compute attention: code may hand their names about, but XLA chooses."""
 CONSTANTS: Mapping[str, str] = {
     **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
     **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
     "torch.Tensor": "jax.Array",
     "torch.nn.Module": "nnx.Module",
+    **{f"torch.nn.attention.SDPBackend.{name}": repr(name.lower()) for name in BACKENDS},
     "torch.nn.modules.module.Module": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",

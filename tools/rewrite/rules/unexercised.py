@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.constants import leaves
 
 
 class StubUnexercised(Rule):
@@ -63,7 +64,7 @@ class StubUnexercised(Rule):
             return None
         span = context.span(original)
         before = [statement for statement in parent.body if context.span(statement).end_line < span.line]
-        if not any(isinstance(statement, cst.If) and _leaves(statement.body) for statement in before):
+        if not any(isinstance(statement, cst.If) and leaves(statement.body) for statement in before):
             return None
         if any(span.line <= line <= context.span(parent.body[-1]).end_line for line in context.observed_lines):
             return None
@@ -105,13 +106,6 @@ class StubUnexercised(Rule):
         body = suite.body
         spans = [self.context.span(statement) for statement in body]
         return (spans[0].line, spans[-1].end_line) if spans else (0, -1)
-
-
-def _leaves(suite: cst.BaseSuite) -> bool:
-    """Whether a block ends by leaving the function."""
-    last = suite.body[-1] if suite.body else None
-    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(small, (cst.Return, cst.Raise))
 
 
 def with_docstring(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst.IndentedBlock:
