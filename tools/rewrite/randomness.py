@@ -47,6 +47,8 @@ class Randomness:
     """Functions that constructing or calling a module may reach."""
     written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters through which it changes a module's parameter (see `written.py`)."""
+    mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → its parameters whose array it changes in place."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
-from migrate_agent.tools.rewrite.written import written_parameters
+from migrate_agent.tools.rewrite.written import mutated_parameters, written_parameters
 from migrate_agent.tools.types import Hole, Inventory, Observations
 
 
@@ -64,6 +64,7 @@ class Workspace:
         facts = {path: self.facts(path) for path in self.repo.files}
         found = analyse(self.repo, facts)
         found.written = written_parameters(self.repo, facts)
+        found.mutated = mutated_parameters(self.repo, facts)
         return found
 
     def rewritten(self, path: str) -> Rewritten:

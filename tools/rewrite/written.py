@@ -51,6 +51,43 @@ def _written(
                     yield target.id
 
 
+def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
+    """Function → those of its parameters whose array it changes in place while the caller may hold it: in JAX the caller's stays as it was."""
+    found: dict[FunctionKey, frozenset[str]] = {}
+    functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
+    changed = True
+    while changed:
+        changed = False
+        for file, name, node in functions:
+            key = (file.file.path, name)
+            names = frozenset(_mutated(repo, file, facts[file.file.path], name, node, found))
+            if names != found.get(key, frozenset()):
+                found[key], changed = names, True
+    return found
+
+
+def _mutated(
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[str]:
+    names = set(argument_names(node))
+    augmented = {id(child.target) for child in ast.walk(node) if isinstance(child, ast.AugAssign)}
+    rebound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in augmented}
+    owner = file.classes.get(qualname.rpartition(".")[0])
+    for child in ast.walk(node):
+        places: list[ast.expr] = []
+        if isinstance(child, ast.AugAssign):
+            places = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
+        elif isinstance(child, ast.Assign):
+            places = [target.value for target in child.targets if isinstance(target, ast.Subscript)]
+        elif isinstance(child, ast.Call):
+            places = [target for target, _ in _targets(repo, file, facts, owner, child, known)]
+        for place in places:
+            if isinstance(place, ast.Name) and place.id in names - rebound:
+                fact = facts.observed.get(span_of(place, file.lines))
+                if fact is not None and "tensor" in fact.kinds:
+                    yield place.id
+
+
 def _targets(
     repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, known: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[ast.expr, bool]]:
@@ -60,11 +97,8 @@ def _targets(
         tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
         if tensor is not None:
             yield through_data(tensor), True
-    elif (
-        isinstance(call.func, ast.Attribute) and not dotted and (row := methods().get(call.func.attr[:-1])) and call.func.attr.endswith("_")
-    ):
-        if row.inplace:
-            yield through_data(call.func.value), False
+    elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
+        yield through_data(call.func.value), False
     for key in callees(repo, file, dotted, owner, call):
         yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
 

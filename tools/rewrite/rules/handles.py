@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.engine import Context, Rule
 from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
 from migrate_agent.tools.rewrite.rules.variables import own_layer, storage, subscript
 from migrate_agent.tools.rewrite.tables import Refuse, layers
@@ -13,6 +13,17 @@ from migrate_agent.tools.rewrite.written import INIT, parameter_at
 
 READABLE = frozenset({"shape", "ndim", "dtype"})
 """What a variable answers as its array does."""
+
+
+def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
+    """The functions of the repository that a call may reach, by name or as methods of `self`."""
+    func = call.func
+    if (dotted := context.dotted(func)) and (place := context.repo.resolve(dotted)) and place[1]:
+        return [(place[0].file.path, place[1])]
+    if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
+        name = func.attr.value
+        return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
+    return []
 
 
 class PassVariables(Rule):
@@ -45,7 +56,7 @@ class PassVariables(Rule):
         """Whether the called function writes to this argument."""
         place = next(i for i, a in enumerate(call.args) if a is argument)
         written = self.context.randomness.written
-        for key in self._callees(call):
+        for key in callees(self.context, call):
             name = argument.keyword.value if argument.keyword else parameter_at(self.context.repo, key, place)
             if name in written.get(key, ()):
                 return True
@@ -76,15 +87,6 @@ class PassVariables(Rule):
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
             return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._written(grand, parent)
         return False
-
-    def _callees(self, call: cst.Call) -> list[FunctionKey]:
-        context, func = self.context, call.func
-        if (dotted := context.dotted(func)) and (place := context.repo.resolve(dotted)) and place[1]:
-            return [(place[0].file.path, place[1])]
-        if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
-            name = func.attr.value
-            return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
-        return []
 
     def _reference(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression | None:
         """What stands for the parameter itself; `None` where the rewritten text does already."""
