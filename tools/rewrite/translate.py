@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.engine import rewrite_file
+from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.facts import infer
 from migrate_agent.tools.rewrite.repo import FileModel
 from migrate_agent.tools.rewrite.symbols import global_names
@@ -66,7 +66,7 @@ def translation(space: Workspace, example: Example) -> Translation:
             wanted.add((home.file.path, name))
         elif (dotted := model.bindings.get(name)) and (found := space.repo.resolve(dotted)) and found[1]:
             wanted.add((found[0].file.path, found[1].partition(".")[0]))
-    setup = "\n".join([*_imports(home, needs, result.vendored, model), *(t.strip() for t in texts[:-1] if t.strip())])
+    setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
     new = dataclasses.replace(example, setup=setup, init=_between(build))
     return Translation(new, home.file.path, frozenset(wanted), result.vendored | result.qualified, result.holes)
 
@@ -81,12 +81,14 @@ def _between(build: cst.BaseStatement) -> str:
     return ", ".join(cst.Module([]).code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in call.args)
 
 
-def _imports(home: FileModel, needs: frozenset[str], vendored: frozenset[str], model: FileModel) -> list[str]:
+def _imports(home: FileModel, needs: frozenset[str], result: Rewritten) -> list[str]:
     from migrate_agent.tools.rewrite.compose import CANONICAL, vendored_module
 
     lines = [CANONICAL[name] for name in sorted(needs) if name in CANONICAL and name not in home.bindings]
-    if vendored:
-        package, module = vendored_module(home)
-        root = home.file.target_module.partition(".")[0]
-        lines.append(f"from {root + '.' if package else ''}{module} import {', '.join(sorted(vendored))}")
+    package, module = vendored_module(home)
+    root = home.file.target_module.partition(".")[0]
+    if result.vendored:
+        lines.append(f"from {root + '.' if package else ''}{module} import {', '.join(sorted(result.vendored))}")
+    if result.qualified:
+        lines.append(f"from {root} import {module}" if package else f"import {module} as nnx_layers")
     return lines
