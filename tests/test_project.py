@@ -129,7 +129,7 @@ def test_readme_shows_every_key_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "migrate.toml").write_text(block, encoding="utf-8")
     config = load_config(tmp_path)
     (example,) = config.example
-    tables: list[BaseModel] = [config, example, config.run, config.limits, config.model, config.budget, *config.price]
+    tables: list[BaseModel] = [config, example, config.run, config.limits, config.verify, config.model, config.budget, *config.price]
     assert example.domain is not None
     assert [f"{type(table).__name__}.{name}" for table in tables for name in set(type(table).model_fields) - table.model_fields_set] == []
     assert config != Config()
