@@ -18,6 +18,8 @@ from migrate_agent.agent.session import KEYS
 from migrate_agent.evals.scripted_endpoint import Move, endpoint
 from migrate_agent.tests.agent.repositories import git, module, repository
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+"""pexpect forks and executes at once, so JAX's threads, where another test has started them in this process, cannot be in the way."""
 DRIVER = Path(__file__).with_name("driver.py")
 PROMPT = "\r\nkey > "
 EDITOR = """import pathlib, sys

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from migrate_agent.tools.verify.results import Expectations, texts
 MOST = 16
 MOST_BYTES = 2**30
 _LOCK = threading.Lock()
-_KEPT: OrderedDict[str, tuple[Expectations, tempfile.TemporaryDirectory[str]]] = OrderedDict()
+_KEPT: OrderedDict[str, Expectations] = OrderedDict()
 
 
 def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
@@ -27,16 +29,17 @@ def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
-            return _KEPT[key][0]
-    folder = tempfile.TemporaryDirectory(prefix="migrate-agent-given-", ignore_cleanup_errors=True)
+            return _KEPT[key]
+    folder = Path(tempfile.mkdtemp(prefix="migrate-agent-given-"))
     try:
-        made = make(Path(folder.name))
+        made = make(folder)
     except BaseException:
-        folder.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
         raise
+    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # not before the last verification that uses it has ended
     with _LOCK:
-        found = _KEPT.setdefault(key, (made, folder))[0]
-        while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(_size(item) for item, _ in _KEPT.values()) > MOST_BYTES):
+        found = _KEPT.setdefault(key, made)
+        while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(map(_size, _KEPT.values())) > MOST_BYTES):
             _KEPT.popitem(last=False)
     return found
 

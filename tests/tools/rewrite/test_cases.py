@@ -72,9 +72,15 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrated]:
         (mirror / path).write_text(text)
     before = sys.path[:]
     sys.path[:0] = [str(root), str(mirror)]
+    _forget()
     with jax.enable_x64(True):
         yield Migrated(inventory, recording, dict(draft.files))
     sys.path[:] = before
+    _forget()
+
+
+def _forget() -> None:
+    """Modules of these names, which other tests import from elsewhere."""
     for name in ("cases", "cases_jax", "nnx_layers_jax"):
         sys.modules.pop(name, None)
 
