@@ -197,8 +197,16 @@ class _Composer:
             pass
         elif name in CANONICAL:
             selection.canonical.add(name)
+        elif statement is not None and self._undefined_before(file, name, statement):
+            self.notes[f"{path}:{statement.first_line}: {name} is not defined in the original either"] = None
         elif statement is not None:
             self._hole(path, statement, "undefined-name", f"{name} is not defined at the top of the file")
+
+    def _undefined_before(self, file: FileModel, name: str, statement: Statement) -> bool:
+        """Whether the original reads a global of this name, and nothing there defines it: an error of its own, on a line that never ran."""
+        if name in file.top_names or name in file.bindings or any(star not in self.repo.modules for star in file.stars):
+            return False
+        return name in global_names("\n".join(file.lines[statement.first_line - 1 : statement.last_line]))
 
     def _unfollowed(self, file: FileModel, name: str) -> str:
         """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""

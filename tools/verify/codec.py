@@ -43,6 +43,8 @@ def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> Tre
             return {"ellipsis": True}
         if _dtype_name(item):
             return {"dtype": _dtype_name(item)}
+        if type(item).__name__.lower() == "device" and type(item).__module__.partition(".")[0] in ("torch", "jax", "jaxlib"):
+            return {"device": True}  # which one is no matter of the maths: each side has its own
         return _container(item, walk)
 
     return walk(value)
@@ -100,6 +102,8 @@ def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any
                 return ...
             case "dtype":
                 return _dtype(body)
+            case "device":
+                return _device()
             case "list":
                 return [walk(part) for part in body]
             case "tuple":
@@ -116,6 +120,12 @@ def _dtype(name: str) -> Any:
     import jax.numpy as jnp
 
     return getattr(jnp, {"bool": "bool_"}.get(name, name))
+
+
+def _device() -> Any:
+    import jax
+
+    return jax.devices()[0]
 
 
 def _class(name: str, renamed: Mapping[str, str]) -> Any:

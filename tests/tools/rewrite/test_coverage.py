@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.rewrite.coverage import unexercised
-from migrate_agent.tools.types import Observed, Span
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Observed, Span
 from tests.tools.rewrite.snippets import snippet_workspace
 
 SOURCE = """from torch import nn
@@ -64,3 +68,30 @@ def test_what_follows_a_return_that_was_always_taken_becomes_a_stub(tmp_path: Pa
 
 def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:
     assert snippet_workspace(tmp_path, TAIL, _observed(5, 7, 8)).rewritten("snippet.py").holes
+
+
+UNDEFINED = """import torch
+from torch import nn
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor, never=False):
+        if never:
+            return einsum("i,i", x, x)
+        return x * 2
+"""
+
+
+def test_a_name_that_the_original_does_not_define_either_is_a_note(tmp_path: Path) -> None:
+    draft = _composed(tmp_path, UNDEFINED)
+    assert not draft.holes
+    assert any("einsum is not defined in the original either" in note for note in draft.notes)
+
+
+@pytest.mark.parametrize("line", ["from elsewhere import *", "def einsum(*args):\n    return torch.unheard_of(*args)"])
+def test_a_name_that_something_may_define_is_not(tmp_path: Path, line: str) -> None:
+    assert _composed(tmp_path, f"{line}\n{UNDEFINED}").holes
+
+
+def _composed(folder: Path, text: str) -> Draft:
+    (folder / "model.py").write_text(text)
+    return compose(scan(folder), {}, ["model.py:M"])

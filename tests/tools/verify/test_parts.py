@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -237,3 +238,10 @@ def test_optimisers_are_torchs(kind: str) -> None:
         step.step()
         (ours,) = rule.step([ours], [2 * ours])
     np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-13)
+
+
+def test_a_device_becomes_one_of_the_other_side() -> None:
+    tree = codec.encode({"device": torch.device("cpu")}, [], lambda value: False)
+    back = codec.decode(tree, [], {})
+    assert back == {"device": jax.devices()[0]}
+    assert codec.encode(back, [], lambda value: False) == tree
