@@ -60,7 +60,10 @@ def why(evidence: Evidence) -> str:
 
 
 def blocking(context: Context, state: RunState) -> str:
-    """Which unit that the draft holds, or that the one at work needs, is not verified; "" where all are."""
+    """Which unit that the draft holds, or that the one at work needs, stands in its way; "" where none does.
+
+    One that could not be judged alone (an abstract base, or one that no example reaches) does not: what of it is used was judged with this one.
+    """
     unit, files = context.unit(state), context.draft(state).files
     done = context.settled(state["position"])
     needed = closure(context.inventory, unit.id)
@@ -74,7 +77,9 @@ def blocking(context: Context, state: RunState) -> str:
 
 def _why_not(context: Context, done: Mapping[str, UnitReport], identifier: str) -> str:
     if identifier in done:
-        return "" if done[identifier].status == "verified" else done[identifier].status
+        report = done[identifier]
+        unjudged = report.status == "unverified" and not report.holes
+        return "" if report.status == "verified" or unjudged else report.status
     if identifier in context.plan.skipped:
         return f"skipped: {context.plan.skipped[identifier]}"
     return "not verified before it" if identifier in context.plan.order else "out of the scope of --module"

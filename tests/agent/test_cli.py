@@ -146,6 +146,7 @@ def test_a_fault_in_one_unit_does_not_stop_the_others(tmp_path: Path) -> None:
         "h.py": module("Taken"),
         "h_jax.py": "mine = 1\n",
         "i.py": module("Unjudged", "script: unjudged"),
+        "j.py": f"from e import Bare\n{module('Derived', needs='Bare')}",
         "broken.py": "import torch\ndef (",
     }
     root, report = repository(tmp_path / "repo", files), tmp_path / "report.json"
@@ -162,6 +163,7 @@ def test_a_fault_in_one_unit_does_not_stop_the_others(tmp_path: Path) -> None:
         "Needs": "unverified",
         "Taken": "failed",
         "Unjudged": "unverified",
+        "Derived": "verified",  # a base that nothing can be said of alone was judged as part of it
     }
     for name, words in {
         "Fails": "numeric/forward_fp64: scripted fail",

@@ -72,6 +72,17 @@ def widened(value: torch.Tensor) -> torch.Tensor:
     return value.to(torch.complex128) if value.is_complex() else value.to(torch.float64) if value.is_floating_point() else value
 
 
+def copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A deep copy. Tensors that a hook computes before each call, as `weight_norm` does, have a history that cannot be copied: their values are."""
+    memo = {
+        id(value): value.detach().clone()
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    }
+    return copy.deepcopy(module, memo)
+
+
 class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
@@ -136,7 +147,7 @@ class Original:
 
     def module(self, state: State, mode: str, *, native: bool) -> Any:
         """A copy of the module with this state, in `train` or `eval` mode."""
-        module = copy.deepcopy(self.native if native else self.exact)
+        module = copied(self.native if native else self.exact)
         with torch.no_grad():
             for name, tensor in tensors_of(module).items():
                 tensor.copy_(torch.from_numpy(np.array(state[name])))

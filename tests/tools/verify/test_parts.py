@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections import namedtuple
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from migrate_agent.tools.verify.compare import compare
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.localise import Record, find
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_unit import copied
 
 Point = namedtuple("Point", "x y")
 
@@ -245,3 +248,16 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
     back = codec.decode(tree, [], {})
     assert back == {"device": jax.devices()[0]}
     assert codec.encode(back, [], lambda value: False) == tree
+
+
+def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(3, 2))
+    module(torch.ones(1, 3))
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(module)
+    twin: Any = copied(module)
+    with torch.no_grad():
+        twin.weight_g.mul_(2)
+    torch.testing.assert_close(twin(torch.ones(1, 3)) - twin.bias, 2 * (module(torch.ones(1, 3)) - module.bias))
