@@ -52,20 +52,26 @@ def originals() -> Mapping[str, Original]:
 
 
 def groups(options: Options) -> Sequence[Group]:
-    """One group for the cases of each original, one for the mutants of each subject."""
-    names = [f"corpus-{name}" for name in cases()] + [f"mutants-{name}" for name in mutants.subjects()]
-    return [(name,) for name in names if options.wanted(name)]
+    """One group for the cases of each original, one for the mutants of each subject; single cases by their own names (`cheats/`)."""
+    whole = [f"corpus-{name}" for name in cases() if options.wanted(f"corpus-{name}")]
+    single = [tuple(case.id for case in rows if options.wanted(case.id)) for name, rows in cases().items() if f"corpus-{name}" not in whole]
+    return [
+        *((name,) for name in whole),
+        *filter(None, single),
+        *((f"mutants-{name}",) for name in mutants.subjects() if options.wanted(f"mutants-{name}")),
+    ]
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
     """Judge the cases of these groups, with a warm sandbox and torch's answers kept."""
-    for name in group:
-        kind, _, rest = name.partition("-")
-        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder, closing(open_sandbox(options.sandbox)) as sandbox:
-            if kind == "corpus":
-                yield from (judge(case, sandbox, Path(folder), options) for case in cases()[rest])
-            else:
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder, closing(open_sandbox(options.sandbox)) as sandbox:
+        for name in group:
+            kind, _, rest = name.partition("-")
+            if kind == "mutants":
                 yield from _mutants(rest, sandbox, Path(folder), options)
+            else:
+                wanted = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
+                yield from (judge(case, sandbox, Path(folder), options) for case in wanted)
 
 
 def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outcome:
