@@ -82,12 +82,22 @@ class DockerSandbox(ProcessSandbox):
     def __init__(self, *, threads: int = 1, folder: Path | None = None, device: Device = "cpu") -> None:
         self.own_users = os.getuid() == 0
         self._client = engine.connect()
+        self._starting, self._ended = threading.RLock(), False
         engine.prune(self._client)
         super().__init__(threads=threads, folder=folder, device=device)
 
     def close(self) -> None:
         """Stop all containers with whatever they run, and remove all files. May be called more than once."""
-        super().close()
+        self._ended = True
+        waited = self._starting.acquire(timeout=RESTART_SECONDS)  # another thread may be starting one that nobody knows of yet
+        try:
+            super().close()
+            with contextlib.suppress(Exception):  # without an engine there are none
+                for container in self._client.containers.list(all=True, filters={"label": f"{engine.LABEL}={self._base.path}"}):
+                    engine.remove(container)
+        finally:
+            if waited:
+                self._starting.release()
         self._client.close()
 
     def _job_owner(self) -> tuple[int, int] | None:
@@ -98,7 +108,10 @@ class DockerSandbox(ProcessSandbox):
         until = time.monotonic() + RESTART_SECONDS
         while True:
             try:
-                return self._container(key, {**environment, TOKEN: token}, log, place)
+                with self._starting:
+                    if self._ended:
+                        raise SandboxUnavailable("the sandbox was closed")
+                    return self._container(key, {**environment, TOKEN: token}, log, place)
             except Exception as error:
                 if time.monotonic() > until or isinstance(error, SandboxError) or getattr(error, "status_code", 500) < 500:
                     remove(place)
