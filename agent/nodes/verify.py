@@ -62,7 +62,8 @@ def why(evidence: Evidence) -> str:
 def blocking(context: Context, state: RunState) -> str:
     """Which unit that the draft holds, or that the one at work needs, stands in its way; "" where none does.
 
-    One that could not be judged alone (an abstract base, or one that no example reaches) does not: what of it is used was judged with this one.
+    One that no example reaches (an abstract base) does not: what of it is used was judged with this one. One that was tried and could not be
+    judged does.
     """
     unit, files = context.unit(state), context.draft(state).files
     done = context.settled(state["position"])
@@ -78,8 +79,8 @@ def blocking(context: Context, state: RunState) -> str:
 def _why_not(context: Context, done: Mapping[str, UnitReport], identifier: str) -> str:
     if identifier in done:
         report = done[identifier]
-        unjudged = report.status == "unverified" and not report.holes
-        return "" if report.status == "verified" or unjudged else report.status
+        unreached = report.status == "unverified" and not report.holes and not report.verdicts and report.reason.startswith("no example")
+        return "" if report.status == "verified" or unreached else report.status
     if identifier in context.plan.skipped:
         return f"skipped: {context.plan.skipped[identifier]}"
     return "not verified before it" if identifier in context.plan.order else "out of the scope of --module"

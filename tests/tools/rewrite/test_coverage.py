@@ -95,3 +95,20 @@ def test_a_name_that_something_may_define_is_not(tmp_path: Path, line: str) -> N
 def _composed(folder: Path, text: str) -> Draft:
     (folder / "model.py").write_text(text)
     return compose(scan(folder), {}, ["model.py:M"])
+
+
+MUTATING = """import torch
+
+def fill(x: torch.Tensor):
+    x.fill_(3.0)
+
+def f(a: torch.Tensor):
+    fill({argument})
+    return a
+"""
+
+
+@pytest.mark.parametrize(("argument", "holes"), [("a[0]", 1), ("a.t()", 1), ("a.data", 1), ("a * 2", 0), ("a", 0)])
+def test_a_view_that_a_helper_changes_and_that_is_read_again_is_a_hole(tmp_path: Path, argument: str, holes: int) -> None:
+    space = snippet_workspace(tmp_path, MUTATING.format(argument=argument))
+    assert len(space.rewritten("snippet.py").holes) == holes

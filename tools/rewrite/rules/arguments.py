@@ -6,8 +6,10 @@ import ast
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.aliases import SURE_VIEWS
 from migrate_agent.tools.rewrite.engine import Context, Rule
 from migrate_agent.tools.rewrite.randomness import FunctionKey
+from migrate_agent.tools.rewrite.rules.constants import leaves
 from migrate_agent.tools.rewrite.rules.handles import callees
 from migrate_agent.tools.rewrite.written import argument_names, parameter_at
 
@@ -60,6 +62,8 @@ class HandBackArguments(Rule):
         names = handed_back(self.context, self._key())
         if not names or len(self.context.functions) != 1 or not isinstance(updated.body, cst.IndentedBlock):
             return None
+        if leaves(updated.body):
+            return None
         body = [*updated.body.body, cst.SimpleStatementLine([_return(names)])]
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
@@ -87,6 +91,7 @@ class HandBackArguments(Rule):
         return [(name, value) for name, value in rows if name in names]
 
     def _read_again(self, call: cst.Call, value: cst.BaseExpression) -> bool:
+        value = _viewed(value)
         if isinstance(value, cst.Attribute):
             return True
         context = self.context
@@ -101,6 +106,20 @@ class HandBackArguments(Rule):
         start = min((n.lineno for n in loops), default=end + 1)
         reads = (n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
+
+
+def _viewed(value: cst.BaseExpression) -> cst.BaseExpression:
+    """What an argument such as `x[0]` or `x.t()` is a view of."""
+    while True:
+        match value:
+            case cst.Subscript(value=inner):
+                value = inner
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in SURE_VIEWS:
+                value = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in SURE_VIEWS:
+                value = inner
+            case _:
+                return value
 
 
 def _mutated(context: Context, key: FunctionKey) -> frozenset[str]:

@@ -59,8 +59,10 @@ class DecideConstants(Rule):
         at = next((index for index, statement in enumerate(original.body) if statement in self._left), None)
         if at is None:
             return None
+        end = next((index for index, statement in enumerate(updated.body) if _last(statement)), None)
+        if end is None:
+            return None
         self.context.forget(*original.body[at + 1 :])
-        end = next(index for index, statement in enumerate(updated.body) if _last(statement))
         return updated.with_changes(body=updated.body[: end + 1])
 
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
