@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.agent.model.prices import Price, cost
-from migrate_agent.agent.model.wire import Ask, Message, Reply
+from migrate_agent.agent.model.wire import Ask, Message, Reply, request_tokens
 from migrate_agent.agent.secrets import redacted
 
 
@@ -130,8 +130,17 @@ class Ledger:
                 self._lock.notify_all()
 
     def _fits(self) -> bool:
-        bound = self._run.cost
-        return bound is None or self.spent().cost + sum(self._reserved) < bound
+        bound, off = self._run.cost, self._off()
+        return bound is None or (off is not None and self.spent().cost + off * sum(self._reserved) < bound)
+
+    def _off(self) -> float | None:
+        """How many times more tokens than estimated a call took at worst, at least 1; `None` before the first: until then calls go one by one."""
+        rows = [entry for entry in self._entries.values() if entry.fresh]
+        return max((1.0, *(_overrun(row) for row in rows))) if rows else None
+
+
+def _overrun(row: Entry) -> float:
+    return max(row.reply.input_tokens / max(request_tokens(row.ask), 1), row.reply.output_tokens / max(row.ask.output_tokens, 1))
 
 
 def most(ask: Ask, price: Price | None, tokens: int) -> float:
