@@ -84,7 +84,10 @@ def run(
         str, typer.Option(metavar="NAME[,NAME]", help="Language model; several are asked in turn.", show_default="MIGRATE_AGENT_MODEL")
     ] = "",
     base_url: Annotated[str, typer.Option(metavar="URL", help="Its endpoint.", show_default="OPENAI_BASE_URL")] = "",
-    ensemble: Annotated[bool, typer.Option("--ensemble", help="Ask all models each time; the first answer that is verified wins.")] = False,
+    ensemble: Annotated[
+        bool,
+        typer.Option("--ensemble", help="Ask all models each time; of the answers that are verified, the one that changes least wins."),
+    ] = False,
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Take the model's answers from a saved trajectory.", exists=True, dir_okay=False)
     ] = None,

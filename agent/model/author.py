@@ -73,12 +73,12 @@ class Author:
         return reply.text.strip() or reply.refusal or "no answer", self._usage(name, reply)
 
     def _propose(self, purpose: str, request: Request, wanted: Task) -> Proposal:
-        """One proposal, or with an ensemble one of each model, the first usable one in front."""
+        """One proposal, or with an ensemble one of each model: those that change least in front, so that the first verified is the best verified."""
         asked = sum(attempt.by == "llm" for attempt in request.history)
         names = self.settings.models if self.settings.ensemble else (self.settings.models[asked % len(self.settings.models)],)
         found = [self._one(name, purpose, request, wanted) for name in names]
         usage = _total([each.usage for each in found])
-        usable = [each for each in found if each.overrides]
+        usable = sorted((each for each in found if each.overrides), key=lambda each: _changed(each.overrides, request))
         if not usable:
             told = "; ".join(dict.fromkeys(each.refused or each.gave_up for each in found))
             refused = any(each.refused for each in found)
@@ -187,6 +187,13 @@ def _change(before: str, after: str) -> str:
         return ""
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1))
     return "\n".join(lines) if len(lines) <= DIFF_LINES else ""
+
+
+def _changed(texts: Mapping[str, str], request: Request) -> int:
+    """Lines that these texts change of the draft's."""
+    before = _owner_text(request, request.draft)
+    pairs = [(before.get(owner, "").splitlines(), text.splitlines()) for owner, text in texts.items()]
+    return sum(line[0] in "+-" for old, new in pairs for line in difflib.ndiff(old, new))
 
 
 def _earlier(request: Request) -> dict[str, str]:

@@ -186,6 +186,15 @@ def test_models_in_turn_and_as_an_ensemble(tmp_path: Path) -> None:
     assert asked[False][0] != asked[False][1], "the next one is told what the first came to"
 
 
+def test_of_an_ensembles_right_answers_that_which_changes_least_wins(tmp_path: Path) -> None:
+    long = whole("class A:\n    repaired = True\n    more = 1\n    and_more = 2\n    and_still_more = 3")
+    root = repository(tmp_path, {"a.py": module("A", "script: fail")})
+    with endpoint(lambda request, number: RIGHT if request["model"] == "b" else long) as script:
+        result = run(root, script, Options(model="a, b", base_url=script.url, ensemble=True))
+    assert row(result, "A").status == "verified" and row(result, "A").attempts == 2
+    assert "and_more" not in git(root, "show", f"{result.branch}:a_jax.py")
+
+
 def test_replay_of_a_trajectory_comes_to_the_same_commits(tmp_path: Path) -> None:
     files = {"a.py": module("A", "script: fail"), "migrate.toml": CONFIG}
     first, second = (repository(tmp_path / name, files) for name in ("first", "second"))
