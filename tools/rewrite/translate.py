@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
-from migrate_agent.tools.rewrite.facts import infer
 from migrate_agent.tools.rewrite.repo import FileModel
+from migrate_agent.tools.rewrite.statements import infer
 from migrate_agent.tools.rewrite.symbols import global_names
 from migrate_agent.tools.rewrite.workspace import Workspace, workspace
 from migrate_agent.tools.scan.names import Imports

@@ -11,10 +11,11 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.coverage import unexercised
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
-from migrate_agent.tools.rewrite.facts import Facts, infer
+from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
+from migrate_agent.tools.rewrite.statements import infer
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.rewrite.written import mutated_parameters, written_parameters
 from migrate_agent.tools.types import Hole, Inventory, Observations
