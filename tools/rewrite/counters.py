@@ -20,7 +20,12 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
     if not repo.is_module_class(model) or constructor is None or repo.descendants.get(model.id):
         return frozenset()
     running = [f for name, f in model.methods.items() if (model.file.file.path, f"{model.qualname}.{name}") in randomness.live]
-    counted = {node.target.attr for f in running for node in ast.walk(f) if isinstance(node, ast.AugAssign) and _is_own(node.target)}  # type: ignore[union-attr]
+    counted = {
+        model.own[id(node.target)]
+        for f in running
+        for node in ast.walk(f)
+        if isinstance(node, ast.AugAssign) and id(node.target) in model.own
+    }
     tested = {n.attr for f in running for test in ast.walk(f) for n in _tests(test) if isinstance(n, ast.Attribute)}
     above = {n.attr for one in repo.ancestors(model) if one is not model for n in ast.walk(one.node) if isinstance(n, ast.Attribute)}
     kinds = {name: repo.attribute(model, name) for name in counted - tested - above}
@@ -30,17 +35,13 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
         if isinstance(node, ast.Assign)
         and len(node.targets) == 1
         and isinstance(node.targets[0], ast.Attribute)
-        and _is_own(node.targets[0])
+        and id(node.targets[0]) in model.own
     }
     return frozenset(
         name
         for name, fact in kinds.items()
         if name in started and fact is not None and set(fact.kinds) <= NUMBERS and _stays_number(model, facts, name)
     )
-
-
-def _is_own(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _tests(node: ast.AST) -> list[ast.AST]:
@@ -59,7 +60,7 @@ def _tests(node: ast.AST) -> list[ast.AST]:
 
 def _stays_number(model: ClassModel, facts: Facts, name: str) -> bool:
     for node in ast.walk(model.node):
-        if isinstance(node, ast.Attribute) and node.attr == name and _is_own(node):
+        if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name:
             fact = facts.observed.get(span_of(node, model.file.lines))
             if fact is not None and not set(fact.kinds) <= NUMBERS:
                 return False

@@ -51,19 +51,17 @@ def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
 
 def _started(model: ClassModel) -> dict[str, None]:
     """Attributes that the constructor sets to `None`."""
-    return {name: None for statement in ast.walk(model.methods["__init__"]) for name, value in _stored(statement) if _is_none(value)}
+    return {name: None for statement in ast.walk(model.methods["__init__"]) for name, value in _stored(model, statement) if _is_none(value)}
 
 
-def _stored(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """(attribute, value) that a statement stores on `self`."""
+def _stored(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(attribute, value) that a statement stores on the module."""
     match node:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+        case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
             yield name, value
         case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(value=ast.Name(id="self"), attr="register_buffer"), args=[ast.Constant(value=str(name)), value, *_]
-            ) as call
-        ) if all(keyword.arg == "persistent" for keyword in call.keywords) and _transient(call):
+            value=ast.Call(func=ast.Attribute(attr="register_buffer") as target, args=[ast.Constant(value=str(name)), value, *_]) as call
+        ) if id(target) in model.own and all(keyword.arg == "persistent" for keyword in call.keywords) and _transient(call):
             yield name, value
 
 
@@ -78,14 +76,14 @@ def _is_none(node: ast.expr) -> bool:
 
 def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None:
     lines = model.file.lines
-    uses = [(method, node) for method, function in model.methods.items() for node in ast.walk(function) if _uses(node, name)]
+    uses = [(method, node) for method, function in model.methods.items() for node in ast.walk(function) if _uses(model, node, name)]
     others = {method for method, _ in uses} - {"__init__"}
     if len(others) != 1 or any(_mentions(one, name) for one in repo.ancestors(model) if one is not model):
         return None
     method = others.pop()
     function = model.methods[method]
-    starts = [node for node in ast.walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(node))]
-    stores = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and any(key == name for key, _ in _stored(node))]
+    starts = [node for node in ast.walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
+    stores = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and any(key == name for key, _ in _stored(model, node))]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
     if len(starts) != 1 or len(stores) != 1 or written + named != 2 or not isinstance(stores[0], (ast.Assign, ast.Expr)):
@@ -101,7 +99,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
         return None
     if not all(_of_sizes(repo, model, facts, function, node, region) for node in region):
         return None
-    value = next(value for _, value in _stored(stores[0]))
+    value = next(value for _, value in _stored(model, stores[0]))
     stored = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
@@ -110,13 +108,12 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     return Memo(name, method, span_of(starts[0], lines), span_of(stores[0], lines), span_of(test, lines), early, local, plain)
 
 
-def _uses(node: ast.AST, name: str) -> bool:
-    attribute = isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return attribute or (isinstance(node, ast.Constant) and node.value == name)
+def _uses(model: ClassModel, node: ast.AST, name: str) -> bool:
+    return model.own.get(id(node)) == name or (isinstance(node, ast.Constant) and node.value == name)
 
 
 def _mentions(model: ClassModel, name: str) -> bool:
-    return any(_uses(node, name) for node in ast.walk(model.node))
+    return any(_uses(model, node, name) for node in ast.walk(model.node))
 
 
 def _around(
@@ -124,7 +121,7 @@ def _around(
 ) -> tuple[ast.If, list[ast.stmt], bool] | None:
     """The `if` that decides whether the value is worked out, the statements that do so, and whether that `if` returns early."""
     for node in ast.walk(function):
-        if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(node.test, name):
+        if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
             return node, node.body, False
     if store not in function.body:
         return None
@@ -140,29 +137,29 @@ def _around(
     return None
 
 
-def _is_missing(test: ast.expr, name: str) -> bool:
+def _is_missing(model: ClassModel, test: ast.expr, name: str) -> bool:
     """`self.x is None`, or that `or` more."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else test
-    return _is_question(first, name, ast.Is)
+    return _is_question(model, first, name, ast.Is)
 
 
 def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
     """`self.x is not None`, or that `and` more; also by a function that asks just that."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
-    if _is_question(first, name, ast.IsNot):
+    if _is_question(model, first, name, ast.IsNot):
         return True
     match first:
-        case ast.Call(func=ast.Name(id=asked), args=[value], keywords=[]) if _uses(value, name):
+        case ast.Call(func=ast.Name(id=asked), args=[value], keywords=[]) if _uses(model, value, name):
             found = repo.resolve(model.file.bindings.get(asked) or model.file.own(asked))
             definition = found[0].functions.get(found[1]) if found else None
             return definition is not None and _asks_for_value(definition)
     return False
 
 
-def _is_question(node: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
+def _is_question(model: ClassModel, node: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _uses(left, name) and isinstance(op, operator) and _is_none(right)
+            return _uses(model, left, name) and isinstance(op, operator) and _is_none(right)
     return False
 
 
@@ -182,25 +179,21 @@ def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNod
     """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
     made = {n.id for statement in region for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()
+    owners = {id(child.value) for child in ast.walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
     for child in ast.walk(node):
         match child:
             case ast.Attribute(value=value, attr=attribute) if attribute in SIZE_ATTRIBUTES | SIZE_METHODS:
                 sizes.add(id(value))
             case ast.Call(func=ast.Name(id="len"), args=[value]):
                 sizes.add(id(value))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=method)) if method in model.methods:
+            case ast.Call(func=ast.Attribute(attr=method) as target) if id(target) in model.own and method in model.methods:
                 if not _reads_no_parameters(repo, model, model.methods[method]):
                     return False
     names = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)} | {
         n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     for child in ast.walk(node):
-        if (
-            isinstance(child, ast.Name)
-            and isinstance(child.ctx, ast.Load)
-            and child.id in names - made - {"self"}
-            and id(child) not in sizes
-        ):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id in names - made and id(child) not in sizes | owners:
             fact = facts.observed.get(span_of(child, model.file.lines))
             if fact is None or not set(fact.kinds) <= PLAIN:
                 return False
@@ -208,9 +201,9 @@ def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNod
 
 
 def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
-    """Whether of `self` only buffers, numbers and methods are read."""
+    """Whether of the module only buffers, numbers and methods are read."""
     for child in ast.walk(node):
-        if not (isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self"):
+        if not (isinstance(child, ast.Attribute) and id(child) in model.own):
             continue
         if not isinstance(child.ctx, ast.Load) or child.attr in model.methods or child.attr == "register_buffer":
             continue

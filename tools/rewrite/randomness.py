@@ -153,7 +153,7 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         for child in ast.walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child)
-            elif isinstance(child, ast.Attribute) and owner and isinstance(child.value, ast.Name) and child.value.id in ("self", "cls"):
+            elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
                 _note_method(repo, function, owner, child.attr)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)

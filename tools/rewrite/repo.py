@@ -37,6 +37,21 @@ class ClassModel:
         return {s.name: s for s in self.node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
     @cached_property
+    def own(self) -> dict[int, str]:
+        """`id` of each attribute node whose value is the instance, which is a method's first parameter → the attribute's name."""
+        found: dict[int, str] = {}
+        for method in self.node.body:  # a property has several of one name
+            if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            parameters = [*method.args.posonlyargs, *method.args.args]
+            if not parameters or any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list):
+                continue
+            for node in ast.walk(method):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameters[0].arg:
+                    found[id(node)] = node.attr
+        return found
+
+    @cached_property
     def buffers(self) -> dict[str, bool]:
         """Names given to `register_buffer` as literals → whether persistent."""
         found: dict[str, bool] = {}

@@ -34,7 +34,7 @@ def _is_live(model: ClassModel, method: str, randomness: Randomness) -> bool:
 
 def _left_behind(node: ast.AST, facts: Facts, model: ClassModel) -> str:
     match node:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+        case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
             return name if is_tensor(facts.observed.get(span_of(value, model.file.lines))) else ""
     return ""
 
@@ -63,10 +63,7 @@ def _starts_empty(model: ClassModel, name: str) -> bool:
     values = [
         node.value
         for node in (ast.walk(constructor) if constructor else ())
-        if isinstance(node, ast.Assign)
-        and any(
-            isinstance(t, ast.Attribute) and t.attr == name and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
-        )
+        if isinstance(node, ast.Assign) and any(model.own.get(id(t)) == name for t in node.targets)
     ]
     return all(isinstance(value, ast.Constant) and value.value is None for value in values)
 

@@ -121,7 +121,7 @@ def callees(repo: Repo, file: FileModel, dotted: str, owner: ClassModel | None, 
     if dotted and (place := repo.resolve(dotted)) and place[1]:
         return [(place[0].file.path, place[1])]
     func = call.func
-    if owner and isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+    if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
         return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
     return []
 

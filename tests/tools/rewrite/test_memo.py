@@ -54,6 +54,11 @@ def test_an_attribute_that_another_method_reads_is_none(tmp_path: Path) -> None:
     assert _memos(tmp_path, text, "M") == []
 
 
+def test_the_instance_may_be_called_otherwise(tmp_path: Path) -> None:
+    text = TEMPLATE.format(value="torch.ones(x.shape[0])", result="x * self.kept").replace("self", "this")
+    assert _memos(tmp_path, text, "M") == ["kept"]
+
+
 def _memos(folder: Path, text: str, name: str) -> list[str]:
     space = snippet_workspace(folder, text)
     path = next(iter(space.repo.files))

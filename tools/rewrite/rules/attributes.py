@@ -144,15 +144,10 @@ class MarkLateAttributes(Rule):
             for node in ast.walk(model.node):
                 if (
                     isinstance(node, ast.Assign)
-                    and any(self._is(target, name) for target in node.targets)
+                    and any(model.own.get(id(target)) == name for target in node.targets)
                     and not isinstance(node.value, ast.Constant)
                 ):
                     fact = context.facts.observed.get(span_of(node.value, model.file.lines)) if model.file is context.file else None
                     if fact is None or any(k in ("tensor", "parameter") or k.startswith("module:") for k in fact.kinds):
                         return True
         return False
-
-    def _is(self, target: ast.expr, name: str) -> bool:
-        return (
-            isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name) and target.value.id == "self"
-        )
