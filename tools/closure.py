@@ -1,0 +1,246 @@
+"""What a class is made of: the top-level statements that it depends on, across files, each with a digest that formatting does not change.
+
+Reads syntax only; nothing is imported. The closure of a class holds the statements that define it, those that define the names that these
+read, and so on: other classes, helper functions, constants, tables with what is registered in them. A digest says what a statement means:
+comments, docstrings, formatting and the order of the file do not matter, and each name counts as what it leads to, so that another import
+under the same name is a change. A file that something is taken from counts with what it does when imported (`torch.set_default_dtype`).
+
+Not seen: names made at run time (`importlib`, `setattr` from elsewhere), and files that are no Python. A statement that calls `globals`,
+`eval` or `exec`, or that uses a module of the repository as a value, depends on all of that file.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.scan.exports import dotted_text, parse
+from migrate_agent.tools.scan.names import Imports, Resolver
+from migrate_agent.tools.scan.walk import SourceError
+from migrate_agent.tools.types import SourceFile
+
+DIGITS = 16
+"""Of a digest: hexadecimal, cut to what two statements of one repository will not share by chance."""
+WHOLE_FILE = frozenset({"globals", "eval", "exec"})
+_UNSAID = frozenset({"ctx", "type_comment", "type_ignores", "kind"})
+"""Fields of the syntax tree that say nothing about what runs."""
+
+
+class Name(NamedTuple):
+    """A top-level name of a file; "" stands for what importing the file does besides."""
+
+    path: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.name}" if self.name else self.path
+
+
+@dataclass(frozen=True)
+class Closure:
+    """`digests`: `path:name` → digest, sorted; a name that is defined nowhere has the digest "". `packages`: top-level names from outside."""
+
+    digests: Mapping[str, str] = field(default_factory=dict)
+    packages: frozenset[str] = frozenset()
+
+
+class Link(NamedTuple):
+    """What a name read in a statement leads to: names of the repository, or a dotted name outside of it."""
+
+    text: str
+    inside: tuple[Name, ...] = ()
+    outside: str = ""
+
+
+class Closures:
+    """Closures over a set of files, which are parsed when first reached. `sources` maps paths to text, and may raise `SourceError`."""
+
+    def __init__(self, files: Sequence[SourceFile], sources: Mapping[str, str]) -> None:
+        self._places = {file.path: file for file in files}
+        self._sources = sources
+        self._resolver = Resolver(files, sources)
+        self._files: dict[str, _File | None] = {}
+        self._known: dict[Name, tuple[_Statement, ...]] = {}
+
+    def of(self, roots: Iterable[Name]) -> Closure:
+        """All that these names depend on, themselves included."""
+        digests: dict[str, str] = {}
+        packages: set[str] = set()
+        row, seen = list(roots), set[Name]()
+        while row:
+            name = row.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            statements = self._statements(name)
+            if statements or name.name:
+                digests[str(name)] = _digest(statements)
+            for link in (link for statement in statements for link in statement.links):
+                packages |= {link.outside.partition(".")[0]} if link.outside else set()
+                row += link.inside if name.name else ()
+            row.append(Name(name.path, ""))
+        return Closure(dict(sorted(digests.items())), frozenset(packages - sys.stdlib_module_names))
+
+    def read(self, path: str, text: str) -> tuple[Name, ...]:
+        """The names of the repository that a text reads which runs in the file's namespace, such as an example's."""
+        file = self._file(path)
+        if file is None:
+            return ()
+        block = ast.If(ast.Constant(True), parse(text).body or [ast.Pass()], [])
+        grown = _File(file.source, ast.Module([*file.tree.body, ast.fix_missing_locations(block)], []), self._resolver)
+        found = (name for link in self._links(grown, block) for name in link.inside)
+        return tuple(dict.fromkeys(name for name in found if name.path != path or name.name in file.definitions))
+
+    def _statements(self, name: Name) -> tuple[_Statement, ...]:
+        if name not in self._known:
+            file = self._file(name.path)
+            nodes = [] if file is None else file.definitions.get(name.name, []) if name.name else file.effects
+            self._known[name] = tuple(_Statement(canonical(node), tuple(self._links(file, node, name.name))) for node in nodes if file)
+        return self._known[name]
+
+    def _file(self, path: str) -> _File | None:
+        if path not in self._files:
+            try:
+                self._files[path] = _File(self._places[path], parse(self._sources[path]), self._resolver)
+            except (SourceError, KeyError):
+                self._files[path] = None
+        return self._files[path]
+
+    def _links(self, file: _File, statement: ast.stmt, name: str = "") -> Iterator[Link]:
+        """What the statement leads to, as what defines `name`."""
+        for text in sorted(_read(statement if name in file.registered(statement) else _without_registration(file, statement))):
+            root = text.partition(".")[0]
+            here = (Name(file.source.path, root),) if root in file.definitions else ()
+            yield self._follow(file, text, here)
+            if root in WHOLE_FILE and not here:
+                yield Link("*", tuple(Name(file.source.path, every) for every in file.definitions))
+
+    def _follow(self, file: _File, text: str, here: tuple[Name, ...]) -> Link:
+        dotted = file.imports.dotted(text)
+        link = self._resolver.follow(dotted, file.source) if dotted else None
+        if link is None:
+            return Link(text, here)
+        if link.found is None:
+            return Link(text, here, link.elsewhere)
+        found = self._file(link.found.file.path)
+        names = [link.found.name.partition(".")[0]] if link.found.name else list(found.definitions) if found else []
+        return Link(text, tuple(dict.fromkeys((*here, *(Name(link.found.file.path, name) for name in names)))))
+
+
+class _Statement(NamedTuple):
+    text: str
+    links: tuple[Link, ...]
+
+
+class _File:
+    """One parsed file: which statements define a name (or change it in place), and which do something besides."""
+
+    def __init__(self, source: SourceFile, tree: ast.Module, resolver: Resolver) -> None:
+        self.source, self.tree = source, tree
+        self.imports = Imports(tree, source, resolver)
+
+    @cached_property
+    def definitions(self) -> dict[str, list[ast.stmt]]:
+        """Name → statements, in the order of the file. Imports define nothing here: they are followed."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in self.tree.body:
+            if not isinstance(statement, (ast.Import, ast.ImportFrom)) and not _is_main(statement):
+                for name in dict.fromkeys((*defined_names(statement), *sorted(self.registered(statement)))):
+                    found.setdefault(name, []).append(statement)
+        return found
+
+    @cached_property
+    def effects(self) -> list[ast.stmt]:
+        """Statements that define nothing and are neither docstring, import nor the main part of a script."""
+        idle = (ast.Import, ast.ImportFrom, ast.Pass)
+        open_ones = [s for s in self.tree.body if not isinstance(s, idle) and not _is_main(s) and not _is_text(s)]
+        return [s for s in open_ones if not defined_names(s) and not self.registered(s)]
+
+    def registered(self, statement: ast.stmt) -> frozenset[str]:
+        """The top-level objects that running a statement puts something into."""
+        return registered_with(statement, self._objects, self._registrars)
+
+    @cached_property
+    def _objects(self) -> frozenset[str]:
+        assigned = (s for s in self.tree.body if isinstance(s, (ast.Assign, ast.AnnAssign)))
+        return frozenset(name for statement in assigned for name in defined_names(statement))
+
+    @cached_property
+    def _registrars(self) -> Mapping[str, Any]:
+        return registrars(self.tree.body, self._objects)
+
+
+def _read(node: ast.stmt) -> set[str]:
+    """The names from outside of a statement that it reads, with the attributes that follow: `F.relu`, `Block`, `layers.Mlp`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the user's string escapes
+        known = set(global_names(ast.unparse(node)))
+    inner = [each for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom))]
+    known |= {alias.asname or alias.name.partition(".")[0] for each in inner for alias in each.names}
+    chains = {text for text in _chains(node) if text.partition(".")[0] in known}
+    return chains | (known - {text.partition(".")[0] for text in chains} - {"*"})
+
+
+def _without_registration(file: _File, statement: ast.stmt) -> ast.stmt:
+    """The statement without the decorators that put it into a table: it does not depend on what else is in there."""
+    if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or not file.registered(statement):
+        return statement
+    bare: Any = ast.parse(ast.unparse(statement)).body[0]
+    bare.decorator_list = [each for each in bare.decorator_list if not file.registered(_decorated(each))]
+    return bare  # type: ignore[no-any-return]
+
+
+def _decorated(decorator: ast.expr) -> ast.stmt:
+    probe: Any = ast.parse("def probe(): pass").body[0]
+    probe.decorator_list = [decorator]
+    return probe  # type: ignore[no-any-return]
+
+
+def _chains(node: ast.AST) -> Iterator[str]:
+    """The longest chains of attributes on names."""
+    if isinstance(node, (ast.Attribute, ast.Name)) and (text := dotted_text(node)):
+        yield text
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _chains(child)
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    """Whether it is `if __name__ == "__main__"`, which no import runs."""
+    test = statement.test if isinstance(statement, ast.If) else None
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _digest(statements: Sequence[_Statement]) -> str:
+    if not statements:
+        return ""
+    text = "\n".join(
+        f"{each.text} {[(link.text, [str(name) for name in link.inside], link.outside) for link in each.links]}" for each in statements
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+
+
+def canonical(node: Any) -> str:
+    """The syntax tree as a text that is the same for every version of Python, without positions and docstrings."""
+    if isinstance(node, list):
+        return f"[{','.join(map(canonical, node))}]"
+    if not isinstance(node, ast.AST):
+        return f"{type(node).__name__}:{node!r}"
+    parts = []
+    for name, value in ast.iter_fields(node):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and name == "body" and value and _is_text(value[0]):
+            value = value[1:]
+        if name not in _UNSAID and value is not None and value != []:
+            parts.append(f"{name}={canonical(value)}")
+    return f"{type(node).__name__}({','.join(parts)})"
