@@ -23,6 +23,10 @@ class DropDevicePlumbing(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    b, device = x.shape[0], x.device\n    return torch.arange(b, device=device)\n",
             "def f(x: jax.Array):\n    b = x.shape[0]\n    return jnp.arange(b)\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    b, *axis, device = *x.shape, x.device\n    return torch.ones(axis, device=device) * b\n",
+            "def f(x: jax.Array):\n    b, *axis = x.shape\n    return jnp.ones(axis) * b\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | cst.RemovalSentinel | None:
@@ -40,17 +44,16 @@ class DropDevicePlumbing(Rule):
         devices = [i for i, e in enumerate(source.elements) if is_device(self.context.observed(e.value))]
         if not devices:
             return None
-        stars = [i for i, e in enumerate(source.elements) if isinstance(e, cst.StarredElement)]
         targets, values = list(target.elements), list(value.elements)
-        extra = len(targets) - len(values)
-        if len(stars) > 1 or any(isinstance(e, cst.StarredElement) for e in targets):
-            return None
         for i in reversed(devices):
-            place = i + extra if stars and i > stars[0] else i
-            if not isinstance(targets[place].value, cst.Name):
+            place = _partner(targets, values, i)
+            if place is None or not isinstance(targets[place].value, cst.Name):
                 return None
             del values[i]
             del targets[place]
+        if len(values) == 1 and isinstance(values[0], cst.StarredElement):  # `b, *_, device = *x.shape, x.device` → `b, *_ = x.shape`
+            unpacked = cst.Tuple(targets) if len(targets) == 1 else _tuple(targets, target)
+            return updated.with_changes(targets=[updated.targets[0].with_changes(target=unpacked)], value=values[0].value)
         return updated.with_changes(targets=[updated.targets[0].with_changes(target=_tuple(targets, target))], value=_tuple(values, value))
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -74,6 +77,15 @@ class DropDevicePlumbing(Rule):
 
     def _stored(self) -> bool:
         return any(isinstance(node, cst.AssignTarget) for node in self.context.stack[-4:])
+
+
+def _partner(targets: list[cst.BaseElement], values: list[cst.BaseElement], place: int) -> int | None:
+    """Which target gets the value at this place, counted from that end which no star stands before; `None` where both have one."""
+    starred = [[isinstance(e, cst.StarredElement) for e in elements] for elements in (targets, values)]
+    if not any(starred[0][: place + 1]) and not any(starred[1][:place]):
+        return place
+    left = len(values) - place
+    return len(targets) - left if not any(starred[0][-left:]) and not any(starred[1][-left:]) else None
 
 
 def _tuple(elements: list[cst.BaseElement], old: cst.Tuple) -> cst.BaseExpression:
