@@ -187,6 +187,28 @@ def verify(
     raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
 
 
+@app.command()
+def check(
+    repo: Repo = Path(),
+    module: Annotated[list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Only these units. Repeatable.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Verify again what has not changed, too.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Say what changed; run no code.")] = False,
+    versions: Annotated[bool, typer.Option("--versions", help="Another version of torch, jax, ... is a change, too.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Note under .migrate what was verified again and matches.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write the result here as JSON.", dir_okay=False)] = None,
+    sandbox: Sandbox = None,
+    debug: Debug = False,
+) -> None:
+    """Verify again the ports whose original, or own text, changed since they were verified. Runs no code where nothing did."""
+    from migrate_agent.agent.check_command import Asked
+    from migrate_agent.agent.check_command import check as compare
+
+    modules = tuple(_relative(text, repo) for text in module or ())
+    asked = Asked(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "")
+    progress, services = _tools()
+    raise typer.Exit(compare(repo, asked, services, progress))
+
+
 @app.command("eval")
 def evaluate(
     suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="Which: modules, ops, peers, zoo, …")],

@@ -72,11 +72,20 @@ def python_files(root: Path, exclude: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(path for path in _without_mirrors(own) if not matches(path, exclude))
 
 
-def _tracked(root: Path) -> list[str] | None:
+def mirror_files(root: Path) -> tuple[str, ...]:
+    """The `.py` files of mirrors made earlier, which `python_files` leaves out, as sorted POSIX paths; those not yet tracked too."""
+    tracked = _tracked(root, "--cached", "--others", "--exclude-standard")
+    candidates = sorted(_walked(root) if tracked is None else tracked)
+    environments: dict[PurePosixPath, bool] = {}
+    own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
+    return tuple(sorted(set(own).difference(_without_mirrors(own))))
+
+
+def _tracked(root: Path, *options: str) -> list[str] | None:
     """What git tracks below `root`; `None` where git does not answer, or where `root` is an untracked folder within someone's work tree."""
     try:
         top = subprocess.run([*_GIT, "rev-parse", "--show-toplevel"], cwd=root, capture_output=True, check=True)
-        listed = subprocess.run([*_GIT, "ls-files", "-z", "--", "*.py"], cwd=root, capture_output=True, check=True)
+        listed = subprocess.run([*_GIT, "ls-files", "-z", *options, "--", "*.py"], cwd=root, capture_output=True, check=True)
     except (subprocess.CalledProcessError, FileNotFoundError):
         return None
     found = list(dict.fromkeys(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name))
