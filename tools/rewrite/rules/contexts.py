@@ -12,7 +12,8 @@ DROPPED = frozenset(
     torch.enable_grad torch.set_grad_enabled torch.jit.script torch.jit.export torch.jit.ignore torch.jit.unused
     torch.compile torch.compiler.disable torch.nn.attention.sdpa_kernel torch.backends.cuda.sdp_kernel
     torch.autograd.function.once_differentiable torch.jit.script_method torch.jit.interface
-    torch.jit.script_if_tracing torch._dynamo.disable torch.profiler.record_function
+    torch.jit.script_if_tracing torch.fx.wrap torch._dynamo.disable torch._dynamo.allow_in_graph torch.compiler.allow_in_graph
+    torch.profiler.record_function
     torch.autograd.profiler.record_function torch.cuda.nvtx.range torch.amp.custom_fwd torch.amp.custom_bwd
     torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.autograd.set_detect_anomaly
     """.split()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import bare
-from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.engine import Context, Rule
 
 BUILTINS = frozenset("eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
 MODULES = frozenset(
@@ -31,7 +31,7 @@ ENVIRONMENT = ("os.getenv", "os.environ.get")
 
 
 class RefuseReachingOut(Rule):
-    """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, with a note.
+    """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, `"X" in os.environ` → `False`, with a note.
 
     So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
     """
@@ -40,18 +40,31 @@ class RefuseReachingOut(Rule):
     KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)
     CHANGE = (
         ('import os\n\nLEVEL = os.getenv("LEVEL", "low")\nHOME = os.environ.get("HOME")\n', 'import os\n\nLEVEL = "low"\nHOME = None\n'),
+        (
+            'import os\n\nif "LEVEL" in os.environ:\n    LEVEL = int(os.environ["LEVEL"])\nelse:\n    LEVEL = 1\n',
+            "import os\n\nLEVEL = 1\n",
+        ),
+        ('import os\n\nFAST = "FAST" not in os.environ\n', "import os\n\nFAST = True\n"),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if context.dotted(original.func) not in ENVIRONMENT or not original.args or any(a.star for a in original.args):
             return None
-        name = cst.Module([]).code_for_node(original.args[0].value)
         default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
-        context.notes.append(
-            f"{context.file.file.path}:{context.span(original).line}: the environment is not read: {name} counts as not set"
-        )
+        self._unset(original.args[0].value)
         return context.place(bare(default))
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
+        if not _asks_whether_set(self.context, original):
+            return None
+        self.context.forget(original)
+        self._unset(original.left)
+        return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
+
+    def _unset(self, name: cst.BaseExpression) -> None:
+        at = f"{self.context.file.file.path}:{self.context.span(name).line}"
+        self.context.notes.append(f"{at}: the environment is not read: {cst.Module([]).code_for_node(name)} counts as not set")
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> None:
         parent = self.context.parent()
@@ -78,6 +91,14 @@ class RefuseReachingOut(Rule):
                 return
         if reaches_out(dotted) and not context.repo.resolve(dotted):
             context.hole(node, f"{dotted} reaches out of the program", "reaches-out")
+
+
+def _asks_whether_set(context: Context, node: cst.Comparison) -> bool:
+    """Whether this is `name in os.environ` or `name not in os.environ`."""
+    if len(node.comparisons) != 1:
+        return False
+    only = node.comparisons[0]
+    return isinstance(only.operator, (cst.In, cst.NotIn)) and context.dotted(only.comparator) == "os.environ"
 
 
 def reaches_out(dotted: str) -> bool:
