@@ -37,6 +37,8 @@ def parameter_facts(
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             if uses_torch and _of_tensors(node, node.func.attr):
                 shown.add(node.func.value.id)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and uses_torch and _of_tensors(node, node.func.attr):
+            shown |= _start(node.func.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called.add(node.func.id)
     found: dict[str, Observed] = {}
@@ -58,6 +60,15 @@ def _of_tensors(call: ast.Call, name: str) -> bool:
         return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     return base in methods() and name not in ELSEWHERE
+
+
+def _start(node: ast.expr) -> set[str]:
+    """What a chain of methods begins with: `x` of `x.transpose(0, 1)`, which is a tensor where its result has methods of tensors alone."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods():
+        node = node.func.value
+        if isinstance(node, ast.Name):
+            return {node.id}
+    return set()
 
 
 def _axis(node: ast.expr) -> int | None:

@@ -20,11 +20,15 @@ HELPERS = frozenset({"if_true", "if_false"})
 
 @dataclass(frozen=True)
 class _Arm:
-    """One side of a branch: its statements, the local names that they bind, and whether they change the module."""
+    """One side of a branch: its statements, the local names that they bind, and whether they change the module.
+
+    `perhaps` are those of the names that are bound inside a branch of Python's own.
+    """
 
     body: tuple[cst.BaseStatement, ...] = ()
     names: tuple[str, ...] = ()
     stateful: bool = False
+    perhaps: tuple[str, ...] = ()
 
 
 class _Branching(Rule):
@@ -64,7 +68,14 @@ class _Branching(Rule):
         arm = _Arm()
         for statement in suite.body if isinstance(suite, cst.IndentedBlock) else ():
             if isinstance(statement, cst.FunctionDef) and statement.name.value in HELPERS:
-                arm = _Arm((*arm.body, statement), arm.names, arm.stateful)
+                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
+            elif isinstance(statement, cst.If):
+                inside = [self._arm(suite) for suite in _suites(statement)]
+                if None in inside:
+                    return None
+                bound = tuple(name for one in inside if one for name in one.names)
+                stateful = any(one.stateful for one in inside if one)
+                arm = _Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or stateful, (*arm.perhaps, *bound))
             elif not isinstance(statement, cst.SimpleStatementLine):
                 return None
             else:
@@ -72,8 +83,8 @@ class _Branching(Rule):
                     found = self._effect(small)
                     if found is None:
                         return None
-                    arm = _Arm(arm.body, (*arm.names, *found[0]), arm.stateful or found[1])
-                arm = _Arm((*arm.body, statement), arm.names, arm.stateful)
+                    arm = _Arm(arm.body, (*arm.names, *found[0]), arm.stateful or found[1], arm.perhaps)
+                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
         return arm if suite is None or isinstance(suite, cst.IndentedBlock) else None
 
     def _effect(self, small: cst.BaseSmallStatement) -> tuple[list[str], bool] | None:
@@ -160,7 +171,10 @@ class ReplaceBranchChains(_Branching):
         every = list(dict.fromkeys([*true.names, *false.names]))
         outputs = [name for name in every if self.plain._read_outside(original, name)]
         before = [name for name in every if self.plain._bound_before(original, name)]
-        if not (outputs or stateful) or any(n not in before and not (n in true.names and n in false.names) for n in outputs):
+        perhaps = {*true.perhaps, *false.perhaps}
+        if not (outputs or stateful) or any(
+            n not in before and (n in perhaps or not (n in true.names and n in false.names)) for n in outputs
+        ):
             return None
         inputs = [name for name in every if name in before]
         functions = [
@@ -281,6 +295,12 @@ class ReplaceTensorLoops(_Branching):
                 call.with_changes(leading_lines=blank),
             ]
         )
+
+
+def _suites(node: cst.If) -> list[cst.BaseSuite]:
+    """The bodies of a chain of `if`, `elif` and `else`."""
+    rest = node.orelse
+    return [node.body, *(_suites(rest) if isinstance(rest, cst.If) else [rest.body] if rest else [])]
 
 
 def _flush(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:

@@ -15,6 +15,9 @@ from migrate_agent.tools.types import Observed
 CONCRETE = frozenset({"int", "float", "bool", "range"})
 
 
+ITEM = "item() needs the tensor's value while JAX traces: keep it an array, bound what it sizes, or pass the number as an argument"
+
+
 class ReplaceTensorBranches(Rule):
     """`if x.sum() > 0: y = a` `else: y = b` on a tensor → two functions and `lax.cond`; a conditional expression → `lax.cond`; checks that raise go.
 
@@ -39,6 +42,10 @@ class ReplaceTensorBranches(Rule):
             "    x = lax.cond(jnp.sum(x) > 0, if_true, if_false, x)\n    return x\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum().item() else x + 1\n",
+            "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x) != 0, lambda: x * 2, lambda: x + 1)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum() > 0 else x + 1\n",
             "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x) > 0, lambda: x * 2, lambda: x + 1)\n",
         ),
@@ -54,6 +61,7 @@ class ReplaceTensorBranches(Rule):
         if self._raises(original) and (read or self._tensor(original.test)):
             self._note(original, "a check on tensor values was dropped")
             return cst.RemoveFromParent()
+        self._forget_items(original.test)
         if not self._tensor(original.test):
             if read and not self._unfinished(original.test):
                 self.context.hole(original.test, "a branch on a tensor's value, read out by item()", "tensor-branch")
@@ -65,6 +73,7 @@ class ReplaceTensorBranches(Rule):
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
         if self._tensor(original.test) and not self._constructing():
+            self._forget_items(original.test)
             self.context.hole(original.test, "a loop on tensor values", "tensor-branch")
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
@@ -145,13 +154,19 @@ class ReplaceTensorBranches(Rule):
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
         if not self._tensor(original.test) or self._constructing():
             return None
+        self._forget_items(original.test)
         return self._call(original.test, updated.test, updated.body, updated.orelse)
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
+        if self._constructing():
+            return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
-            if not self._constructing():
-                self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
+            self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
+        elif self._item(original) is not None and self.context.cls and self.context.repo.is_module_class(self.context.cls):
+            parent = self.context.parent(2)
+            whole = isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value in ("int", "range")
+            self.context.hole(original, ITEM, "dynamic-shape" if whole else "tensor-value")
 
     def _call(
         self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression
@@ -170,8 +185,10 @@ class ReplaceTensorBranches(Rule):
             return self.context.build(f"jnp.{name}({{a}}, {{b}})", a=sides[0], b=sides[1])
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and isinstance(new, cst.UnaryOperation):
             return self.context.build("jnp.logical_not({x})", x=self._predicate(test.expression, new.expression))
-        fact = self.context.observed(test)
-        result = new
+        receiver = self._item(test)
+        result = new.visit(_WithoutItems()) if receiver is not None or self._compares_items(test) else new
+        assert isinstance(result, cst.BaseExpression)
+        fact = self.context.observed(test if receiver is None else receiver)
         if is_tensor(fact) and fact and not set(fact.dtypes) <= {"bool"} and not isinstance(test, cst.Comparison):
             result = self.context.build("{x} != 0", x=result)
         if is_tensor(fact) and fact and any(fact.shapes):
@@ -199,7 +216,36 @@ class ReplaceTensorBranches(Rule):
             return self._tensor(node.left) or self._tensor(node.right)
         if isinstance(node, cst.UnaryOperation):
             return self._tensor(node.expression)
-        return _always_tensor(self.context.observed(node))
+        return _always_tensor(self.context.observed(node)) or self._item(node) is not None or self._compares_items(node)
+
+    def _item(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What `item()` is called on, where that is a tensor."""
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
+            return node.func.value if is_tensor(self.context.observed(node.func.value)) else None
+        return None
+
+    def _compares_items(self, node: cst.BaseExpression) -> bool:
+        """Whether this compares a tensor without axes, read out by `item()`, with something."""
+        if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+            return False
+        receivers = [receiver for side in (node.left, node.comparisons[0].comparator) if (receiver := self._item(side)) is not None]
+        return bool(receivers) and all((fact := self.context.observed(r)) and not any(fact.shapes) for r in receivers)
+
+    def _forget_items(self, test: cst.BaseExpression) -> None:
+        """The holes of `item()` inside a test: it is asked as an array, or is a hole itself."""
+        span = self.context.span(test)
+        inside = [h for h in self.context.holes if h.code == "tensor-value" and span[:2] <= h.span[:2] <= span[2:]]
+        self.context.holes[:] = [hole for hole in self.context.holes if hole not in inside]
+
+
+class _WithoutItems(cst.CSTTransformer):
+    """`x.item()` → `x`."""
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        func = updated_node.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "item" and not updated_node.args:
+            return func.value
+        return updated_node
 
 
 class _Items(cst.CSTVisitor):
