@@ -236,6 +236,9 @@ class _Vendored(cst.CSTTransformer):
 def _of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
     """`jnp.empty(s, dtype=d).shape` → `s` and `.dtype` → `d`: what a fresh array is asked for stands in its call."""
     call = node.value
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "astype" and len(call.args) == 1:
+        fresh = _of_new_array(cst.Attribute(call.func.value, node.attr))
+        return fresh if fresh is None or node.attr.value == "shape" else call.args[0].value
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
         return None
     owner = call.func.value

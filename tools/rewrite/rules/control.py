@@ -43,7 +43,7 @@ class ReplaceTensorBranches(Rule):
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum().item() else x + 1\n",
-            "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x) != 0, lambda: x * 2, lambda: x + 1)\n",
+            "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x), lambda: x * 2, lambda: x + 1)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum() > 0 else x + 1\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.unpacking import partner, starred_places, without
 from migrate_agent.tools.types import Observed
 
 
@@ -44,17 +45,12 @@ class DropDevicePlumbing(Rule):
         devices = [i for i, e in enumerate(source.elements) if is_device(self.context.observed(e.value))]
         if not devices:
             return None
-        targets, values = list(target.elements), list(value.elements)
-        for i in reversed(devices):
-            place = _partner(targets, values, i)
-            if place is None or not isinstance(targets[place].value, cst.Name):
-                return None
-            del values[i]
-            del targets[place]
-        if len(values) == 1 and isinstance(values[0], cst.StarredElement):  # `b, *_, device = *x.shape, x.device` → `b, *_ = x.shape`
-            unpacked = cst.Tuple(targets) if len(targets) == 1 else _tuple(targets, target)
-            return updated.with_changes(targets=[updated.targets[0].with_changes(target=unpacked)], value=values[0].value)
-        return updated.with_changes(targets=[updated.targets[0].with_changes(target=_tuple(targets, target))], value=_tuple(values, value))
+        starred = starred_places(target), starred_places(value)
+        places = [partner(*starred, i) for i in devices]
+        found = [place for place in places if place is not None and isinstance(target.elements[place].value, cst.Name)]
+        if len(found) < len(places) or len(found) == len(target.elements):
+            return None
+        return without(updated, found, devices)
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         parent = self.context.parent()
@@ -77,25 +73,3 @@ class DropDevicePlumbing(Rule):
 
     def _stored(self) -> bool:
         return any(isinstance(node, cst.AssignTarget) for node in self.context.stack[-4:])
-
-
-def _partner(targets: list[cst.BaseElement], values: list[cst.BaseElement], place: int) -> int | None:
-    """Which target gets the value at this place, counted from that end which no star stands before; `None` where both have one."""
-    starred = [[isinstance(e, cst.StarredElement) for e in elements] for elements in (targets, values)]
-    if not any(starred[0][: place + 1]) and not any(starred[1][:place]):
-        return place
-    left = len(values) - place
-    return len(targets) - left if not any(starred[0][-left:]) and not any(starred[1][-left:]) else None
-
-
-def _tuple(elements: list[cst.BaseElement], old: cst.Tuple) -> cst.BaseExpression:
-    if len(elements) == 1:
-        only = elements[0]
-        if isinstance(only, cst.Element):
-            return only.value
-        return cst.Tuple([only.with_changes(comma=cst.Comma())], lpar=old.lpar, rpar=old.rpar)
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    last = len(elements) - 1
-    return old.with_changes(
-        elements=[e.with_changes(comma=comma if i < last else cst.MaybeSentinel.DEFAULT) for i, e in enumerate(elements)]
-    )

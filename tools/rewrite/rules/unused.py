@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.unpacking import partner, starred_places, without
 
 PURE = frozenset(
     "jnp jax lax np math len int float bool str tuple list min max sum isinstance hasattr getattr next iter parameters".split()
@@ -26,6 +28,11 @@ class DropUnusedLocals(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor, n: int):\n    place = 'cuda' if n > 3 else 'cpu'\n    return torch.zeros(n, device=place) + x\n",
             "def f(x: jax.Array, n: int):\n    return jnp.zeros(n) + x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    b, *_, on_gpu = *x.shape, x.is_cuda\n"
+            "    return torch.zeros(b, device='cuda' if on_gpu else 'cpu')\n",
+            "def f(x: jax.Array):\n    b, *_ = x.shape\n    return jnp.zeros(b)\n",
         ),
     )
 
@@ -64,12 +71,26 @@ def _removable(node: cst.FunctionDef) -> set[str]:
     other: set[str] = set()
     tree = _tree(node)
     for child in ast.walk(tree):
-        targets = child.targets if isinstance(child, ast.Assign) else []
-        if len(targets) == 1 and isinstance(targets[0], ast.Name):
-            (plain if _pure(child.value) else other).add(targets[0].id)  # type: ignore[attr-defined]
-            targets[0].ctx = ast.Load()
+        for target, value in _pairs(child) if isinstance(child, ast.Assign) else ():
+            (plain if _pure(value) else other).add(target.id)
+            target.ctx = ast.Load()
     other |= {child.id for child in ast.walk(tree) if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del))}
     return plain - other
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """The names that an assignment binds to one value each, which stands there: of `a, *_, b = *x.shape, 3` that is `b`."""
+    target = node.targets[0]
+    if len(node.targets) > 1:
+        return
+    if isinstance(target, ast.Name):
+        yield target, node.value
+    elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+        starred = [isinstance(e, ast.Starred) for e in target.elts], [isinstance(e, ast.Starred) for e in node.value.elts]
+        for i, value in enumerate(node.value.elts):
+            place = partner(*starred, i)
+            if place is not None and isinstance(name := target.elts[place], ast.Name):
+                yield name, value
 
 
 def _pure(value: ast.expr) -> bool:
@@ -93,10 +114,19 @@ class _Drop(cst.CSTTransformer):
         self.names = names
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign | cst.RemovalSentinel:
-        target = original_node.targets[0].target
-        if len(original_node.targets) == 1 and isinstance(target, cst.Name) and target.value in self.names:
+        target, value = original_node.targets[0].target, original_node.value
+        if len(original_node.targets) > 1:
+            return updated_node
+        if isinstance(target, cst.Name) and target.value in self.names:
             return cst.RemoveFromParent()
-        return updated_node
+        if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
+            return updated_node
+        places = [i for i, e in enumerate(target.elements) if isinstance(e.value, cst.Name) and e.value.value in self.names]
+        starred = starred_places(value), starred_places(target)
+        pairs = [(place, i) for place in places if (i := partner(*starred, place)) is not None and not starred[1][place]]
+        if len(pairs) == len(target.elements):
+            return cst.RemoveFromParent()
+        return without(updated_node, [place for place, _ in pairs], [i for _, i in pairs])
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         if updated_node.body or not original_node.body:

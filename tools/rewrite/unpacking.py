@@ -1,0 +1,50 @@
+"""Assignments such as `a, *rest, b = *x.shape, y`: which value each target gets, and taking some of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import libcst as cst
+
+
+def partner(others: Sequence[bool], own: Sequence[bool], place: int) -> int | None:
+    """Where among the others that stands which belongs to the element at this place, by which elements on each side have a star.
+
+    It is counted from that end which no star stands before; `None` where there are stars on both sides.
+    """
+    if not any(others[: place + 1]) and not any(own[:place]):
+        return place
+    left = len(own) - place
+    return len(others) - left if not any(others[-left:]) and not any(own[-left:]) else None
+
+
+def starred_places(node: cst.Tuple) -> list[bool]:
+    """For each element, whether it has a star."""
+    return [isinstance(element, cst.StarredElement) for element in node.elements]
+
+
+def without(node: cst.Assign, targets: Collection[int], values: Collection[int]) -> cst.Assign:
+    """An assignment of a tuple to a tuple without the elements at these places. Some must be left on both sides."""
+    target, value = node.targets[0].target, node.value
+    assert isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple)
+    if not targets:
+        return node
+    names = [e for i, e in enumerate(target.elements) if i not in targets]
+    kept = [e for i, e in enumerate(value.elements) if i not in values]
+    if len(kept) == 1 and isinstance(kept[0], cst.StarredElement):  # `b, *_, device = *x.shape, x.device` → `b, *_ = x.shape`
+        unpacked = cst.Tuple(names) if len(names) == 1 else _tuple(names, target)
+        return node.with_changes(targets=[node.targets[0].with_changes(target=unpacked)], value=kept[0].value)
+    return node.with_changes(targets=[node.targets[0].with_changes(target=_tuple(names, target))], value=_tuple(kept, value))
+
+
+def _tuple(elements: list[cst.BaseElement], old: cst.Tuple) -> cst.BaseExpression:
+    if len(elements) == 1:
+        only = elements[0]
+        if isinstance(only, cst.Element):
+            return only.value
+        return cst.Tuple([only.with_changes(comma=cst.Comma())], lpar=old.lpar, rpar=old.rpar)
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    last = len(elements) - 1
+    return old.with_changes(
+        elements=[e.with_changes(comma=comma if i < last else cst.MaybeSentinel.DEFAULT) for i, e in enumerate(elements)]
+    )
