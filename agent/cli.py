@@ -6,35 +6,30 @@ What a command needs is imported when it runs, so that `--help` is quick.
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.options import Debug, Repo, Sandbox, SandboxKind
+from migrate_agent.agent.options import relative as _relative
+from migrate_agent.agent.options import tools as _tools
+from migrate_agent.agent.port_commands import check, weights
+from migrate_agent.agent.pr_command import after_run
+from migrate_agent.agent.pr_command import pr as submit
 from migrate_agent.agent.sandbox_command import app as sandbox_app
 from migrate_agent.agent.secrets import redacted
 from migrate_agent.agent.stops import Interrupted
 
 if TYPE_CHECKING:
     from migrate_agent.agent.progress import Progress
-    from migrate_agent.agent.services import Services
 
 CRASH = 70
 """Exit status of a fault of ours (EX_SOFTWARE), apart from the four of the contract."""
-
-
-class SandboxKind(StrEnum):
-    """Where untrusted code runs."""
-
-    auto = "auto"
-    docker = "docker"
-    bubblewrap = "bubblewrap"
-    process = "process"
 
 
 class DeviceKind(StrEnum):
@@ -42,6 +37,12 @@ class DeviceKind(StrEnum):
 
     cpu = "cpu"
     gpu = "gpu"
+
+
+class DtypeKind(StrEnum):
+    """What floats may be in place of float32."""
+
+    bf16 = "bf16"
 
 
 app = typer.Typer(
@@ -53,12 +54,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(sandbox_app, name="sandbox")
-
-Repo = Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
-Sandbox = Annotated[
-    SandboxKind | None, typer.Option("--sandbox", help="Where untrusted code runs.", show_default="from migrate.toml, else auto")
-]
+app.command()(check)
+app.command()(weights)
+app.command("pr")(submit)
 
 
 @app.command()
@@ -95,6 +93,7 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="What the run's calls may cost.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=0, metavar="N", help="Tokens that the run may use.")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds after which no model is asked.")] = None,
+    pr: Annotated[bool, typer.Option("--pr", help="Then push and open pull requests, as `migrate-agent pr` does.")] = False,
     debug: Debug = False,
 ) -> None:
     """Migrate the repository: one commit for each verified unit, on a branch of its own."""
@@ -121,7 +120,10 @@ def run(
         max_seconds=max_seconds,
     )
     progress, services = _tools()
-    _tell(progress, repo, start(repo, options, services, progress, ask, debug))
+    result = start(repo, options, services, progress, ask, debug)
+    _tell(progress, repo, result)
+    requested = after_run(repo, yes) if pr and not result.paused else 0
+    raise typer.Exit(result.exit_status or requested)
 
 
 @app.command()
@@ -131,7 +133,9 @@ def resume(repo: Repo = Path(), debug: Debug = False) -> None:
     from migrate_agent.agent.session import ask
 
     progress, services = _tools()
-    _tell(progress, repo, take_up(repo, services, progress, ask, debug))
+    result = take_up(repo, services, progress, ask, debug)
+    _tell(progress, repo, result)
+    raise typer.Exit(result.exit_status)
 
 
 @app.command()
@@ -188,25 +192,33 @@ def verify(
 
 
 @app.command()
-def check(
+def tpu(
+    module: Annotated[
+        str, typer.Argument(metavar="FILE:NAME", help="The original; its rewrite is the mirror's, else what the rules write.")
+    ],
     repo: Repo = Path(),
-    module: Annotated[list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Only these units. Repeatable.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Verify again what has not changed, too.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Say what changed; run no code.")] = False,
-    versions: Annotated[bool, typer.Option("--versions", help="Another version of torch, jax, ... is a change, too.")] = False,
-    update: Annotated[bool, typer.Option("--update", help="Note under .migrate what was verified again and matches.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Write the result here as JSON.", dir_okay=False)] = None,
+    topology: Annotated[
+        list[str] | None,
+        typer.Option("--topology", metavar="CHIP:SHAPE", help="Such as v5e:4x4. Repeatable.", show_default="from migrate.toml"),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=0, metavar="N", help="In place of the example's.")] = 0,
+    length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
+    dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
+    init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
+    call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
+    report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
-    """Verify again the ports whose original, or own text, changed since they were verified. Runs no code where nothing did."""
-    from migrate_agent.agent.check_command import Asked
-    from migrate_agent.agent.check_command import check as compare
+    """Compile a unit's rewrite for TPUs without one: memory, FLOPs, bytes, collectives, or what the compiler refuses and on which line."""
+    from migrate_agent.agent.tpu_command import Asked
+    from migrate_agent.agent.tpu_command import tpu as compile_ahead
 
-    modules = tuple(_relative(text, repo) for text in module or ())
-    asked = Asked(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "")
+    wanted = {"dtype": dtype.value if dtype else "", "init": init, "call": call}
+    asked = Asked(tuple(topology or ()), batch, length, report=report, page=html, sandbox=sandbox.value if sandbox else "", **wanted)
     progress, services = _tools()
-    raise typer.Exit(compare(repo, asked, services, progress))
+    raise typer.Exit(compile_ahead(repo, _relative(module, repo), asked, services, progress))
 
 
 @app.command("eval")
@@ -235,18 +247,8 @@ def evaluate(
     raise typer.Exit(status)
 
 
-def _tools() -> tuple[Progress, Services]:
-    from migrate_agent.agent.progress import Progress
-    from migrate_agent.agent.real import services
-    from migrate_agent.agent.trace import begin
-
-    begin()
-    progress = Progress()
-    return progress, services(progress.warn)
-
-
-def _tell(progress: Progress, repo: Path, result: Any) -> NoReturn:
-    """Show the table of a run and leave with its exit status."""
+def _tell(progress: Progress, repo: Path, result: Any) -> None:
+    """Show the table of a run."""
     from migrate_agent.agent.progress import stdout
     from migrate_agent.agent.tables import unit_table
 
@@ -255,7 +257,6 @@ def _tell(progress: Progress, repo: Path, result: Any) -> NoReturn:
         progress.note(f"paused: {_how_to_resume(repo)}")
     else:
         progress.note(f"branch {result.branch}: `git diff HEAD...{result.branch}`; the whole report is .migrate/report.md there")
-    raise typer.Exit(result.exit_status)
 
 
 def _how_to_resume(repo: Path) -> str:
@@ -265,13 +266,6 @@ def _how_to_resume(repo: Path) -> str:
 
 def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _relative(module: str, repo: Path) -> str:
-    """`--module` as it is written in the inventory: an absolute path, or `./`, is meant relative to the repository."""
-    path, colon, name = module.partition(":")
-    inside = os.path.relpath(path, repo.resolve()) if os.path.isabs(path) else os.path.normpath(path)
-    return f"{inside.replace(os.sep, '/')}{colon}{name}"
 
 
 def main() -> None:

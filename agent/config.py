@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from migrate_agent.agent.errors import ConfigError
 from migrate_agent.agent.toml_location import line_of, syntax_error
 from migrate_agent.sandbox.base import Device
+from migrate_agent.tools.portable import chips
 from migrate_agent.tools.types import Example, Limits
 
 CONFIG_FILE = "migrate.toml"
@@ -148,6 +149,24 @@ class VerifyTable(_Table):
     """A step may take this many times as long as torch's quickest; 0 reports the times and judges nothing."""
 
 
+def _topology(text: str) -> str:
+    try:
+        return chips.topology(text).name
+    except chips.TopologyError as error:
+        raise ValueError(f"has no such topology: {error}") from None
+
+
+class TpuTable(_Table):
+    """`[tpu]`: what verified units are compiled for, ahead of time, with the extra `tpu`; without a topology nothing is."""
+
+    topology: Annotated[tuple[Annotated[str, AfterValidator(_topology)], ...], Field(strict=False)] = ()
+    """Such as `v5e:1x1`, `v6e:4x4`, `tpu7x:2x2x1`. A unit must compile for all of them."""
+    batch: int = Field(default=0, ge=0)
+    """In place of the example's; 0 takes the example's."""
+    dtype: Literal["", "bf16"] = ""
+    """What floats are in place of float32."""
+
+
 class BudgetTable(_Table):
     """`[budget]`: what a run, and what each unit of it, may spend. Where one is spent, the unit ends, and the run goes on."""
 
@@ -176,6 +195,7 @@ class Config(_Table):
     run: RunTable = RunTable()
     limits: LimitsTable = LimitsTable()
     verify: VerifyTable = VerifyTable()
+    tpu: TpuTable = TpuTable()
     model: ModelTable = ModelTable()
     budget: BudgetTable = BudgetTable()
     price: Annotated[tuple[PriceTable, ...], Field(strict=False)] = ()

@@ -129,7 +129,17 @@ def test_readme_shows_every_key_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "migrate.toml").write_text(block, encoding="utf-8")
     config = load_config(tmp_path)
     (example,) = config.example
-    tables: list[BaseModel] = [config, example, config.run, config.limits, config.verify, config.model, config.budget, *config.price]
+    tables: list[BaseModel] = [
+        config,
+        example,
+        config.run,
+        config.limits,
+        config.verify,
+        config.tpu,
+        config.model,
+        config.budget,
+        *config.price,
+    ]
     assert example.domain is not None
     assert [f"{type(table).__name__}.{name}" for table in tables for name in set(type(table).model_fields) - table.model_fields_set] == []
     assert config != Config()
@@ -155,7 +165,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_our_files_and_no_others(wheel: Path) -> None:
     data = [
         file
-        for package in ("prompts", "sandbox/image", "evals/zoo")
+        for package in ("agent/pr", "prompts", "sandbox/image", "evals/zoo")
         for file in (ROOT / package).glob("*")
         if file.is_file() and file.suffix != ".py"
     ]

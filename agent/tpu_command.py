@@ -1,0 +1,167 @@
+"""`migrate-agent tpu`: what a unit's rewrite is on a TPU, found by the real compiler without one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from migrate_agent.agent import tpu_tables
+from migrate_agent.agent.config import Config, load_config
+from migrate_agent.agent.errors import MissingError, UsageError
+from migrate_agent.agent.exercise import Exercise, reached
+from migrate_agent.agent.folder import home_of
+from migrate_agent.agent.git import open_repository
+from migrate_agent.agent.judge import lay_out
+from migrate_agent.agent.nodes.plan import find
+from migrate_agent.agent.progress import Progress, stdout
+from migrate_agent.agent.recordings import examples_of, kept
+from migrate_agent.agent.services import Services
+from migrate_agent.agent.store import write, write_text
+from migrate_agent.agent.tpu_page import page
+from migrate_agent.agent.verify_command import candidate_of
+from migrate_agent.tools.portable.ahead import Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
+from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
+from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.rewrite import Untranslatable
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command's options. Texts of `init` and `call` stand in the place of the example's."""
+
+    topologies: tuple[str, ...] = ()
+    batch: int = 0
+    length: int = 0
+    dtype: str = ""
+    init: str = ""
+    call: str = ""
+    report: Path | None = None
+    page: Path | None = None
+    sandbox: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is told in the end, in text, JSON and HTML."""
+
+    unit: str
+    target: str
+    costs: tuple[Cost, ...] = ()
+
+
+def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
+    """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
+    repository = open_repository(root)
+    config = load_config(repository.root)
+    places = wanted(asked, config)
+    if not has_compiler():
+        raise MissingError(MISSING)
+    inventory = services.scan(repository.root)
+    unit = find(inventory, module)
+    stored, _ = kept(home_of(repository.common), repository.root)
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
+        closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device)) as sandbox,
+        progress.live(),
+    ):
+        exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
+        progress.stage(unit.id, "running the original on its examples")
+        with prepared(exercise, unit, stored, asked) as ahead:
+            found = answer(ahead, places, asked, config, progress)
+    tell(found, asked)
+    return 0 if all(cost.refused is None for cost in found.costs) else 1
+
+
+MISSING = "unverified: install migrate-agent[tpu], which brings the TPU compiler (libtpu)"
+
+
+def wanted(asked: Asked, config: Config) -> list[Topology]:
+    """The topologies asked for, else those of the configuration. Raises `UsageError`."""
+    texts = asked.topologies or config.tpu.topology
+    if not texts:
+        raise UsageError("say for what: --topology v5e:4x4, or topology = [...] under [tpu] in migrate.toml")
+    try:
+        return [topology(text) for text in texts]
+    except TopologyError as error:
+        raise UsageError(str(error)) from None
+
+
+def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> Ahead:
+    """The unit with its rewrite: the one in the working tree, else what the rules write. Raises `UsageError`."""
+    services, inventory = exercise.services, exercise.inventory
+    recording = exercise.known(stored)
+    if not reached(recording, unit.id):
+        recording = exercise.guessed(unit, recording)
+    example = _example(recording, unit, asked)
+    inventory, unit, files = rewritten(services, inventory, unit, recording, example)
+    candidate = lay_out(exercise.folder / "candidate", files)
+    try:
+        translated = services.translate(inventory, recording.observations, example)
+    except Untranslatable as error:
+        raise UsageError(f"the example of {unit.id} has no equivalent in the mirror's names: {error}") from error
+    return Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits())
+
+
+def _example(recording: Recording, unit: Unit, asked: Asked) -> Example:
+    examples = examples_of(recording, unit.id)
+    if not examples:
+        raise UsageError(recording.errors.get(unit.id) or f"no example reaches {unit.id}: add one to migrate.toml")
+    return replace(examples[0], init=asked.init or examples[0].init, call=asked.call or examples[0].call)
+
+
+def rewritten(
+    services: Services, inventory: Inventory, unit: Unit, recording: Recording, example: Example
+) -> tuple[Inventory, Unit, Mapping[str, str]]:
+    """The tree of the rewrite. Raises `UsageError` where there is none in the working tree and the rules leave holes."""
+    if (inventory.root / unit.target).is_file():
+        return candidate_of(inventory, unit, "")
+    draft = services.compose(inventory, recording.observations, [unit.id], {}, (example,))
+    if draft.holes:
+        hole = draft.holes[0]
+        place = f"{hole.source}:{hole.span.line}"
+        raise UsageError(f"{unit.id} is not rewritten yet, and the rules leave {len(draft.holes)} places open: {place}: {hole.reason}")
+    return inventory, unit, draft.files
+
+
+def answer(ahead: Ahead, places: Sequence[Topology], asked: Asked, config: Config, progress: Progress) -> Found:
+    """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
+    variant = Variant(asked.batch or config.tpu.batch, asked.length, asked.dtype or config.tpu.dtype)
+    found: list[Cost] = []
+    try:
+        for place in places:
+            progress.stage(ahead.unit.id, f"compiling for {place.name}")
+            found += ahead.costs(variant, [Target(place)])
+    except ExtraMissing:
+        raise MissingError(MISSING) from None
+    except PortableError as error:
+        raise UsageError(f"{ahead.unit.id}: {error}") from None
+    return Found(ahead.unit.id, ahead.unit.target, tuple(found))
+
+
+def tell(found: Found, asked: Asked) -> None:
+    """Print the tables; write report and page."""
+    out = stdout()
+    out.print(tpu_tables.costs(found.costs))
+    for line in tpu_tables.lines(found.costs):
+        out.print(escape(line), soft_wrap=True)
+    if asked.report is not None:
+        write(asked.report, report(found))
+    if asked.page is not None:
+        write_text(asked.page, page(found))
+
+
+def report(found: Found) -> dict[str, Any]:
+    """All that was found, as JSON (version 1)."""
+    from migrate_agent.agent.store import plain
+
+    rows = [{**plain(cost), "peak": cost.peak, "intensity": cost.intensity} for cost in found.costs]
+    return {"version": REPORT_VERSION, "unit": found.unit, "target": found.target, "costs": rows}

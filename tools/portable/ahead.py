@@ -1,0 +1,272 @@
+"""A unit's programs, exported on the candidate's side and compiled in another process, for any topology, batch, length and dtype."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.portable import cost, shapes
+from migrate_agent.tools.portable.chips import Topology
+from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.portable.refusal import Refusal, judged
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
+
+PLACE = "migrate_agent.tools.portable"
+EXTRA = "install migrate-agent[tpu]"
+"""What the stage says where the TPU compiler is missing."""
+COMPILE = Limits(seconds=1200.0, memory_bytes=12 * 2**30)
+"""The compiler takes 0.5 to 2 GB, and minutes for large programs."""
+PROGRAMS = ("forward", "train")
+Specs = Sequence[Sequence[Any] | None]
+
+
+class PortableError(Exception):
+    """The unit's programs cannot be had; one line that says why."""
+
+
+class ExtraMissing(PortableError):
+    """The TPU compiler is not installed."""
+
+
+def has_compiler() -> bool:
+    """Whether the extra `tpu` is installed. Imports nothing."""
+    return importlib.util.find_spec("libtpu") is not None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of the unit's programs. `batch` and `length` 0 are the example's; `dtype` "" is the unit's own."""
+
+    batch: int = 0
+    length: int = 0
+    dtype: str = ""
+    remat: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return f"b{self.batch}-l{self.length}-{self.dtype or 'own'}{'-remat' if self.remat else ''}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a program is to run: a topology, and the mesh of its devices by axis (empty: all of them share the batch)."""
+
+    topology: Topology
+    axes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Ahead:
+    """One unit of one rewrite, by one example. `candidate` is the root of the rewrite's tree."""
+
+    unit: Unit
+    example: Example
+    translated: Example
+    inventory: Inventory
+    candidate: Path
+    sandbox: Sandbox
+    limits: Limits = Limits()
+    original: Path | None = None
+    _folder: Path | None = field(default=None, repr=False)
+    _facts: dict[Variant, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __enter__(self) -> Ahead:
+        self._folder = Path(tempfile.mkdtemp(prefix="migrate-agent-tpu-"))
+        (self._folder / "empty").mkdir()
+        (self._folder / "exported").mkdir()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        """Where programs lie while they are asked about."""
+        assert self._folder is not None, "use it as a context"
+        return self._folder
+
+    @cached_property
+    def file(self) -> Any:
+        """The unit's file."""
+        return next(file for file in self.inventory.files if file.path == self.unit.source)
+
+    @cached_property
+    def called(self) -> Mapping[str, Any]:
+        """Tree and arrays that the example calls the unit with. Raises `PortableError`."""
+        root = (self.original or self.inventory.root) / self.file.import_root
+        job = Job(
+            "original",
+            f"{PLACE}.inputs_side:describe",
+            root,
+            {"module": self.file.module, "examples": [texts(self.example)]},
+            {},
+            self.limits,
+        )
+        if self.example.tensors is not None:
+            job = replace(job, inputs={"tensors0": self.example.tensors})
+        with _Ran(self.sandbox, job) as ran:
+            row = ran.result["examples"][0]
+        if "error" in row:
+            raise PortableError(f"the example does not run: {row['error']}")
+        return dict(row)
+
+    @cached_property
+    def leaves(self) -> tuple[shapes.Leaf, ...]:
+        """The arrays of the example's call."""
+        return shapes.leaves_of(self.called["leaves"])
+
+    def resized(self, variant: Variant) -> tuple[shapes.Leaf, ...]:
+        """The arrays of this variant's call."""
+        return shapes.resized(self.leaves, variant.batch, variant.length)
+
+    def facts(self, variants: Sequence[Variant], programs: Sequence[str] = PROGRAMS) -> list[dict[str, Any]]:
+        """What each variant's programs are; exports those that were not before. Raises `PortableError`."""
+        lacking = [variant for variant in variants if variant not in self._facts]
+        if lacking:
+            with _Ran(self.sandbox, self.export_job(lacking, programs)) as ran:
+                for path in ran.output.glob("*.bin"):
+                    shutil.copyfile(path, self.folder / "exported" / path.name)
+                found = ran.result["variants"]
+            self._facts |= {variant: dict(found[variant.name]) for variant in lacking}
+        return [self._facts[variant] for variant in variants]
+
+    def export_job(self, variants: Sequence[Variant], programs: Sequence[str], further: Mapping[str, Any] = MappingProxyType({})) -> Job:
+        """The job that exports these variants' programs."""
+        rows = [
+            {
+                "name": variant.name,
+                "leaves": [[list(shape), dtype] for shape, dtype in self.resized(variant)],
+                "dtype": variant.dtype,
+                "remat": variant.remat,
+                "programs": list(programs),
+            }
+            for variant in variants
+        ]
+        arguments = {
+            "module": self.file.target_module,
+            "name": self.unit.name,
+            "example": texts(self.translated),
+            "tree": self.called["tree"],
+            "renamed": {file.module: file.target_module for file in self.inventory.files},
+            "variants": rows,
+            **further,
+        }
+        inputs = {"tensors": self.translated.tensors} if self.translated.tensors is not None else {}
+        return Job("candidate", f"{PLACE}.export_side:run", self.candidate / self.file.import_root, arguments, inputs, self.limits)
+
+    def costs(self, variant: Variant, targets: Sequence[Target], programs: Sequence[str] = PROGRAMS, specs: Any = None) -> list[Cost]:
+        """Compile the variant's programs for the targets. `specs` gives the shardings of a program's arguments, by its rows and the target.
+
+        Raises `ExtraMissing`, `PortableError`.
+        """
+        if not has_compiler():
+            raise ExtraMissing(EXTRA)
+        (facts,) = self.facts([variant], programs)
+        made = [self._program(variant, target, name, facts, specs or batch_over_data) for target in targets for name in programs]
+        jobs = [row for _, row in made if row is not None]
+        found: Mapping[str, Any] = {}
+        text: dict[str, str] = {}
+        if jobs:
+            job = Job(
+                "candidate",
+                f"{PLACE}.compile_side:run",
+                self.folder / "empty",
+                {"programs": jobs},
+                {"exported": self.folder / "exported"},
+                COMPILE,
+            )
+            with _Ran(self.sandbox, job) as ran:
+                if ran.result.get("missing"):
+                    raise ExtraMissing(EXTRA)
+                found = ran.result["programs"]
+                text = {path.stem: path.read_text(encoding="utf-8") for path in ran.output.glob("*.hlo")}
+        return [self._read(first, row, facts, found, text) for first, row in made]
+
+    def _program(
+        self, variant: Variant, target: Target, name: str, facts: Mapping[str, Any], specs: Any
+    ) -> tuple[tuple[Cost, Target], dict[str, Any] | None]:
+        """The cost as far as it is known before, and the row of the compile job; None where the program was refused already."""
+        leaves = self.resized(variant)
+        batch, length = shapes.batch_of(leaves), shapes.length_of(leaves)
+        place = target.topology
+        first = Cost(place.name, name, batch, length, variant.dtype, dict(target.axes))
+        whole = facts.get("refused") or facts.get(name, {}).get("refused")
+        if whole:
+            return (replace(first, refused=judged(whole["text"], facts.get(name, {}), whole["line"])), target), None
+        rows = facts[name]["arguments"]
+        found = specs(rows, batch, target)
+        if isinstance(found, Refusal):
+            return (replace(first, refused=found), target), None
+        donated = [index for index, row in enumerate(rows) if name == "train" and row["role"] in ("parameter", "optimiser", "state")]
+        job = {
+            "name": f"{place.name.replace(':', '-')}-{name}",
+            "file": f"{variant.name}-{name}.bin",
+            "topology": place.name,
+            "host": place.host,
+            "axes": dict(target.axes),
+            "specs": [list(spec) if spec else None for spec in found],
+            "donate": donated,
+        }
+        return (first, target), job
+
+    def _read(
+        self,
+        known: tuple[Cost, Target],
+        job: Mapping[str, Any] | None,
+        facts: Mapping[str, Any],
+        found: Mapping[str, Any],
+        text: Mapping[str, str],
+    ) -> Cost:
+        first, target = known
+        if job is None:
+            return first
+        row, about = found[job["name"]], facts[first.program]
+        first = replace(first, largest=tuple(about["largest"]), notes=cost.notes(about))
+        if "refused" in row:
+            return replace(first, refused=judged(row["refused"], about))
+        return replace(first, **cost.read(row, text.get(str(job["name"]), ""), target.topology))
+
+
+def batch_over_data(rows: Sequence[Mapping[str, Any]], batch: int, target: Target) -> list[list[Any] | None] | Refusal:
+    """Inputs are split by their batch over the axis `data`, all else lies on every device."""
+    axis = "data"
+    count = target.axes.get(axis, 0) or (0 if target.axes else devices(target.topology))
+    if count > 1 and batch % count:
+        return Refusal("batch", "", f"a batch of {batch} cannot be shared by {count} devices", f"give --batch with a multiple of {count}")
+    return [[axis] if count > 1 and row["role"] == "input" and row["shape"] and row["shape"][0] == batch else None for row in rows]
+
+
+def devices(place: Topology) -> int:
+    """How many devices the compiler sees: two for each chip with two cores that are not one to the compiler."""
+    return place.chips * (2 if place.chip.name in ("v4", "tpu7x") else 1)
+
+
+def texts(example: Example) -> dict[str, Any]:
+    """An example's texts, as JSON."""
+    return {"init": example.init, "call": example.call, "setup": example.setup}
+
+
+class _Ran:
+    """A job's run, whose files are removed in the end. Raises `PortableError` where it gave no result."""
+
+    def __init__(self, sandbox: Sandbox, job: Job) -> None:
+        self.sandbox, self.job = sandbox, job
+
+    def __enter__(self) -> Run:
+        self.run = self.sandbox.run(self.job)
+        if self.run.status != "ok" or not isinstance(self.run.result, dict):
+            self.sandbox.release(self.run)
+            raise PortableError(f"{self.job.entry.rpartition('.')[2]} ended with {self.run.status}: {self.run.error}")
+        return self.run
+
+    def __exit__(self, *_: object) -> None:
+        self.sandbox.release(self.run)

@@ -1,0 +1,33 @@
+"""What an example is called with: the tree of its arguments, and shape and dtype of its arrays. Run inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.evaluate import call_arguments, import_module, make_namespace
+from migrate_agent.tools.types import Example
+from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify.torch_unit import dtype_name, is_leaf
+
+
+def describe(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry: `{"examples": [{"tree": …, "leaves": [[shape, dtype], …]}]}`; of an example that does not run, `{"error": …}`."""
+    import_module(arguments["module"])
+    module = importlib.import_module(arguments["module"])
+    rows = []
+    for index, texts in enumerate(arguments["examples"]):
+        try:
+            rows.append(_described(module, texts, inputs.get(f"tensors{index}")))
+        except Exception as error:
+            rows.append({"error": f"{type(error).__name__}: {error}"[:300]})
+    return {"examples": rows}
+
+
+def _described(module: Any, texts: Mapping[str, Any], tensors: Path | None) -> dict[str, Any]:
+    example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
+    leaves: list[Any] = []
+    tree = codec.encode(call_arguments(example, make_namespace(module, example)), leaves, is_leaf)
+    return {"tree": tree, "leaves": [[list(leaf.shape), dtype_name(leaf)] for leaf in leaves]}

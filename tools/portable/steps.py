@@ -1,0 +1,133 @@
+"""A unit's programs as functions of flat arguments: `forward` in evaluation mode, `train` with AdamW, and `check`. Used inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax  # type: ignore[import-untyped]
+from flax import nnx
+
+from migrate_agent.tools.portable.abstract import SHAPE, AbstractUnit, narrowed, path_of
+from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify.jax_unit import is_key, is_leaf, is_trainable
+
+MODES = {"forward": "eval", "train": "train", "gradient": "eval"}
+RESULTS = {
+    "forward": ("output",),
+    "train": ("loss", "parameter", "optimiser", "state"),
+    "gradient": ("loss", "output", "gradient", "state"),
+}
+RATE = 1e-3
+
+
+class Steps:
+    """The programs of one unit for one shape of its inputs.
+
+    Random keys travel as the integers that they are made of. `remat` recomputes activations in the backward pass (`jax.checkpoint`).
+    """
+
+    def __init__(self, unit: AbstractUnit, tree: codec.Tree, renamed: Mapping[str, str], leaves: Sequence[Any], remat: bool) -> None:
+        self.unit, self.tree, self.renamed, self.remat = unit, tree, renamed, remat
+        self.leaves = [SHAPE(tuple(shape), narrowed(jnp.dtype(dtype), unit.dtype)) for shape, dtype in leaves]
+        self.optimiser = optax.adamw(RATE)
+        self.results: dict[str, list[str]] = {}
+        """The role of each flat result, in order, by program."""
+
+    def program(self, name: str) -> Callable[..., Any]:
+        """`forward`: outputs. `train`: loss, new parameters, optimiser's state and other state. `gradient`: loss, outputs, gradients, state."""
+        graphdef, _, rest = self.unit.parts(MODES[name])
+        wrap, unwrap = _keys(rest)
+
+        def objective(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
+            model = nnx.merge(graphdef, parameters, wrap(rest), copy=True)
+            args, kwargs = codec.decode(self.tree, leaves, self.renamed)
+            outputs: list[Any] = []
+            codec.encode(model(*args, **kwargs), outputs, is_leaf)
+            outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+            nnx.pop(model, nnx.Intermediate)
+            after: Any = nnx.split(model, is_trainable, ...)
+            return loss(outputs), (outputs, unwrap(after[2]))
+
+        graded = jax.checkpoint(objective) if self.remat else objective
+
+        def forward(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
+            return objective(parameters, rest, leaves)[1][0]
+
+        def train(parameters: Any, rest: Any, leaves: Sequence[Any], state: Any) -> Any:
+            (value, (_, after)), gradients = jax.value_and_grad(graded, has_aux=True)(parameters, rest, leaves)
+            updates, state = self.optimiser.update(gradients, state, parameters)
+            return value, optax.apply_updates(parameters, updates), state, after
+
+        def gradient(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
+            (value, (outputs, after)), gradients = jax.value_and_grad(graded, has_aux=True)(parameters, rest, leaves)
+            return value, outputs, gradients, after
+
+        programs: dict[str, Callable[..., Any]] = {"forward": forward, "train": train, "gradient": gradient}
+        return programs[name]
+
+    def given(self, name: str) -> tuple[Any, ...]:
+        """The shapes that the program takes: parameters, other state, inputs, and for `train` the optimiser's state."""
+        _, trainable, rest = self.unit.parts(MODES[name])
+        rest = jax.tree.map(lambda leaf: jax.eval_shape(jax.random.key_data, leaf) if is_key(leaf) else leaf, rest)
+        state = (jax.eval_shape(self.optimiser.init, trainable),) if name == "train" else ()
+        return (trainable, rest, self.leaves, *state)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """What each flat argument is: `role`, `path`, `shape` and `dtype`, in order."""
+        rows = []
+        for role, tree in zip(("parameter", "state", "input", "optimiser"), self.given(name), strict=False):
+            for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+                rows.append({"role": role, "path": path_of(path), "shape": list(leaf.shape), "dtype": str(leaf.dtype)})
+        return rows
+
+    def flat(self, name: str) -> tuple[Any, list[Any]]:
+        """The program, to be traced, as a function of flat arguments, and these as shapes. Tracing it notes the `results`."""
+        flat, structure = jax.tree.flatten(self.given(name))
+        program = self.program(name)
+
+        def of_flat(*values: Any) -> list[Any]:
+            found = program(*jax.tree.unflatten(structure, values))
+            parts = (found,) if name == "forward" else found
+            self.results[name] = [role for role, part in zip(RESULTS[name], parts, strict=True) for _ in jax.tree.leaves(part)]
+            return jax.tree.leaves(found)
+
+        return jax.jit(of_flat), flat
+
+
+def loss(outputs: Sequence[Any]) -> Any:
+    """The sum over the outputs of their mean square: it reaches all of them, whatever they mean."""
+    total = jnp.zeros(())
+    for output in outputs:
+        if jnp.issubdtype(output.dtype, jnp.inexact) and output.size:
+            total = total + jnp.mean(jnp.square(jnp.abs(output)).astype(jnp.float32 if output.dtype != jnp.float64 else jnp.float64))
+    return total
+
+
+def _keys(rest: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Functions that make keys of their integers where the state holds keys, and the other way round."""
+    kinds = [_kind(leaf) if is_key(leaf) else "" for leaf in jax.tree.leaves(rest)]
+
+    def wrap(state: Any) -> Any:
+        values, structure = jax.tree.flatten(state)
+        made = [jax.random.wrap_key_data(value, impl=kind) if kind else value for value, kind in zip(values, kinds, strict=True)]
+        return jax.tree.unflatten(structure, made)
+
+    def unwrap(state: Any) -> Any:
+        return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, state)
+
+    return wrap, unwrap
+
+
+def _kind(key: Any) -> str:
+    """The generator that a key of this dtype is for, such as `threefry2x32`."""
+    seen: list[str] = []
+
+    def look(value: Any) -> Any:
+        seen.append(str(jax.random.key_impl(value)))
+        return jax.random.key_data(value)
+
+    jax.eval_shape(look, key)
+    return seen[0]
