@@ -46,8 +46,8 @@ class Array:
         if self.kind == "bool":
             return jnp.asarray(generator.random(self.shape) < 0.7)
         if self.kind in ("positive", "negative"):
-            low, high = (0.01, 0.5) if self.kind == "positive" else (-1.0, -0.1)
-            return jnp.asarray(generator.uniform(low, high, self.shape), jnp.float32)
+            bounds = (0.01, 0.5) if self.kind == "positive" else (-1.0, -0.1)
+            return jnp.asarray(generator.uniform(*bounds, self.shape), jnp.float32)
         values = jnp.asarray(self.scale * generator.standard_normal(self.shape), jnp.float32)
         return values.astype({"float8": jnp.float8_e4m3fn, "float32": jnp.float32}.get(self.kind, dtype))
 
