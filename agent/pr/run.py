@@ -1,0 +1,147 @@
+"""The verified units of a finished run, with their commits and all that a reviewer is told of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import safe_open
+
+from migrate_agent.agent.attempts import history
+from migrate_agent.agent.errors import UsageError
+from migrate_agent.agent.folder import RunFolder, home_of, runs
+from migrate_agent.agent.git import Repository
+from migrate_agent.agent.pr.sheet import Exercise, Sheet, digest
+from migrate_agent.agent.recordings import examples_of
+from migrate_agent.agent.snippet import class_node, class_text
+from migrate_agent.agent.state import Plan, Settings
+from migrate_agent.agent.store import read
+from migrate_agent.tools.record.store import load_recording
+from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Recording, Unit, UnitReport
+
+EXERCISES = 4
+"""Examples that are told of a unit; the report of the run has them all."""
+PLACED = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>\d+): (?P<text>.+)$", re.DOTALL)
+"""A note on a line of the original."""
+_TENSOR = re.compile(r"_tensors\[[\"']([^\"']+)[\"']\]")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One verified unit: the commit of the run that brought it, which is compared with its parent."""
+
+    sheet: Sheet
+    commit: str
+    paths: frozenset[str] = frozenset()
+
+    @property
+    def unit(self) -> str:
+        """Its id."""
+        return self.sheet.unit
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Ids of the units that it needs."""
+        return self.sheet.needs
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run: what was migrated, the units that were verified in the order of their commits, and why the others were not."""
+
+    base: str
+    changes: tuple[Change, ...]
+    others: dict[str, str]
+
+
+def last_run(repository: Repository) -> Finished | None:
+    """The last run, `None` where there is none. Raises `UsageError` where it was interrupted."""
+    found = runs(home_of(repository.common))
+    if found and not found[-1].finished:
+        raise UsageError("the last run was interrupted: go on with `migrate-agent resume`, then submit")
+    return _read(repository, found[-1]) if found else None
+
+
+def _read(repository: Repository, folder: RunFolder) -> Finished:
+    settings, plan = read(folder / "settings.json", Settings), read(folder / "plan.json", Plan)
+    inventory, recording = read(folder / "inventory.json", Inventory), _recording(folder / "recorded")
+    changes: list[Change] = []
+    others: dict[str, str] = {}
+    for position, identifier in enumerate(plan.order):
+        unit = inventory.unit(identifier)
+        place = folder.unit(position, unit.name)
+        report = read(place / "result.json", UnitReport)
+        if report.status != "verified" or not report.commit:
+            others[identifier] = f"{report.status}: {report.reason}" if report.reason else report.status
+            continue
+        sheet = _sheet(settings.base, folder / "original", unit, report, place, recording)
+        changes.append(Change(sheet, report.commit, touched(repository, report.commit)))
+    return Finished(settings.base, tuple(changes), others)
+
+
+def _recording(folder: Path) -> Recording:
+    """The run's recording; nothing where an earlier version of this program wrote it otherwise: only what was exercised goes untold then."""
+    try:
+        return load_recording(folder)
+    except (OSError, ValueError):
+        return Recording()
+
+
+def touched(repository: Repository, commit: str) -> frozenset[str]:
+    """Files that a commit changes."""
+    return frozenset(repository.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", f"{commit}^", commit).split("\0")) - {""}
+
+
+def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, place: Path, recording: Recording) -> Sheet:
+    draft, evidence = read(place / "draft.json", Draft), read(place / "evidence.json", Evidence)
+    source = (original / unit.source).read_text(encoding="utf-8")
+    written = [attempt for attempt in history(place, report.attempts) if attempt.by == "llm" and attempt.name]
+    return Sheet(
+        unit=unit.id,
+        source=unit.source,
+        name=unit.name,
+        target=unit.target,
+        base=base,
+        proposer=report.proposer,
+        original=digest(class_text(source, unit.name)),
+        port=digest(class_text(draft.files[unit.target], unit.name)),
+        needs=unit.needs,
+        line=unit.line,
+        model=written[-1].name if written and report.proposer == "llm" else "",
+        attempts=report.attempts,
+        verdicts=report.verdicts,
+        notes=tuple(dict.fromkeys((*_own(report.notes, source, unit), *evidence.notes))),
+        exercises=tuple(map(_exercise, examples_of(recording, unit.id)[:EXERCISES])),
+        figures=dict(evidence.figures),
+        files={path: digest(text) for path, text in sorted(draft.files.items())},
+    )
+
+
+def _own(notes: Iterable[str], source: str, unit: Unit) -> Iterable[str]:
+    """Notes without those on a line of another class of the file, which belong to its unit."""
+    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    mine = class_node(ast.parse(source), unit.name)
+    for note in notes:
+        found = PLACED.match(note)
+        line = int(found["line"]) if found and found["path"] == unit.source else 0
+        theirs = any(node.lineno <= line <= (node.end_lineno or 0) for node in classes)
+        if not theirs or (mine is not None and mine.lineno <= line <= (mine.end_lineno or 0)):
+            yield note
+
+
+def _exercise(example: Example) -> Exercise:
+    return Exercise(example.init, _TENSOR.sub(r"\1", example.call), example.origin, tuple(_inputs(example)))
+
+
+def _inputs(example: Example) -> Iterable[str]:
+    """The recorded tensors that a call is given, with their dtypes and shapes."""
+    names = dict.fromkeys(_TENSOR.findall(f"{example.init} {example.call}"))
+    if example.tensors is None or not names:
+        return
+    with safe_open(str(example.tensors), framework="np") as tensors:
+        for name in names:
+            part = tensors.get_slice(name)
+            yield f"{name}: {str(part.get_dtype()).lower()} {tuple(part.get_shape())}"

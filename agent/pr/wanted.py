@@ -1,0 +1,81 @@
+"""From what was built to requests as they should be: title, text, status, remarks, labels, reviewers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrate_agent.agent.forge.base import Check, Forge
+from migrate_agent.agent.message import WIDTH
+from migrate_agent.agent.pr.body import Links, body
+from migrate_agent.agent.pr.build import Built
+from migrate_agent.agent.pr.commits import Bench
+from migrate_agent.agent.pr.notes import remarks
+from migrate_agent.agent.pr.owners import PLACES, owners
+from migrate_agent.agent.pr.plan import Wanted
+from migrate_agent.agent.pr.sheet import Sheet, folder_of
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line said of the requests. No `reviewers`: those whom CODEOWNERS names."""
+
+    draft: bool = False
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+
+
+def wanted(bench: Bench, forge: Forge, built: Sequence[Built], target: str, tip: str, remote: str, asked: Asked) -> tuple[Wanted, ...]:
+    """The requests, bottom first. `tip` is the commit of the target branch, where CODEOWNERS is read."""
+    rules = next((text for place in PLACES if (text := bench.read(tip, place)) is not None), "")
+    return tuple(_wanted(bench, forge, each, target, remote, asked, rules) for each in built)
+
+
+def _wanted(bench: Bench, forge: Forge, each: Built, target: str, remote: str, asked: Asked, rules: str) -> Wanted:
+    below = "" if each.base == target else f"{{{{request:{each.base}}}}}"
+    text = body(
+        each.sheets,
+        below,
+        {sheet.unit: links(forge, each.piece.branch, sheet) for sheet in each.sheets},
+        commands(each, remote),
+        forge.body_limit,
+    )
+    total = sum(len(sheet.verdicts) for sheet in each.sheets)
+    passed = sum(sheet.passed for sheet in each.sheets)
+    people = asked.reviewers or owners(rules, [path for sheet in each.sheets for path in (sheet.target, sheet.source)])
+    return Wanted(
+        branch=each.piece.branch,
+        base=each.base,
+        commit=each.commit,
+        title=title(each.sheets),
+        body=text,
+        check=Check("success" if passed == total else "failure", f"{passed} of {total} checks passed"),
+        notes=remarks(bench, each),
+        draft=asked.draft,
+        labels=asked.labels,
+        reviewers=people,
+    )
+
+
+def title(sheets: Sequence[Sheet]) -> str:
+    """`Migrate model.py:GPT to JAX`, shorter where that is too long."""
+    names = (", ".join(sheet.unit for sheet in sheets), ", ".join(sheet.name for sheet in sheets), f"{len(sheets)} units")
+    spelt = [f"Migrate {name} to JAX" for name in names]
+    return next((text for text in spelt if len(text) <= WIDTH), f"{spelt[1][: WIDTH - 1]}…" if len(sheets) == 1 else spelt[-1])
+
+
+def links(forge: Forge, branch: str, sheet: Sheet) -> Links:
+    """Pages of a unit."""
+    source = f"{forge.file_url(sheet.base, sheet.source)}#L{sheet.line}"
+    return Links(source, forge.file_url(branch, sheet.target), evidence_page(forge, branch, sheet.unit))
+
+
+def evidence_page(forge: Forge, branch: str, unit: str) -> str:
+    """The page of a unit's evidence on its branch."""
+    return forge.file_url(branch, f"{folder_of(unit)}/README.md")
+
+
+def commands(each: Built, remote: str) -> list[str]:
+    """What judges the units again."""
+    fetch = f"git fetch {remote} {each.piece.branch} && git switch --detach FETCH_HEAD"
+    return [f"{fetch} && migrate-agent verify {sheet.unit}" for sheet in each.sheets]
