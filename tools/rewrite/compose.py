@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from pathlib import PurePosixPath
 from migrate_agent.tools.rewrite import vendoring
 from migrate_agent.tools.rewrite.formatting import format_python
 from migrate_agent.tools.rewrite.repo import FileModel
-from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names
+from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines
 from migrate_agent.tools.rewrite.translate import Translation, translation
 from migrate_agent.tools.rewrite.workspace import Statement, Workspace, workspace
 from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span
@@ -80,6 +79,7 @@ class _Composer:
         self.holes: list[Hole] = []
         self.notes: dict[str, None] = {}
         self.example_helpers: dict[str, set[str]] = {}
+        self._mirrored: dict[str, dict[str, str]] = {}
 
     def compose(self, units: list[str], examples: Sequence[Example]) -> Draft:
         for identifier in units:
@@ -100,6 +100,12 @@ class _Composer:
     # -- selection --------------------------------------------------------------------------------------------------
     def selection(self, path: str) -> _Selection:
         return self.selections.setdefault(path, _Selection())
+
+    def mirrored(self, path: str) -> Mapping[str, str]:
+        """Packages that a file imports by `import pkg`, by their names in the mirror."""
+        if path not in self._mirrored:
+            self._mirrored[path] = self.repo.mirrored(self.repo.files[path])
+        return self._mirrored[path]
 
     def want(self, path: str, name: str) -> bool:
         """Select what defines `name` in a file, with all it needs. False where the file does not define it."""
@@ -184,6 +190,7 @@ class _Composer:
     def need(self, path: str, name: str, statement: Statement | None = None) -> None:
         selection, result = self.selection(path), self.space.rewritten(path)
         file = self.repo.files[path]
+        name = self.mirrored(path).get(name, name)
         if name in result.vendored and name not in file.top_names:
             selection.vendored.add(name)
         elif name == "nnx_layers" and result.qualified:
@@ -248,15 +255,25 @@ class _Composer:
     def _attributes_of(self, path: str) -> None:
         file, selection = self.repo.files[path], self.selections[path]
         statements = self.space.statements(path)
+        spelled = {name: mirror for mirror, name in self.mirrored(path).items()}
         for names in list(selection.imports.values()):
             for name in names:
                 other = self.repo.modules.get(file.bindings.get(name, ""))
                 if other is None:
                     continue
                 for index in list(selection.statements):
-                    for attribute in attribute_chains(self._text(path, statements[index]), name):
-                        if not self.want(other.file.path, attribute) and (sub := self.repo.modules.get(f"{other.file.module}.{attribute}")):
-                            self.selection(sub.file.path)
+                    for chain in attribute_chains(self._text(path, statements[index]), spelled.get(name, name)):
+                        self._follow(other, chain)
+
+    def _follow(self, module: FileModel, chain: Sequence[str]) -> None:
+        """Want what is read from a module, and from the modules that are read from it."""
+        for attribute in chain:
+            found = self.want(module.file.path, attribute)
+            below = self.repo.modules.get(module.bindings.get(attribute, "") if found else f"{module.file.module}.{attribute}")
+            if below is None:
+                return
+            self.selection(below.file.path)
+            module = below
 
     def _size(self) -> int:
         return sum(len(s.statements) + sum(map(len, s.imports.values())) for s in self.selections.values()) + len(self.selections)
@@ -319,7 +336,7 @@ class _Composer:
                 if "__future__" in statement.text:
                     future = statement.text.strip()
                 elif names := selection.imports.get(index):
-                    imports += _import_lines(statement.text, names)
+                    imports += import_lines(statement.text, names | {m for m, name in self.mirrored(path).items() if name in names})
             elif index in selection.statements:
                 body.append(self._text(path, statement))
                 self._note_holes(path, statement)
@@ -376,15 +393,3 @@ def vendored_file(file: FileModel) -> str:
     if len(module) > 1 or file.file.path.endswith("__init__.py"):
         return str(root / module[0] / "nnx_layers.py")
     return str(root / "nnx_layers_jax.py")
-
-
-def _import_lines(text: str, names: set[str]) -> list[str]:
-    """The import statements of a text, reduced to some of the names they bind."""
-    lines = []
-    for statement in ast.parse(text.strip()).body:
-        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
-            continue
-        statement.names = [a for a in statement.names if (a.asname or a.name.partition(".")[0]) in names or a.name == "*"]
-        if statement.names:
-            lines.append(ast.unparse(statement))
-    return lines

@@ -22,21 +22,27 @@ def _ruff() -> str:
     return str(find_ruff_bin())
 
 
-_done: dict[str, str] = {}
+_done: dict[tuple[bool, str], str] = {}
 
 
 def format_python(files: Mapping[str, str]) -> dict[str, str]:
-    """The files with imports sorted and code formatted; what does not parse comes back as it is."""
-    todo = {path: text for path, text in files.items() if text.strip() and text not in _done}
+    """The files with imports sorted and code formatted; what does not parse comes back as it is.
+
+    An `__init__.py` keeps the order of its imports, which those that import from each other rely on.
+    """
+    keys = {path: (path.rpartition("/")[2] == "__init__.py", text) for path, text in files.items()}
+    todo = {key for key in keys.values() if key[1].strip() and key not in _done}
     if todo:
         with tempfile.TemporaryDirectory() as folder:
-            paths = {}
-            for i, (path, text) in enumerate(todo.items()):
-                paths[path] = Path(folder) / f"f{i}.py"
-                paths[path].write_text(text)
-            common = ["--isolated", "--no-cache", "--quiet", "--line-length", str(LINE_LENGTH), folder]
-            subprocess.run([_ruff(), "check", "--select", "I", "--fix", "--exit-zero", *common], check=True, capture_output=True)
-            subprocess.run([_ruff(), "format", *common], check=False, capture_output=True)
-            for path, file in paths.items():
-                _done[todo[path]] = file.read_text()
-    return {path: _done.get(text, text) for path, text in files.items()}
+            paths = {key: Path(folder) / f"f{i}.py" for i, key in enumerate(sorted(todo))}
+            for (_, text), path in paths.items():
+                path.write_text(text)
+            common = ["--isolated", "--no-cache", "--quiet", "--line-length", str(LINE_LENGTH)]
+            if sortable := [str(path) for (fixed, _), path in paths.items() if not fixed]:
+                subprocess.run(
+                    [_ruff(), "check", "--select", "I", "--fix", "--exit-zero", *common, *sortable], check=True, capture_output=True
+                )
+            subprocess.run([_ruff(), "format", *common, folder], check=False, capture_output=True)
+            for key, path in paths.items():
+                _done[key] = path.read_text()
+    return {path: _done.get(keys[path], text) for path, text in files.items()}

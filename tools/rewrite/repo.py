@@ -135,6 +135,20 @@ class Repo:
             self._resolved[dotted] = (model, found.name) if found and model else None
         return self._resolved[dotted]
 
+    def mirror(self, name: str) -> str:
+        """The mirror's name of a module or package of the repository, or ""."""
+        if model := self.modules.get(name):
+            return model.file.target_module
+        for other in self.modules.values():
+            if other.file.module.startswith(f"{name}."):
+                return other.file.target_module[: len(other.file.target_module) - len(other.file.module) + len(name)]
+        return ""
+
+    def mirrored(self, file: FileModel) -> dict[str, str]:
+        """Packages that `import pkg` binds in a file, by the names that they have in its mirror (`pkg_jax`)."""
+        plain = [name for name, dotted in file.bindings.items() if name == dotted]
+        return {mirror: name for name in plain if (mirror := self.mirror(name)) and mirror != name}
+
     def class_of(self, dotted: str) -> ClassModel | None:
         """The class of the repository that a dotted name stands for."""
         found = self.resolve(dotted)

@@ -131,10 +131,26 @@ def _forward_references(node: ast.expr) -> list[str]:
     return [text for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for text in _forward_references(child)]
 
 
-def attribute_chains(source: str, root: str) -> set[str]:
-    """Names read as attributes of a global name: `layers.Block` gives `Block` for root `layers`."""
-    return {
-        node.attr
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == root
-    }
+def attribute_chains(source: str, root: str) -> set[tuple[str, ...]]:
+    """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root `layers`, and `("conv",)`."""
+    found: set[tuple[str, ...]] = set()
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.insert(0, node.attr)
+            node = node.value
+        if names and isinstance(node, ast.Name) and node.id == root:
+            found.add(tuple(names))
+    return found
+
+
+def import_lines(text: str, names: set[str]) -> list[str]:
+    """The import statements of a text, reduced to some of the names they bind."""
+    lines = []
+    for statement in ast.parse(text.strip()).body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            continue
+        statement.names = [a for a in statement.names if (a.asname or a.name.partition(".")[0]) in names or a.name == "*"]
+        if statement.names:
+            lines.append(ast.unparse(statement))
+    return lines

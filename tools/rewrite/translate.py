@@ -11,7 +11,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.repo import FileModel
 from migrate_agent.tools.rewrite.statements import infer
-from migrate_agent.tools.rewrite.symbols import global_names
+from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names
 from migrate_agent.tools.rewrite.workspace import Workspace, workspace
 from migrate_agent.tools.scan.names import Imports
 from migrate_agent.tools.types import Example, Hole, Inventory, Observations
@@ -66,9 +66,24 @@ def translation(space: Workspace, example: Example) -> Translation:
             wanted.add((home.file.path, name))
         elif (dotted := model.bindings.get(name)) and (found := space.repo.resolve(dotted)) and found[1]:
             wanted.add((found[0].file.path, found[1].partition(".")[0]))
+    wanted |= _through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
     new = dataclasses.replace(example, setup=setup, init=_between(build))
     return Translation(new, home.file.path, frozenset(wanted), result.vendored | result.qualified, result.holes)
+
+
+def _through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
+    """(file, name) of what `pkg_jax.layers.Block` reads, after `import pkg`, from module to module."""
+    found: set[tuple[str, str]] = set()
+    for mirror, name in space.repo.mirrored(model).items():
+        for chain in attribute_chains(text, mirror):
+            module = space.repo.modules.get(name)
+            for attribute in chain:
+                if module is None:
+                    break
+                found.add((module.file.path, attribute))
+                module = space.repo.modules.get(module.bindings.get(attribute, f"{module.file.module}.{attribute}"))
+    return found
 
 
 def _between(build: cst.BaseStatement) -> str:

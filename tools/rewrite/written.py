@@ -110,10 +110,14 @@ def changes_in_place(name: str) -> bool:
 
 
 def through_data(node: ast.expr) -> ast.expr:
-    """`w.data` → `w`."""
-    while isinstance(node, ast.Attribute) and node.attr == "data":
-        node = node.value
-    return node
+    """`w.data` and `torch.as_tensor(w)` → `w`."""
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_tensor" and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            return node
 
 
 def callees(repo: Repo, file: FileModel, dotted: str, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:

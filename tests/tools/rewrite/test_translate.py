@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.rewrite import translate
+from migrate_agent.tools.rewrite import compose, translate
+from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory, SourceFile, Unit
 
 SOURCE = "from torch import nn\n\n{more}class Net(nn.Module):\n    def __init__(self, act):\n        super().__init__()\n        self.act = act\n"
@@ -28,3 +29,24 @@ def test_imports_of_helpers(tmp_path: Path, path: str, more: str, init: str, lin
     file = SourceFile(path, path[:-3].replace("/", "."), target, target[:-3].replace("/", "."), True)
     inventory = Inventory(tmp_path, (file,), (Unit(path, "Net", target, "rewrite"),))
     assert line in translate(inventory, {}, Example(f"{path}:Net", init, "")).setup
+
+
+def test_packages_are_followed_to_what_is_read_from_them(tmp_path: Path) -> None:
+    texts = {
+        "pkg/__init__.py": "from . import parts\n",
+        "pkg/parts/__init__.py": "from .second import Second\nfrom .first import First\n",
+        "pkg/parts/second.py": "class Second:\n    pass\n",
+        "pkg/parts/first.py": "from . import Second\n\n\nclass First(Second):\n    pass\n",
+        "pkg/model.py": "import pkg\n" + SOURCE.format(more="") + "        self.other = pkg.parts.Second()\n",
+    }
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    inventory = scan(tmp_path)
+    example = Example("pkg/model.py:Net", "pkg.parts.First()", "", "import pkg")
+    draft = compose(inventory, {}, [example.unit], examples=[example])
+    assert not draft.holes
+    assert "import pkg_jax" in draft.files["pkg_jax/model.py"] and "class First" in draft.files["pkg_jax/parts/first.py"]
+    assert draft.files["pkg_jax/parts/__init__.py"].splitlines()[:2] == texts["pkg/parts/__init__.py"].splitlines(), (
+        "the order is the source's"
+    )

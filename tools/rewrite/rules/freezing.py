@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.rules.variables import variable
+from migrate_agent.tools.rewrite.facts import span_of
+from migrate_agent.tools.rewrite.rules.variables import PARAMETERS, variable
 from migrate_agent.tools.rewrite.tables import layers
 from migrate_agent.tools.rewrite.template import fill
+from migrate_agent.tools.rewrite.written import argument_names
 
 
 class FreezeParameters(Rule):
@@ -26,6 +30,10 @@ class FreezeParameters(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n        freeze(self.a)\n"
             "        self.b = Linear(d, d, rngs=rngs)\n        freeze(self.b)\n        self.c = Linear(d, d, rngs=rngs)\n"
             "        self.c.kernel = frozen(self.c.kernel)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\ndef table(d):\n    w = nn.Parameter(torch.ones(d))\n    w.requires_grad = False\n    return w\n",
+            "def table(d):\n    w = nnx.Param(jnp.ones(d))\n    w = frozen(w)\n    return w\n",
         ),
     )
 
@@ -86,8 +94,10 @@ class FreezeParameters(Rule):
             return None
         return cst.Assign([cst.AssignTarget(place)], self.context.build("vendored.frozen({x})", x=place.deep_clone()))
 
-    def _place(self, node: cst.BaseExpression) -> cst.Attribute | None:
-        """The attribute that holds the variable behind `node`."""
+    def _place(self, node: cst.BaseExpression) -> cst.Attribute | cst.Name | None:
+        """The attribute, or the name of a parameter that this function makes, that holds the variable behind `node`."""
+        if isinstance(node, cst.Name) and self._made_here(node):
+            return node
         if not isinstance(node, cst.Attribute):
             return None
         if variable(self, node):
@@ -97,6 +107,21 @@ class FreezeParameters(Rule):
         template = templates.pop() if len(templates) == 1 else ""
         place = fill(template, {"self": node.value}) if template else None
         return place if isinstance(place, cst.Attribute) else None
+
+    def _made_here(self, node: cst.Name) -> bool:
+        """Whether all that binds this local name are calls of `nn.Parameter`."""
+        context = self.context
+        function = context.file.functions.get(".".join(context.path))
+        if function is None or node.value in argument_names(function):
+            return False
+        stores = sum(isinstance(n, ast.Name) and n.id == node.value and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
+        made = 0
+        for child in ast.walk(function):
+            if isinstance(child, ast.Assign) and isinstance(child.value, ast.Call) and len(child.targets) == 1:
+                target = child.targets[0]
+                dotted = context.facts.dotted.get(span_of(child.value.func, context.file.lines), "")
+                made += isinstance(target, ast.Name) and target.id == node.value and dotted in PARAMETERS
+        return 0 < stores == made
 
     def _frozen(self, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
         """What a statement freezes, or `None`."""

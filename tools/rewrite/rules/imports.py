@@ -38,13 +38,7 @@ class RenameRepositoryImports(Rule):
         return cst.Name(mirror) if mirror and "." not in mirror else None
 
     def _mirror(self, name: str) -> str:
-        model = self.context.repo.modules.get(name)
-        if model:
-            return model.file.target_module
-        for other in self.context.repo.modules.values():
-            if other.file.module.startswith(f"{name}."):
-                return other.file.target_module[: len(other.file.target_module) - len(other.file.module) + len(name)]
-        return ""
+        return self.context.repo.mirror(name)
 
 
 def _dotted(name: str) -> cst.Attribute | cst.Name:

@@ -68,6 +68,12 @@ class ReplaceInitialisers(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
             "        self.w[...] = init_normal(rngs.params(), self.w, std=0.02)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.constant_(torch.as_tensor(self.w), 1)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.w[...] = jnp.full_like(self.w, 1)\n",
+        ),
     )
 
     def _row(self, call: cst.BaseExpression) -> str:
@@ -89,6 +95,9 @@ class ReplaceInitialisers(Rule):
         text, template = ROWS[name]
         bound = bind(parse_signature(text), updated.args, original.args)
         target = bound.values["tensor"]
+        if (source := bound.sources.get("tensor")) is not None and self._itself(source) is not source and isinstance(target, cst.Call):
+            target = target.args[0].value
+            bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
             inner = {**bound.values, "tensor": target.args[0].value}
@@ -103,13 +112,19 @@ class ReplaceInitialisers(Rule):
             raise Refuse("an initialiser is called where no nnx.Rngs is at hand", "randomness")
         return updated.with_changes(args=tidy([cst.Arg(key), *updated.args]))
 
+    def _itself(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """`torch.as_tensor(w)` of a parameter is `w`."""
+        if isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) == "torch.as_tensor":
+            return node.args[0].value
+        return node
+
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         call = original.value
         if not (self._row(call) or initialiser(self.context, call)) or updated.value is call or not isinstance(call, cst.Call):
             return None
         target = next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value)
         try:
-            return written(self, target, updated.value)
+            return written(self, self._itself(target), updated.value)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None

@@ -126,7 +126,7 @@ class ReplaceInplaceUpdates(_Writes):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
                 self._check_alias(receiver)
-        elif not isinstance(receiver, cst.Call):
+        elif not isinstance(receiver, (cst.Call, cst.BinaryOperation)):  # what was just computed has no other name
             context.hole(original, "an in-place update whose value is used as well", "alias-write")
 
     # -- writing ----------------------------------------------------------------------------------------------------
