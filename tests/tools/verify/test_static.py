@@ -10,6 +10,7 @@ import pytest
 from migrate_agent.tools.verify.checks import calls, constants, imports, patches
 from migrate_agent.tools.verify.static import Source, closure, imported_modules, module_name
 
+HELPERS = Path(calls.__file__).parents[2] / "vendored"
 FORBIDDEN_CALLS = [
     "eval('1')",
     "e = eval",
@@ -45,12 +46,14 @@ HARMLESS = [
     "import os\nos.path.join('a', 'b')",
     "import sys\nsys.float_info.max",
     "import inspect\ninspect.signature(f)",
+    "import inspect\ninspect.Signature([])",
     "class A:\n    def open(self):\n        return self.open()",
     "def f(open):\n    return open()",
     "import jax\njax.nn.gelu(x, approximate=False)",
     "x.compile()",
     "import math\nmath.sqrt(2)",
     "import logging\nlogging.getLogger('model').info('x')",
+    "import logging\nhandler: logging.Handler = logging.StreamHandler()",
     "import jax\ngetattr(jax.nn, 'gelu')(x)",
     "import collections\ngetattr(collections, name)",
     "import jax.numpy as jnp\ngetattr(jnp.fft, name)(x)",
@@ -94,6 +97,12 @@ def test_forbidden_calls_are_found(text: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_code_is_left_alone(text: str) -> None:
     assert not [*calls.find(source(text)), *patches.find(source(text)), *constants.find(source(text))]
+
+
+@pytest.mark.parametrize("path", sorted(HELPERS.glob("*.py")), ids=lambda path: path.stem)
+def test_our_own_helpers_are_harmless(path: Path) -> None:
+    text = source(path.read_text())
+    assert not [*calls.find(text), *patches.find(text), *constants.find(text)]
 
 
 @pytest.mark.parametrize(("text", "forbidden"), IMPORTS)

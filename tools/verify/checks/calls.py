@@ -47,7 +47,7 @@ HOST = (
 PARTLY: dict[str, str] = {
     "os": "path sep PathLike fspath linesep",
     "sys": "maxsize float_info version_info version platform",
-    "inspect": "signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
+    "inspect": "signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
     "io": "StringIO BytesIO",
     "pathlib": "PurePath PurePosixPath",
     "threading": "Lock RLock",
@@ -55,7 +55,7 @@ PARTLY: dict[str, str] = {
     "weakref": "",
     "platform": "system machine",
     "argparse": "ArgumentParser Namespace ArgumentTypeError",
-    "logging": "getLogger Logger LoggerAdapter NullHandler StreamHandler Formatter getLevelName DEBUG INFO WARNING WARN ERROR CRITICAL NOTSET"
+    "logging": "getLogger Logger LoggerAdapter Handler NullHandler StreamHandler Formatter getLevelName DEBUG INFO WARNING WARN ERROR CRITICAL NOTSET"
     " debug info warning error critical exception log",
 }
 """Modules of which only these parts may be used."""
