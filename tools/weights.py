@@ -91,6 +91,12 @@ def parameters(module: nnx.Module) -> dict[str, nnx.Variable[Any]]:
     return {name: leaf.variable for name, leaf in leaves(module).items() if isinstance(leaf.variable, nnx.Param)}
 
 
+def variable_paths(module: nnx.Module) -> dict[str, str]:
+    """Torch name → path of the variable behind it, as `nnx.iter_graph` and `nnx.state` have it, with dots. Tied names have one path."""
+    paths = {id(value): ".".join(map(str, path)) for path, value in nnx.iter_graph(module) if isinstance(value, nnx.Variable)}
+    return {name: paths[id(leaf.variable)] for name, leaf in leaves(module).items()}
+
+
 def state_dict(module: nnx.Module) -> dict[str, Array]:
     """Torch name → numpy array in torch's axis order. Raises `StateDictError` where two variables would have one name."""
     return {name: leaf.to_torch(leaf.variable.get_value()) for name, leaf in leaves(module).items()}
