@@ -150,19 +150,13 @@ class _Again:
             exercise = Exercise(self.services, config, self.present.inventory, box, Path(scratch))
             self.progress.stage("", "running the original on its examples")
             recording = exercise.known(kept(home, self.present.inventory.root)[0])
-            files = self._candidate()
+            files = self.present.candidate()
             return [self._one(exercise, recording, unit, row, files, home) for unit, row in zip(units, rows, strict=True)]
 
     def _examples(self, units: Sequence[Unit]) -> tuple[ExampleTable, ...]:
         """The configuration's examples that exercise these units: no other code is run."""
         wanted = {example for unit in units for example in self.present.exercising(unit)[1]}
         return tuple(table for table in self.config.example if table.example() in wanted)
-
-    def _candidate(self) -> dict[str, str]:
-        """The tree that a port runs in: the mirror, and every file without torch."""
-        inventory = self.present.inventory
-        plain = [file.path for file in inventory.files if not (file.uses_torch or file.error or file.adopted)]
-        return {**{path: (inventory.root / path).read_text(encoding="utf-8") for path in plain}, **self.present.mirror}
 
     def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
         if not reached(recording, unit.id):

@@ -15,7 +15,16 @@ from migrate_agent.agent.progress import coloured
 from migrate_agent.tools.types import Finding, SourceFile, Unit, UnitReport, Verdict
 
 if TYPE_CHECKING:
+    from migrate_agent.tools.checkpoint.matching import Row
     from migrate_agent.tools.verify.replay import Call
+
+WEIGHTS = {
+    "matches": "[green]matches[/]",
+    "tied": "[green]tied[/]",
+    "missing": "[red]missing[/]",
+    "shape": "[red]another shape[/]",
+    "extra": "[yellow]extra[/]",
+}
 
 
 def unit_table(units: Sequence[UnitReport]) -> RenderableType:
@@ -49,6 +58,18 @@ def call_table(calls: Sequence[Call]) -> RenderableType:
     table = _table("submodule", "kind", "error in", "error out")
     for call in calls:
         table.add_row(escape(call.path or "the unit itself"), escape(call.kind), number(call.into), number(call.out))
+    return table
+
+
+def weight_table(rows: Sequence[Row], to: str) -> RenderableType:
+    """One row an entry of the port with its tensor, and one for each tensor that has no entry."""
+    table = _table("torch", "shape", "port", "shape", "in the checkpoint", "")
+    for row in rows:
+        entry, tensor = row.entry, row.tensor
+        names = (entry.name, str(entry.shape), entry.path, str(entry.stored)) if entry else ("",) * 4
+        spelt = entry and row.name == (entry.name if to == "jax" else entry.path) and row.found == "matches"
+        there = "" if tensor is None or spelt else f"{row.name} {tensor.shape if row.found != 'matches' else ''}".strip()
+        table.add_row(*map(escape, names), escape(there), WEIGHTS[row.found])
     return table
 
 

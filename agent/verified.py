@@ -28,7 +28,7 @@ from migrate_agent.agent.store import plain, read
 from migrate_agent.tools.closure import DIGITS, Closures, Name, canonical
 from migrate_agent.tools.scan.exports import parse
 from migrate_agent.tools.scan.layout import layout
-from migrate_agent.tools.scan.walk import SourceError, Sources, mirror_files
+from migrate_agent.tools.scan.walk import SourceError, Sources, mirror_files, read_source
 from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
 
 FOLDER = ".migrate/verified"
@@ -133,6 +133,11 @@ class Present:
             versions=_versions({*FRAMEWORKS, *before.packages, *after.packages} - adopted.keys()),
             checks=checks or {},
         )
+
+    def candidate(self) -> dict[str, str]:
+        """Path → text of the tree that ports run in: the mirror, and every file without torch."""
+        plain = [file.path for file in self.inventory.files if not (file.uses_torch or file.error or file.adopted)]
+        return {**{path: read_source(self.inventory.root / path) for path in plain}, **self.mirror}
 
     def exercising(self, unit: Unit) -> tuple[bool, tuple[Example, ...]]:
         """The examples of the repository that exercise a unit, and whether they are its own: else those of units that are built of it."""
