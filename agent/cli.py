@@ -24,6 +24,7 @@ from migrate_agent.agent.pr_command import pr as submit
 from migrate_agent.agent.sandbox_command import app as sandbox_app
 from migrate_agent.agent.secrets import redacted
 from migrate_agent.agent.stops import Interrupted
+from migrate_agent.agent.tpu_cli import tpu
 
 if TYPE_CHECKING:
     from migrate_agent.agent.progress import Progress
@@ -39,12 +40,6 @@ class DeviceKind(StrEnum):
     gpu = "gpu"
 
 
-class DtypeKind(StrEnum):
-    """What floats may be in place of float32."""
-
-    bf16 = "bf16"
-
-
 app = typer.Typer(
     name="migrate-agent",
     help="Rewrite PyTorch modules to JAX (Flax NNX), and commit only what a fixed verifier finds equivalent.",
@@ -56,6 +51,7 @@ app = typer.Typer(
 app.add_typer(sandbox_app, name="sandbox")
 app.command()(check)
 app.command()(weights)
+app.command()(tpu)
 app.command("pr")(submit)
 
 
@@ -189,36 +185,6 @@ def verify(
     asked = Asked(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
     raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
-
-
-@app.command()
-def tpu(
-    module: Annotated[
-        str, typer.Argument(metavar="FILE:NAME", help="The original; its rewrite is the mirror's, else what the rules write.")
-    ],
-    repo: Repo = Path(),
-    topology: Annotated[
-        list[str] | None,
-        typer.Option("--topology", metavar="CHIP:SHAPE", help="Such as v5e:4x4. Repeatable.", show_default="from migrate.toml"),
-    ] = None,
-    batch: Annotated[int, typer.Option(min=0, metavar="N", help="In place of the example's.")] = 0,
-    length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
-    dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
-    init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
-    call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
-    report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
-    sandbox: Sandbox = None,
-    debug: Debug = False,
-) -> None:
-    """Compile a unit's rewrite for TPUs without one: memory, FLOPs, bytes, collectives, or what the compiler refuses and on which line."""
-    from migrate_agent.agent.tpu_command import Asked
-    from migrate_agent.agent.tpu_command import tpu as compile_ahead
-
-    wanted = {"dtype": dtype.value if dtype else "", "init": init, "call": call}
-    asked = Asked(tuple(topology or ()), batch, length, report=report, page=html, sandbox=sandbox.value if sandbox else "", **wanted)
-    progress, services = _tools()
-    raise typer.Exit(compile_ahead(repo, _relative(module, repo), asked, services, progress))
 
 
 @app.command("eval")

@@ -19,7 +19,7 @@ from migrate_agent.tools.record.infer import infer
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
-from migrate_agent.tools.verify import Options, Performance, verify
+from migrate_agent.tools.verify import Options, Performance, Portable, verify
 
 
 def services(warn: Callable[[str], None]) -> Services:
@@ -66,5 +66,6 @@ def _verify(
     progress: Callable[[str], None],
 ) -> Evidence:
     performance = Performance(config.verify.timing, config.verify.max_slowdown)
-    options = Options(limits=config.limits.limits(), seed=config.verify.seed, performance=performance)
+    portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
+    options = Options(limits=config.limits.limits(), seed=config.verify.seed, performance=performance, portable=portable)
     return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

@@ -34,7 +34,7 @@ from migrate_agent.agent.tables import call_table, verdict_table
 from migrate_agent.agent.verify_page import page
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
-from migrate_agent.tools.verify import Options, Performance
+from migrate_agent.tools.verify import Options, Performance, Portable
 from migrate_agent.tools.verify import verify as run_verifier
 from migrate_agent.tools.verify.port_file import PortFileError, load
 from migrate_agent.tools.verify.replay import NAME, NoReplay, replay
@@ -109,7 +109,10 @@ def judge(
 
     performance = Performance(config.verify.timing, config.verify.max_slowdown)
     seed = asked.seed if asked.seed >= 0 else config.verify.seed
-    options = Options(config.limits.limits(), seed=seed, performance=performance, port=port, details=asked.page is not None)
+    portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
+    options = Options(
+        config.limits.limits(), seed=seed, performance=performance, portable=portable, port=port, details=asked.page is not None
+    )
     return run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate_agent.tools.verify.performance import Performance
+from migrate_agent.tools.verify.portable import Portable
 from migrate_agent.tools.verify.verifier import Options, verify
 
-__all__ = ["Options", "Performance", "verify"]
+__all__ = ["Options", "Performance", "Portable", "verify"]

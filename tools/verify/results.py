@@ -13,9 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
 from migrate_agent.tools.verify import arrays, limits, performance, search
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
+from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.search import Worst
 from migrate_agent.tools.verify.static import Source, closure
@@ -103,6 +105,7 @@ class Results:
     folder: Path
     seed: int = 0
     performance: Performance = NOT_TIMED
+    portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
     peak_memory_bytes: int = 0
@@ -208,6 +211,11 @@ class Results:
             return {}
         scenario = performance.timed(self)
         return performance.measure(self, scenario) if scenario is not None else {}
+
+    @cached_property
+    def tpu_costs(self) -> list[Cost]:
+        """What the programs are for each configured TPU topology. Raises `ExtraMissing`, `PortableError`."""
+        return measure(self)
 
     def figures(self) -> dict[str, float]:
         """What was measured but is not judged."""

@@ -16,6 +16,7 @@ from migrate_agent.tools.verify.details import details
 from migrate_agent.tools.verify.kept import kept, key_of
 from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
+from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable
 from migrate_agent.tools.verify.replay import save
 from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
 
@@ -29,7 +30,8 @@ class Options:
     """How a verification is run; nothing here widens what is judged.
 
     `stop` ends after the first stage with a failure. `localise` looks for the first submodule that diverges (two more jobs, on failure only).
-    Another `seed` draws other states, inputs and initial values. `performance` says what is timed, if anything.
+    Another `seed` draws other states, inputs and initial values. `performance` says what is timed, `portable` what is compiled
+    ahead of time, if anything.
     `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts.
     """
 
@@ -38,6 +40,7 @@ class Options:
     localise: bool = True
     seed: int = 0
     performance: Performance = NOT_TIMED
+    portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     details: bool = False
 
@@ -72,7 +75,7 @@ def verify(
         return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
 
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
-    with Results(*given, seed=options.seed, performance=options.performance, port=options.port) as results:
+    with Results(*given, seed=options.seed, performance=options.performance, portable=options.portable, port=options.port) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         if options.details:
             progress("details")

@@ -9,10 +9,10 @@ import pytest
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tests.tools.portable.units import ahead, needs_compiler
 from migrate_agent.tools.portable import ahead as module
 from migrate_agent.tools.portable.ahead import ExtraMissing, Target, Variant
 from migrate_agent.tools.portable.chips import topology
-from tests.tools.portable.units import ahead, needs_compiler
 
 ONE = Target(topology("v5e:1x1"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
-from migrate_agent.tools.verify import Options, Performance, verify
+from migrate_agent.tools.verify import Options, Performance, Portable, verify
 
 TORCH = """
 import math
@@ -53,6 +53,7 @@ class Pair:
     wrongs: tuple[Wrong, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
     max_slowdown: float = 0.0
+    topology: str = ""
 
     def candidate(self, wrong: Wrong | None = None) -> str:
         """The text of the candidate."""
@@ -78,7 +79,8 @@ def check_pair(
     example = Example(unit.id, pair.init, pair.call, train=pair.train)
     translated = Example(unit.id, f"{pair.init}, rngs=rngs" if pair.init else "rngs=rngs", pair.call, train=pair.train)
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
-    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance)
+    portable = Portable((pair.topology,)) if pair.topology else Portable()
+    options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable)
     return verify(unit, [example], [translated], original, mirror, inventory, sandbox, folder / "work", options)
 
 

@@ -155,4 +155,39 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SLOW)
+LARGE = Pair(
+    "large",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return 2 * x
+    """,
+    """
+def large(x):
+    table = jnp.sin(jax.lax.stop_gradient(x.sum()) * jax.lax.broadcasted_iota(jnp.float32, (2**17, 2**14), 0))
+    square = table @ table.T
+    return x + (square @ square).min()
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return 2 * x
+""",
+    call="torch.randn(3, 4)",
+    topology="v5e:1x1",
+    wrongs=(
+        Wrong(
+            "more than the chip's memory",
+            "compiles_for_tpu",
+            "return 2 * x",
+            "return 2 * jax.lax.platform_dependent(x, cpu=jnp.positive, cuda=jnp.positive, tpu=large)",
+            place="refused (hbm) at m_jax.py:",
+            alone=True,
+        ),
+    ),
+)
+
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SLOW, LARGE)

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
-from migrate_agent.tests.tools.verify import pairs_layers, pairs_models, pairs_numeric
+from migrate_agent.tests.tools.portable.units import needs_compiler
+from migrate_agent.tests.tools.verify import pairs_calls, pairs_layers, pairs_models, pairs_numeric
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
 from migrate_agent.tools.verify.check import load_checks
+from migrate_agent.tools.verify.checks import compiles_for_tpu
 
-PAIRS = (*pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
+PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
 
 
@@ -23,18 +25,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_right_candidate_is_verified(pair: Pair, sandbox: ProcessSandbox, folder: Path) -> None:
+    if pair.topology:
+        needs_compiler()
     evidence = check_pair(pair, pair.candidate(), sandbox, folder / pair.name, stop=False)
     assert evidence.status == "verified", told(evidence)
 
 
 @pytest.mark.parametrize(("pair", "wrong"), WRONGS)
 def test_wrong_candidate_is_refused(pair: Pair, wrong: Wrong, sandbox: ProcessSandbox, folder: Path) -> None:
+    if pair.topology:
+        needs_compiler()
     evidence = check_pair(pair, pair.candidate(wrong), sandbox, folder / pair.name)
     refused = {verdict.check: verdict for verdict in evidence.verdicts if verdict.status != "pass"}
     assert wrong.check in refused, told(evidence)
     assert refused[wrong.check].status == wrong.status
     assert not wrong.alone or len(refused) == 1, told(evidence)
     assert wrong.place in next(iter(refused.values())).detail
+
+
+def test_without_the_compiler_it_is_said_what_to_install(sandbox: ProcessSandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pair,) = (pair for pair in PAIRS if pair.topology)
+    monkeypatch.setattr(compiles_for_tpu, "has_compiler", lambda: False)
+    evidence = check_pair(pair, pair.candidate(), sandbox, folder / pair.name)
+    assert evidence.status == "unverified"
+    told = {verdict.check: verdict.detail for verdict in evidence.verdicts if verdict.status != "pass"}
+    assert told == {"compiles_for_tpu": "install migrate-agent[tpu]"}
 
 
 def test_every_check_has_a_wrong_candidate_that_it_alone_refuses() -> None:

@@ -1,0 +1,46 @@
+"""The command line of `tpu`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from migrate_agent.agent.options import Debug, Repo, Sandbox, relative, tools
+
+
+class DtypeKind(StrEnum):
+    """What floats may be in place of float32."""
+
+    bf16 = "bf16"
+
+
+def tpu(
+    module: Annotated[
+        str, typer.Argument(metavar="FILE:NAME", help="The original; its rewrite is the mirror's, else what the rules write.")
+    ],
+    repo: Repo = Path(),
+    topology: Annotated[
+        list[str] | None,
+        typer.Option("--topology", metavar="CHIP:SHAPE", help="Such as v5e:4x4. Repeatable.", show_default="from migrate.toml"),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=0, metavar="N", help="In place of the example's.")] = 0,
+    length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
+    dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
+    init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
+    call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
+    report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
+    sandbox: Sandbox = None,
+    debug: Debug = False,
+) -> None:
+    """Compile a unit's rewrite for TPUs without one: memory, FLOPs, bytes, collectives, or what the compiler refuses and on which line."""
+    from migrate_agent.agent.tpu_command import Asked
+    from migrate_agent.agent.tpu_command import tpu as compile_ahead
+
+    wanted = {"dtype": dtype.value if dtype else "", "init": init, "call": call}
+    asked = Asked(tuple(topology or ()), batch, length, report=report, page=html, sandbox=sandbox.value if sandbox else "", **wanted)
+    progress, services = tools()
+    raise typer.Exit(compile_ahead(repo, relative(module, repo), asked, services, progress))
