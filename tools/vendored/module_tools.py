@@ -171,7 +171,7 @@ def freeze(module: nnx.Module) -> nnx.Module:
     """
     made: dict[int, nnx.Variable[Any]] = {}
     for node in modules(module):
-        for name, value in list(vars(node).items()):
+        for name, value in list(node.__dict__.items()):
             if isinstance(value, nnx.Param):
                 setattr(node, name, made.setdefault(id(value), frozen(value)))
     return module
