@@ -187,19 +187,27 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
         try:
             bound = bind(signature, arguments, originals)
         except BindError:
-            return _vendored(context, layer, arguments)
+            return _vendored(context, layer, arguments, originals)
         call = SourceCall(context, signature, bound)
         template = layer.to if isinstance(layer.to, str) else layer.to(call)
         return expand(context, template, bound, layer.name, signature.defaults)
-    return _vendored(context, layer, arguments)
+    return _vendored(context, layer, arguments, originals)
 
 
-def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg]) -> cst.BaseExpression:
-    kept = [a for a in arguments if not (a.keyword and a.keyword.value in ("device", "dtype"))]
+def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
+    kept = [new for new, old in zip(arguments, originals, strict=True) if not _idle_option(context, old)]
     call = cst.Call(context.helper(layer.vendored), tidy(kept))
     if rngs_of(layer.vendored) != "required":
         return call
     return with_rngs(context, call, layer.name)
+
+
+def _idle_option(context: Context, argument: cst.Arg) -> bool:
+    """A device, which JAX chooses itself, or a dtype that is always `None`."""
+    name = argument.keyword.value if argument.keyword else ""
+    fact = context.observed(argument.value) if name == "dtype" else None
+    always_none = isinstance(argument.value, cst.Name) and argument.value.value == "None"
+    return name == "device" or (name == "dtype" and (always_none or fact is None or set(fact.kinds) == {"none"}))
 
 
 def with_rngs(context: Context, call: cst.Call, name: str) -> cst.Call:

@@ -1,5 +1,7 @@
 """Activation layers with PyTorch's constructors. They have no parameters but those of `PReLU`."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -26,6 +28,7 @@ from migrate_agent.tools.vendored.activations import (
     tanhshrink,
     threshold,
 )
+from migrate_agent.tools.vendored.numeric import cast_parameters
 
 
 class ReLU(nnx.Module):
@@ -297,10 +300,13 @@ class PReLU(nnx.Module):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.PReLU.html
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, rngs: nnx.Rngs | None = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None, *, rngs: nnx.Rngs | None = None
+    ) -> None:
         self.num_parameters = num_parameters
         self.init = init
         self.weight = nnx.Param(jnp.full((num_parameters,), init, jnp.float32))
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array) -> jax.Array:
         return prelu(input, self.weight[...])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from flax import nnx
 
 from migrate_agent.tools.vendored.dropout import dropout
 from migrate_agent.tools.vendored.linear import Linear, linear
-from migrate_agent.tools.vendored.numeric import promote_half, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, promote_half, uniform_init, value_of
 
 
 def safe_softmax(scores: jax.Array) -> jax.Array:
@@ -82,6 +83,8 @@ class MultiheadAttention(nnx.Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -106,6 +109,7 @@ class MultiheadAttention(nnx.Module):
         normal = jax.nn.initializers.normal(math.sqrt(2 / (2 * embed_dim)))
         self.bias_k = nnx.data(nnx.Param(normal(rngs.params(), (1, 1, embed_dim), jnp.float32)) if add_bias_kv else None)
         self.bias_v = nnx.data(nnx.Param(normal(rngs.params(), (1, 1, embed_dim), jnp.float32)) if add_bias_kv else None)
+        cast_parameters(self, dtype)
 
     def __call__(
         self,

@@ -8,7 +8,7 @@ import jax
 from flax import nnx
 
 from migrate_agent.tools.vendored.conv import conv_padding, conv_transpose, convolution
-from migrate_agent.tools.vendored.numeric import fan_in_bound, to_tuple, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, to_tuple, uniform_init, value_of
 from migrate_agent.tools.vendored.padding import pad
 
 
@@ -52,6 +52,8 @@ class ConvNd(nnx.Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -71,6 +73,7 @@ class ConvNd(nnx.Conv):
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
         self.stride, self.dilation = to_tuple(stride, self.spatial), to_tuple(dilation, self.spatial)
         self.padding = padding if isinstance(padding, str) else to_tuple(padding, self.spatial)
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array:
@@ -130,6 +133,8 @@ class ConvTransposeNd(nnx.ConvTranspose):
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -143,6 +148,7 @@ class ConvTransposeNd(nnx.ConvTranspose):
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
         self.stride, self.dilation = to_tuple(stride, self.spatial), to_tuple(dilation, self.spatial)
         self.padding, self.output_padding = to_tuple(padding, self.spatial), to_tuple(output_padding, self.spatial)
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import lax
 
-from migrate_agent.tools.vendored.numeric import replace_value
+from migrate_agent.tools.vendored.numeric import cast_parameters, replace_value
 
 
 def embedding(
@@ -97,6 +97,8 @@ class Embedding(EmbeddingTable):
         sparse: bool = False,
         _weight: jax.Array | None = None,
         _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -105,6 +107,7 @@ class Embedding(EmbeddingTable):
         self.frozen = _freeze
         if _weight is not None:
             self.weight = _weight
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array) -> jax.Array:
         weight = lax.stop_gradient(self.weight) if self.frozen else self.weight
@@ -172,6 +175,8 @@ class EmbeddingBag(EmbeddingTable):
         _weight: jax.Array | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -180,6 +185,7 @@ class EmbeddingBag(EmbeddingTable):
         self.mode, self.include_last_offset = mode, include_last_offset
         if _weight is not None:
             self.weight = _weight
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, offsets: jax.Array | None = None, per_sample_weights: jax.Array | None = None) -> jax.Array:
         return embedding_bag(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.vendored.numeric import fan_in_bound, replace_value, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, replace_value, uniform_init, value_of
 
 
 def linear(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
@@ -29,11 +29,14 @@ class Linear(nnx.Linear):
 
     kernel: Any
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None, *, rngs: nnx.Rngs
+    ) -> None:
         init = uniform_init(fan_in_bound(in_features))
         metadata = {"features_last": True}
         super().__init__(in_features, out_features, use_bias=bias, kernel_init=init, bias_init=init, kernel_metadata=metadata, rngs=rngs)
         self.tied: Any = nnx.data(None)
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array:
@@ -60,11 +63,22 @@ class Bilinear(nnx.Module):
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Bilinear.html
     """
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        rngs: nnx.Rngs,
+    ) -> None:
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         init = uniform_init(fan_in_bound(in1_features))
         self.weight = nnx.Param(init(rngs.params(), (out_features, in1_features, in2_features)))
         self.bias = nnx.data(nnx.Param(init(rngs.params(), (out_features,))) if bias else None)
+        cast_parameters(self, dtype)
 
     def __call__(self, input1: jax.Array, input2: jax.Array) -> jax.Array:
         return bilinear(input1, input2, self.weight[...], value_of(self.bias))

@@ -22,7 +22,7 @@ from migrate_agent.tools.vendored.losses import (
     poisson_nll_loss,
     smooth_l1_loss,
 )
-from migrate_agent.tools.vendored.numeric import value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, value_of
 
 
 def optional_buffer(value: jax.Array | None) -> nnx.Variable[jax.Array] | None:
@@ -196,11 +196,14 @@ class LinearCrossEntropyLoss(nnx.Module):
         label_smoothing: float = 0.0,
         options: Any = None,
         rngs: nnx.Rngs,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         self.num_classes, self.out_features, self.reduction = num_classes, out_features, reduction
         self.ignore_index, self.label_smoothing = -100 if ignore_index is None else ignore_index, label_smoothing
         self.weight = nnx.data(optional_buffer(weight))
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, rngs=rngs)
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
         logits = self.linear(input).reshape(*input.shape[:-1], self.num_classes, *self.out_features)

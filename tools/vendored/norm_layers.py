@@ -10,7 +10,7 @@ from flax import nnx
 from jax import lax
 
 from migrate_agent.tools.vendored.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from migrate_agent.tools.vendored.numeric import promote_half, to_tuple, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, promote_half, to_tuple, value_of
 
 
 def assign_scale(layer: Any, value: Any) -> None:
@@ -33,6 +33,8 @@ class LayerNorm(nnx.LayerNorm):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -43,6 +45,7 @@ class LayerNorm(nnx.LayerNorm):
         for parameter in (self.scale, self.bias):
             if parameter is not None and len(shape) > 1:
                 parameter.set_value(parameter[...].reshape(shape))
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array | None:
@@ -68,6 +71,8 @@ class RMSNorm(nnx.RMSNorm):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -76,6 +81,7 @@ class RMSNorm(nnx.RMSNorm):
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         if self.scale is not None and len(shape) > 1:
             self.scale.set_value(self.scale[...].reshape(shape))
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array | None:
@@ -102,12 +108,15 @@ class GroupNorm(nnx.GroupNorm):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         bias: bool = True,
         rngs: nnx.Rngs,
     ) -> None:
         super().__init__(num_channels, num_groups, epsilon=eps, use_scale=affine, use_bias=affine and bias, rngs=rngs)
         self.num_channels, self.eps, self.affine = num_channels, eps, affine
+        cast_parameters(self, dtype)
 
     @property
     def weight(self) -> jax.Array | None:
@@ -189,12 +198,15 @@ class BatchNormNd(RunningNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         bias: bool = True,
         rngs: nnx.Rngs,
     ) -> None:
         super().__init__(num_features, eps, affine, track_running_stats, bias, rngs)
         self.momentum = momentum
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array) -> jax.Array:
         if input.ndim not in self.ndims:
@@ -250,12 +262,15 @@ class InstanceNormNd(RunningNorm):
         momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         *,
         bias: bool = True,
         rngs: nnx.Rngs,
     ) -> None:
         super().__init__(num_features, eps, affine, track_running_stats, bias, rngs)
         self.momentum = momentum
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array) -> jax.Array:
         if input.ndim == self.spatial + 1:

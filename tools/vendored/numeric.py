@@ -46,6 +46,21 @@ def replace_value(variable: nnx.Variable[Any], value: jax.Array) -> None:
     variable.set_value(jnp.asarray(value).astype(variable.dtype))
 
 
+def cast_parameters(module: nnx.Module, dtype: Any) -> None:
+    """Give the floating parameters and statistics of a new layer the dtype that its constructor was asked for; `None` leaves them as they are.
+
+    Constructors take `device` too, as torch's do, and ignore it: JAX places arrays itself.
+    """
+    for _, variable in nnx.iter_graph(module) if dtype is not None else ():
+        if isinstance(variable, nnx.Variable) and jnp.issubdtype(variable.dtype, jnp.floating):
+            variable.set_value(variable[...].astype(dtype))
+
+
+def absolute(x: jax.Array) -> jax.Array:
+    """`|x|`, of which the gradient at 0 is 0, where that of `jnp.abs` is 1 (https://pytorch.org/docs/stable/generated/torch.abs.html)."""
+    return x * jnp.sign(x) if jnp.issubdtype(jnp.result_type(x), jnp.floating) else jnp.abs(x)
+
+
 def to_tuple(value: int | Sequence[int], n: int) -> tuple[int, ...]:
     """`n` integers from one integer or a sequence of one or `n`."""
     values = (value,) if isinstance(value, int) else tuple(int(v) for v in value)

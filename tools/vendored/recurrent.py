@@ -11,7 +11,7 @@ from jax import lax
 
 from migrate_agent.tools.vendored.dropout import dropout
 from migrate_agent.tools.vendored.linear import linear
-from migrate_agent.tools.vendored.numeric import fan_in_bound, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, uniform_init, value_of
 
 
 def rnn_step(
@@ -80,9 +80,20 @@ class RNNCellBase(nnx.Module):
 class RNNCell(RNNCellBase):
     """One step of a plain recurrent net. https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNCell.html"""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        rngs: nnx.Rngs,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, rngs)
         self.nonlinearity = nonlinearity
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, hx: jax.Array | None = None) -> jax.Array:
         hx = self.zeros(input) if hx is None else hx
@@ -93,8 +104,11 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit. https://docs.pytorch.org/docs/stable/generated/torch.nn.GRUCell.html"""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None, *, rngs: nnx.Rngs
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, rngs)
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, hx: jax.Array | None = None) -> jax.Array:
         hx = self.zeros(input) if hx is None else hx
@@ -104,8 +118,11 @@ class GRUCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of a long short-term memory. https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTMCell.html"""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None, *, rngs: nnx.Rngs
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, rngs)
+        cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, hx: tuple[jax.Array, jax.Array] | None = None) -> tuple[jax.Array, jax.Array]:
         hx = (self.zeros(input), self.zeros(input)) if hx is None else hx
@@ -130,6 +147,8 @@ class RNNBase(nnx.Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -147,6 +166,7 @@ class RNNBase(nnx.Module):
             for suffix in self.suffixes(layer):
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_{suffix}", nnx.Param(init(rngs.params(), shape)))
+        cast_parameters(self, dtype)
 
     def suffixes(self, layer: int) -> list[str]:
         """The endings of the names of a layer's parameters, one a direction."""
@@ -219,11 +239,14 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rngs=rngs)
         self.nonlinearity = nonlinearity
+        cast_parameters(self, dtype)
 
     def cell(self, suffix: str) -> Callable[[Any, jax.Array], Any]:
         """The step of one layer and direction."""
@@ -246,10 +269,13 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rngs=rngs)
+        cast_parameters(self, dtype)
 
     def cell(self, suffix: str) -> Callable[[Any, jax.Array], Any]:
         """The step of one layer and direction."""

@@ -13,6 +13,7 @@ from migrate_agent.tools.vendored.containers import ModuleList
 from migrate_agent.tools.vendored.dropout import Dropout
 from migrate_agent.tools.vendored.linear import Linear
 from migrate_agent.tools.vendored.norm_layers import LayerNorm
+from migrate_agent.tools.vendored.numeric import cast_parameters
 
 Activation = Callable[[jax.Array], jax.Array]
 
@@ -54,6 +55,8 @@ class TransformerEncoderLayer(nnx.Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -67,6 +70,7 @@ class TransformerEncoderLayer(nnx.Module):
         self.dropout1 = Dropout(dropout, rngs=rngs)
         self.dropout2 = Dropout(dropout, rngs=rngs)
         self.activation = activation_named(activation)
+        cast_parameters(self, dtype)
 
     def __call__(
         self,
@@ -109,6 +113,8 @@ class TransformerDecoderLayer(nnx.Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -125,6 +131,7 @@ class TransformerDecoderLayer(nnx.Module):
         self.dropout2 = Dropout(dropout, rngs=rngs)
         self.dropout3 = Dropout(dropout, rngs=rngs)
         self.activation = activation_named(activation)
+        cast_parameters(self, dtype)
 
     def __call__(
         self,
@@ -239,6 +246,8 @@ class Transformer(nnx.Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         *,
         rngs: nnx.Rngs,
     ) -> None:
@@ -254,6 +263,7 @@ class Transformer(nnx.Module):
         self.encoder, self.decoder = custom_encoder, custom_decoder
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         self.reset_matrices(rngs)
+        cast_parameters(self, dtype)
 
     def reset_matrices(self, rngs: nnx.Rngs) -> None:
         """Draw every matrix anew from the Xavier uniform distribution."""

@@ -9,6 +9,7 @@ from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
+from migrate_agent.tools.rewrite.rules.references import VERSION
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
@@ -65,6 +66,8 @@ class ReplaceTorchCalls(Rule):
             return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
         if constructs_module(context.repo, dotted, context.observed(original.func)):
             return self._construct(original, updated, dotted)
+        if dotted.startswith(f"{VERSION}."):
+            return None
         if dotted.partition(".")[0] in TORCH:
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if dotted:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import bare
 from migrate_agent.tools.rewrite.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.references import VERSION
 from migrate_agent.tools.rewrite.tables import layers, ops
+
+COMPARED: Mapping[type, Callable[[Any, Any], bool]] = {
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+}
 
 
 class DecideConstants(Rule):
@@ -28,6 +42,14 @@ class DecideConstants(Rule):
         (
             'import torch\nfrom torch import nn\n\ndef f(x: torch.Tensor):\n    act = nn.SiLU if hasattr(nn, "SiLU") else None\n    return act\n',
             "def f(x: jax.Array):\n    act = SiLU\n    return act\n",
+        ),
+        (
+            'import torch\n\ndef f(x: torch.Tensor):\n    if torch.__version__ < "1.8":\n        x = x + 1\n    return x\n',
+            "def f(x: jax.Array):\n    return x\n",
+        ),
+        (
+            'import torch\n\nhas_silu = "silu" in dir(torch.nn.functional)\n\ndef f(x: torch.Tensor):\n    return x if has_silu else x * 2\n',
+            "has_silu = True\n\ndef f(x: jax.Array):\n    return x if has_silu else x * 2\n",
         ),
     )
 
@@ -93,7 +115,21 @@ class DecideConstants(Rule):
             return cst.Name("False") if self.context.dotted(original.args[1].value).startswith("torch.cuda.") else None
         if original.func.value != "hasattr":
             return None
-        dotted, name = self.context.dotted(original.args[0].value), original.args[1].value
+        return self._holds(original.args[0].value, original.args[1].value)
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
+        """`"silu" in dir(F)`, `torch.__version__ >= "2.0"`."""
+        if VERSION in {self.context.dotted(original.left), self.context.dotted(original.comparisons[0].comparator)}:
+            return _compared(updated)
+        asked = original.comparisons[0].comparator
+        only = len(original.comparisons) == 1 and isinstance(original.comparisons[0].operator, cst.In)
+        if not only or not isinstance(asked, cst.Call) or not isinstance(asked.func, cst.Name) or asked.func.value != "dir":
+            return None
+        return self._holds(asked.args[0].value, original.left) if len(asked.args) == 1 else None
+
+    def _holds(self, place: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
+        """Whether a module of torch has a name; `None` where this is no question about torch."""
+        dotted = self.context.dotted(place)
         if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):
             return None
         full = f"{dotted}.{name.raw_value}"
@@ -113,6 +149,20 @@ class DecideConstants(Rule):
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             body[0] = first.with_changes(leading_lines=[*whole.leading_lines, *first.leading_lines])
         return cst.FlattenSentinel(body)
+
+
+def _compared(node: cst.Comparison) -> cst.Name | None:
+    """What comparing two literal texts comes to; `None` for anything else."""
+    left, only = node.left, node.comparisons[0]
+    compare = COMPARED.get(type(only.operator))
+    if (
+        compare is None
+        or len(node.comparisons) > 1
+        or not isinstance(left, cst.SimpleString)
+        or not isinstance(only.comparator, cst.SimpleString)
+    ):
+        return None
+    return cst.Name(str(compare(left.evaluated_value, only.comparator.evaluated_value)))
 
 
 def leaves(suite: cst.BaseSuite) -> bool:

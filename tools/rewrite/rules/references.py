@@ -26,6 +26,7 @@ DTYPE_NAMES = {
 """Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
 BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
 """Ways to compute attention: code may hand their names about, but XLA chooses."""
+VERSION = "torch.__version__"
 CONSTANTS: Mapping[str, str] = {
     **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
     **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
@@ -35,7 +36,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.modules.module.Module": "nnx.Module",
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
-    "torch.__version__": repr(version("torch").partition("+")[0]),
+    VERSION: repr(version("torch").partition("+")[0]),
     "torch.autograd.Function": "vendored.AutogradFunction",
     "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
     "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
@@ -69,6 +70,7 @@ class ReplaceTorchReferences(Rule):
             "from typing import Callable\nfrom torch.optim import Optimizer\n\ndef f(make: Callable[..., Optimizer]):\n    return make\n",
             "from typing import Callable\n\ndef f(make: Callable[..., Any]):\n    return make\n",
         ),
+        ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -77,13 +79,23 @@ class ReplaceTorchReferences(Rule):
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         return self._reference(original)
 
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        """`torch.jit.Final[bool]` → `bool`, `Foreign[bool]` → `Any`: what stands for a type of torch takes no parameters."""
+        annotated = any(isinstance(node, cst.Annotation) for node in self.context.stack)
+        stands_for_all = isinstance(updated.value, cst.Name) and updated.value.value == "Any"
+        if not annotated or not stands_for_all or not self.context.dotted(original.value).startswith("torch."):
+            return None
+        inner = updated.slice[0].slice
+        final = self.context.dotted(original.value) == "torch.jit.Final"
+        return inner.value if final and len(updated.slice) == 1 and isinstance(inner, cst.Index) else updated.value
+
     def _reference(self, node: cst.Name | cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         dotted = context.dotted(node)
         if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers():
             return None
         parent = context.parent()
-        if isinstance(parent, cst.Attribute) and (parent.value is node) and context.dotted(parent):
+        if isinstance(parent, cst.Attribute) and parent.value is node and context.dotted(parent) and dotted != VERSION:
             return None
         if isinstance(parent, cst.Call) and parent.func is node:
             return None
@@ -102,7 +114,7 @@ class ReplaceTorchReferences(Rule):
         """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
         name = call.func.value if isinstance(call.func, cst.Name) else ""
         looked_up = (name == "getattr" and dotted in NAMESPACES) or (name == "partial" and dotted in AUTOCAST)
-        return name == "hasattr" or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
+        return name in ("hasattr", "dir") or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
 
     def _value(self, dotted: str) -> cst.BaseExpression:
         context = self.context
