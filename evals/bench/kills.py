@@ -139,6 +139,16 @@ def disturbed(root: Path, script: Script, sandbox: str, kills: int, seconds: flo
     return {"kills": done, "processes": started + (not finished)}
 
 
+def differing(expected: Any, found: Any, place: str = "") -> list[str]:
+    """Where two outcomes differ, in words."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        names = [*expected, *(name for name in found if name not in expected)]
+        return [text for name in names for text in differing(expected.get(name), found.get(name), f"{place}/{name}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [text for i, (one, other) in enumerate(zip(expected, found, strict=True)) for text in differing(one, other, f"{place}/{i}")]
+    return [] if expected == found else [f"{place}: {expected!r} became {found!r}"[:300]]
+
+
 def measured(kills: int, seed: int, sandbox: str) -> dict[str, Any]:
     """Both runs, and in what they differ."""
     with tempfile.TemporaryDirectory(prefix="kills-") as folder, endpoint(answer) as script:
@@ -147,7 +157,8 @@ def measured(kills: int, seed: int, sandbox: str) -> dict[str, Any]:
         for table in (script.paid, script.sent, script.kept):
             table.clear()
         killed: dict[str, Any] = {"kills": 0, "processes": 0, "runs": 0}
-        same, twice, again = True, 0, 0
+        differences: list[str] = []
+        twice, again = 0, 0
         while killed["kills"] < kills:
             root = Path(folder) / f"disturbed-{killed['runs']}"
             row = disturbed(root, script, sandbox, kills - killed["kills"], seconds, random.Random(seed + killed["runs"]))
@@ -156,7 +167,7 @@ def measured(kills: int, seed: int, sandbox: str) -> dict[str, Any]:
                 "processes": killed["processes"] + row["processes"],
                 "runs": killed["runs"] + 1,
             }
-            same = same and outcome(root) == expected
+            differences += differing(expected, outcome(root))
             twice += sum(times > 1 for times in script.paid.values()) + abs(len(script.paid) - calls)
             again += sum(times - 1 for times in script.sent.values())
             for table in (script.paid, script.sent, script.kept):
@@ -167,7 +178,8 @@ def measured(kills: int, seed: int, sandbox: str) -> dict[str, Any]:
         "statuses": statuses,
         "calls": calls,
         **killed,
-        "same_commits_and_report": same,
+        "same_commits_and_report": not differences,
+        "differences": differences,
         "paid_twice": twice,
         "sent_again": again,
     }
