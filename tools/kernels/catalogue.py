@@ -51,11 +51,11 @@ class Array:
         values = jnp.asarray(self.scale * generator.standard_normal(self.shape), jnp.float32)
         return values.astype({"float8": jnp.float8_e4m3fn, "float32": jnp.float32}.get(self.kind, dtype))
 
-    def aval(self, dtype: Any) -> jax.ShapeDtypeStruct:
-        """Its shape and dtype."""
+    def aval(self, dtype: Any, sharding: Any = None) -> jax.ShapeDtypeStruct:
+        """Its shape and dtype, placed by `sharding`."""
         fixed = {"float": dtype, "int8": jnp.int8, "bool": jnp.bool_, "float8": jnp.float8_e4m3fn}
         whole = {"int": jnp.int32, "partition": jnp.int32, "lengths": jnp.int32}
-        return jax.ShapeDtypeStruct(self.shape, fixed.get(self.kind, whole.get(self.kind, jnp.float32)))
+        return jax.ShapeDtypeStruct(self.shape, fixed.get(self.kind, whole.get(self.kind, jnp.float32)), sharding=sharding)
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Case:
         generator = np.random.default_rng(seed)
         return [None if x is None else x.draw(dtype, generator) for x in self.operands]
 
-    def avals(self, dtype: Any) -> list[jax.ShapeDtypeStruct | None]:
-        """The operands' shapes and dtypes."""
-        return [None if x is None else x.aval(dtype) for x in self.operands]
+    def avals(self, dtype: Any, sharding: Any = None) -> list[jax.ShapeDtypeStruct | None]:
+        """The operands' shapes and dtypes, all placed by `sharding`."""
+        return [None if x is None else x.aval(dtype, sharding) for x in self.operands]
 
     @property
     def elements(self) -> int:

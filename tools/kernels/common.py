@@ -74,10 +74,12 @@ def pad_axis(x: jax.Array, axis: int, size: int, value: float = 0) -> jax.Array:
 VMEM_BLOCK_BYTES = 1 << 20
 """What one float32 block of rows may take, so that a dozen of them fit in the 16 MiB that a kernel may use of a TPU v5e by default."""
 
+ELEMENTWISE_WIDTH = 2048
+
 
 def row_block(rows: int, width: int) -> int:
-    """How many rows of `width` float32 make one block: a multiple of 32, or all of them."""
-    fitting = VMEM_BLOCK_BYTES // (4 * round_up(width, 128)) // 32 * 32
+    """How many rows of `width` float32 make one block: a multiple of 16, or all of them."""
+    fitting = VMEM_BLOCK_BYTES // (4 * round_up(width, 128)) // 16 * 16
     return rows if rows <= min(fitting, 512) else min(fitting, 512)
 
 
@@ -87,28 +89,33 @@ def row_reason(width: int) -> str:
 
 
 def call_by_rows(
-    body: Callable[..., None], inputs: Sequence[jax.Array], outputs: Sequence[tuple[Any, ...]], accumulates: bool = False
+    body: Callable[..., None],
+    inputs: Sequence[jax.Array],
+    outputs: Sequence[tuple[Any, ...]],
+    accumulates: bool = False,
+    elementwise: bool = False,
 ) -> list[jax.Array]:
     """Run a kernel over blocks of rows. Inputs (rows, …) and outputs (rows, width, dtype) go by blocks, those of one row go whole to all.
 
     The last block may be partly outside: what is read there is undefined and what is written there is dropped. `accumulates` says that an
-    output of one row is written by all blocks in turn.
+    output of one row is written by all blocks in turn; `elementwise` that wide rows may be cut, as all arrays have one shape.
     """
-    rows = max(x.shape[0] for x in inputs)
-    block = row_block(rows, max(x.shape[1] for x in inputs))
+    rows, width = max(x.shape[0] for x in inputs), max(x.shape[1] for x in inputs)
+    piece = min(width, ELEMENTWISE_WIDTH) if elementwise else width
+    block = row_block(rows, piece)
 
     def spec(height: int, width: int) -> pl.BlockSpec:
-        if height == 1:
-            return pl.BlockSpec((1, width), lambda i: (0, 0))
-        return pl.BlockSpec((block, width), lambda i: (i, 0))
+        if height == 1 and not elementwise:
+            return pl.BlockSpec((1, width), lambda i, j: (0, 0))
+        return pl.BlockSpec((block, piece if elementwise else width), lambda i, j: (i, j))
 
     found: list[jax.Array] = pl.pallas_call(
         body,
-        grid=(pl.cdiv(rows, block),),
+        grid=(pl.cdiv(rows, block), pl.cdiv(width, piece)),
         in_specs=[spec(*x.shape) for x in inputs],
         out_specs=[spec(height, width) for height, width, _ in outputs],
         out_shape=[jax.ShapeDtypeStruct((height, width), dtype) for height, width, dtype in outputs],
-        compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary" if accumulates else "parallel",)),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary" if accumulates else "parallel",) * 2),
     )(*inputs)
     return found
 

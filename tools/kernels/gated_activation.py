@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from migrate_agent.tools.kernels.catalogue import Array, Case, Kernel
-from migrate_agent.tools.kernels.common import call_by_rows, float_reason, row_reason, run_kernel, with_gradient
+from migrate_agent.tools.kernels.common import call_by_rows, float_reason, run_kernel, with_gradient
 from migrate_agent.tools.vendored.numeric import promote_half
 
 GATES: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -28,7 +28,7 @@ def gated_activation(gate: jax.Array, up: jax.Array, *, activation: str = "silu"
     `activation` is one of `silu`, `gelu` (exact), `gelu_tanh`, `relu`, `sigmoid`. Float32 and bfloat16 have a TPU kernel.
     https://arxiv.org/abs/2002.05202
     """
-    reason = float_reason(gate, up) or row_reason(gate.shape[-1])
+    reason = float_reason(gate, up)
     if gate.shape != up.shape:
         raise ValueError(f"gated_activation: gate has shape {gate.shape}, up has {up.shape}")
     kernel, reference = partial(gated_on_tpu, activation=activation), partial(gated_reference, activation=activation)
@@ -52,7 +52,7 @@ def gated_forward(gate: jax.Array, up: jax.Array, activation: str) -> jax.Array:
     def body(gate_ref: Any, up_ref: Any, y_ref: Any) -> None:
         y_ref[...] = (GATES[activation](gate_ref[...].astype(jnp.float32)) * up_ref[...].astype(jnp.float32)).astype(y_ref.dtype)
 
-    return call_by_rows(body, [gate, up], [(*gate.shape, gate.dtype)])[0]
+    return call_by_rows(body, [gate, up], [(*gate.shape, gate.dtype)], elementwise=True)[0]
 
 
 def gated_backward(activation: str, saved: tuple[jax.Array, jax.Array], grad: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -65,7 +65,8 @@ def gated_backward(activation: str, saved: tuple[jax.Array, jax.Array], grad: ja
         dup_ref[...] = (grad * opened).astype(dup_ref.dtype)
 
     gate, up = saved
-    dgate, dup = call_by_rows(body, [gate, up, grad], [(*gate.shape, gate.dtype), (*up.shape, up.dtype)])
+    results = [(*gate.shape, gate.dtype), (*up.shape, up.dtype)]
+    dgate, dup = call_by_rows(body, [gate, up, grad], results, elementwise=True)
     return dgate, dup
 
 
@@ -79,6 +80,7 @@ SHAPES = (
     Case((Array((3, 37, 90)), Array((3, 37, 90))), {"activation": "gelu"}),
     Case((Array((700, 5)), Array((700, 5))), {"activation": "gelu_tanh"}),
     Case((Array((9,)), Array((9,))), {"activation": "sigmoid"}),
+    Case((Array((3, 2100)), Array((3, 2100)))),
     Case((Array((33, 40)), Array((33, 40))), {"activation": "relu"}),
     Case((Array((5, 7, 3)), Array((5, 7, 3))), tiny=True),
 )
