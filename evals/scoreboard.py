@@ -61,6 +61,10 @@ def sentence(result: Mapping[str, Any]) -> str:
     text = f"`migrate-agent eval --suite {result['suite']}`"
     if packages := result.get("summary", {}).get("packages"):
         text += f": {len(packages)} packages"
+    if modes := result.get("summary", {}).get("modes"):
+        text += ": " + ", ".join(f"{mode} {row['verified']} of {row['units']}" for mode, row in modes.items())
+    if label := result.get("summary", {}).get("label"):
+        text += f"; the model that was asked: {label}"
     if missing := result.get("missing"):
         text += f"; not measured yet: {_some(missing)}"
     reasons = Counter(case["reason"] for case in result["cases"] if case["status"] == "excluded")
