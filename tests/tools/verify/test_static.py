@@ -19,6 +19,8 @@ FORBIDDEN_CALLS = [
     "__import__('os')",
     "import os\nos.environ['KEY']",
     "from os import environ",
+    "from threading import Thread",
+    "import threading\nthreading.Thread(target=f).start()",
     "import os\no = os\no.system('ls')",
     "import sys\nsys.modules['m']",
     "import sys as s\ns._getframe()",
@@ -44,6 +46,7 @@ FORBIDDEN_CALLS = [
 ]
 HARMLESS = [
     "import os\nos.path.join('a', 'b')",
+    "import threading\nlock = threading.Lock()",
     "import sys\nsys.float_info.max",
     "import inspect\ninspect.signature(f)",
     "import inspect\ninspect.Signature([])",
@@ -78,6 +81,7 @@ IMPORTS = [
     ("import zipfile", True),
     ("import safetensors.numpy", True),
     ("import math, functools", False),
+    ("import threading", False),
     ("from collections import OrderedDict", False),
     ("import einops", False),
     ("import jax.numpy as jnp", False),

@@ -18,7 +18,7 @@ PURE = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath collections colorsys contextlib contextvars copy dataclasses
     datetime decimal difflib enum errno fractions functools graphlib hashlib heapq hmac html inspect io itertools json keyword logging math
     numbers operator os pathlib platform posixpath pprint queue random re reprlib secrets statistics string struct sys textwrap time token
-    traceback types typing unicodedata uuid warnings weakref zlib zoneinfo""".split()
+    threading traceback types typing unicodedata uuid warnings weakref zlib zoneinfo""".split()
 )
 """What may be imported of the standard library; a model needs no other module of it, and many of them open files in ways of their own.
 Some of these (`os`, `sys`, `inspect`, …) are judged by what is used of them, in `calls`."""
