@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from migrate_agent.tools.rewrite import vendoring
 from migrate_agent.tools.rewrite.formatting import format_python
 from migrate_agent.tools.rewrite.repo import FileModel
-from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines
+from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines, import_of
 from migrate_agent.tools.rewrite.translate import Translation, translation
 from migrate_agent.tools.rewrite.workspace import Statement, Workspace, workspace
 from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span
@@ -53,6 +53,7 @@ class _Selection:
     canonical: set[str] = field(default_factory=set)
     vendored: set[str] = field(default_factory=set)
     qualified: set[str] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
 
 
@@ -200,6 +201,8 @@ class _Composer:
         elif (package := self._unfollowed(file, name)) and statement is not None:
             reason = f"{name} comes from {package}, which needs torch, and its source cannot be followed"
             self._hole(path, statement, "torch-package", reason)
+        elif name in file.found:
+            selection.found.add(name)
         elif self.want(path, name) or name in KNOWN:
             pass
         elif name in CANONICAL:
@@ -343,6 +346,7 @@ class _Composer:
         if file.file.adopted and body:
             self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
         imports += [CANONICAL[name] for name in sorted(selection.canonical)]
+        imports += [import_of(name, file.found[name]) for name in sorted(selection.found)]
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
         parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]

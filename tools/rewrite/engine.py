@@ -362,7 +362,7 @@ def taken_names(file: FileModel) -> frozenset[str]:
         if dotted.partition(".")[0] != "torch" and not dotted.startswith("einops.layers.torch")
     }
     for node in ast.walk(file.tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in file.found:
             names.add(node.id)
         elif isinstance(node, ast.arg):
             names.add(node.arg)

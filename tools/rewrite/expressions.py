@@ -273,6 +273,8 @@ class Expressions(ABC):
                 self.generic(child, env)
 
     def bind(self, target: ast.expr, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
+        if isinstance(target, ast.Name) and target.id in self.file.found:
+            return
         if isinstance(target, ast.Name):
             env[target.id] = fact
             self.note(target, fact)

@@ -80,6 +80,8 @@ class FileModel:
     classes: dict[str, ClassModel] = field(default_factory=dict)
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     top_names: set[str] = field(default_factory=set)
+    found: dict[str, str] = field(default_factory=dict)
+    """Names got from a function that imports at run time, by what they were seen to be; `bindings` has them too."""
 
     @property
     def names_torch(self) -> bool:

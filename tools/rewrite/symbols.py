@@ -154,3 +154,9 @@ def import_lines(text: str, names: set[str]) -> list[str]:
         if statement.names:
             lines.append(ast.unparse(statement))
     return lines
+
+
+def import_of(name: str, dotted: str) -> str:
+    """The import statement that binds a name to what a dotted name stands for."""
+    module, _, last = dotted.rpartition(".")
+    return f"from {module} import {last}" + ("" if last == name else f" as {name}")

@@ -12,6 +12,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.coverage import unexercised
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.facts import Facts
+from migrate_agent.tools.rewrite.found import find_imports
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
@@ -44,6 +45,7 @@ class Workspace:
     def __init__(self, inventory: Inventory, observations: Observations) -> None:
         self.inventory, self.observations = inventory, observations
         self.repo = Repo(inventory)
+        find_imports(self.repo, observations)
         self._facts: dict[str, Facts] = {}
         self._rewritten: dict[str, Rewritten] = {}
         self._statements: dict[str, tuple[Statement, ...]] = {}
@@ -96,7 +98,7 @@ class Workspace:
             if isinstance(original[0], ast.ClassDef) and (model := file.classes.get(original[0].name)):
                 notes = [*notes, *unexercised(model, self.observed_lines(file.file.path))]
             text = "".join(result.header.code_for_node(node) for node in nodes)
-            defines = tuple(name for statement in original for name in defined_names(statement))
+            defines = tuple(name for statement in original for name in defined_names(statement) if name not in file.found)
             first = original[0]
             needs = global_names(text) if text.strip() else frozenset()
             is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
