@@ -30,7 +30,7 @@ ORIGINAL_KEYS = {"init", "call", "setup", "train", "domain"}
 CASE_SECONDS = 120.0
 LOCALISED = frozenset(
     """forward_fp64 forward_fp32 forward_bf16 shapes_fp64 edges_fp64 nonfinite worst_input training_fp64 gradients_inputs
-    gradients_parameters buffers""".split()
+    gradients_parameters gradients_edges buffers""".split()
 )
 """Checks that compare values which some submodule gave; the others have nothing that a submodule could be named for."""
 

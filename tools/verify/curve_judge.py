@@ -30,11 +30,14 @@ def curve_verdict(results: Results, check: str, precision: str, floor: float) ->
 
 
 class Rule(NamedTuple):
-    """How losses are compared: which of torch's curves is meant, and what their limit is made of."""
+    """How losses are compared: which of torch's curves is meant, and what their limit is made of.
+
+    `noise` says which curves with noise tell how far right programs may differ, and by which factor each.
+    """
 
     precision: str
     floor: float
-    of_noise: float
+    noise: Mapping[str, float]
     of_own_error: float
     cap: float
 
@@ -47,24 +50,25 @@ def _narrow(results: Results) -> str:
 
 def _rule(precision: str, floor: float, narrow: str) -> Rule:
     if precision == "exact":
-        return Rule(precision, floor, limits.NOISE_FACTOR, 0.0, limits.CAP_FP64)
+        return Rule(precision, floor, {"noisy": limits.NOISE_FACTOR, "rough": 1.0}, 0.0, limits.CAP_FP64)
     epsilon = limits.EPS_NATIVE[narrow or "float32"]
     own = limits.FP32_FACTOR if narrow else 0.0
     floor = max(floor, limits.CURVE_NARROW * epsilon) if narrow else floor
-    return Rule(precision, floor, limits.NOISE_FACTOR_FP32 * epsilon / limits.EPS64, own, limits.CURVE_CAP_FP32)
+    cap = limits.CURVE_CAP_NARROW * epsilon if narrow else limits.CURVE_CAP_FP32
+    return Rule(precision, floor, {"noisy": limits.curve_noise(narrow) / limits.EPS64, "rough native": 1.0}, own, cap)
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule) -> Iterator[Difference]:
     """Step by step, until rounding noise alone would exceed the cap: from there on two right programs differ as well."""
     for optimiser in ("sgd", "adamw"):
-        expected, got = np.asarray(theirs[optimiser][rule.precision]), np.asarray(ours[optimiser])
-        exact = np.asarray(theirs[optimiser]["exact"])
-        noise = np.abs(np.asarray(theirs[optimiser]["noisy"]) - exact)
+        curves = {kind: np.asarray(values) for kind, values in theirs[optimiser].items()}
+        expected, got, exact = curves[rule.precision], np.asarray(ours[optimiser]), curves["exact"]
         scale = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)) or 1.0
         for step in range(min(len(expected), len(got))):
             label = f"{optimiser}, step {step}"
             own = rule.of_own_error * abs(float(expected[step] - exact[step])) / scale
-            limit = max(rule.floor, rule.of_noise * float(noise[step]) / scale) + own
-            if not np.isfinite(expected[step]) or not limit <= rule.cap:
+            noise = [factor * abs(float(curves[kind][step] - exact[step])) / scale for kind, factor in rule.noise.items()]
+            limit = max(rule.floor, *noise) + own
+            if not np.isfinite(expected[step]) or not (limit <= rule.cap or (step == 0 and np.isfinite(limit))):
                 break
             yield Difference(label, abs(float(got[step] - expected[step])) / scale, limit)

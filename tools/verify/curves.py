@@ -24,8 +24,9 @@ def torch_curve(
     *,
     native: bool,
     noise: int,
+    share: float = limits.EPS64,
 ) -> list[float]:
-    """Losses before each of the steps, and after the last. Raises what the original raises."""
+    """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises."""
     import torch
 
     from migrate_agent.tools.verify import codec
@@ -43,7 +44,7 @@ def torch_curve(
     for index in range(limits.STEPS + 1):
         batch = index % len(batches)
         _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
-        with comparable(Stream(0), native=native, noise=noise):
+        with comparable(Stream(0), native=native, noise=noise, share=share):
             outputs: list[Any] = []
             codec.encode(module(*args, **kwargs), outputs, is_leaf)
             value = loss(outputs, targets[batch])

@@ -29,6 +29,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     candidate.load(session.state(scenario["state"], scenario["example"]))
     graphdef, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
+    before = session.before(scenario)
     program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, gradient=False, paired=True)
     recorder = Recorder(how == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})
@@ -36,6 +37,8 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     def run(shifts: Mapping[str, Any] | None) -> Any:
         model = nnx.merge(graphdef, trainable, rest, copy=True)
         recorder.begin({id(module): module_path(path) for path, module in nnx.iter_modules(model)}, shifts)
+        if before is not None:
+            program.call(model, before)
         outputs: list[Any] = []
         codec.encode(program.call(model, leaves)[0], outputs, is_leaf)
         return loss([value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs], targets)

@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,15 @@ def tracers_as_data() -> Iterator[None]:
         pytreelib.DATA_REGISTRY.discard(tracer)
 
 
+class Seen(NamedTuple):
+    """A draw that was watched: its kind, the rate of a `bernoulli`, the numbers, and the key that they were drawn with."""
+
+    kind: str
+    rate: float | None
+    values: Any
+    key: Any
+
+
 class Draws:
     """The replaced samplers. `stream` set: draws come from it. `stream` None: jax's own, with `bernoulli`'s rates noted in `rates`."""
 
@@ -85,7 +94,7 @@ class Draws:
             setattr(self._core, name, self._dispatch(name))
         self._asked: float | None = None
         self.watch: Any = None
-        self.seen: list[tuple[str, float | None, Any]] = []
+        self.seen: list[Seen] = []
         self._note_what_is_asked()
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
@@ -96,19 +105,20 @@ class Draws:
                 self._note_rate(*args, **kwargs)
             if self.stream is not None:
                 return replacement(self.stream, *args, **kwargs)
-            return self._watched(name, self._own[name](*args, **kwargs))
+            return self._watched(name, args[0], self._own[name](*args, **kwargs))
 
         return sampler
 
-    def _watched(self, name: str, result: Any) -> Any:
+    def _watched(self, name: str, key: Any, result: Any) -> Any:
         """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
         if self.watch is not None and getattr(result, "_trace", None) is self.watch:
-            self.seen.append((name, self.rates[-1][0] if name == "_bernoulli" else None, result))
+            data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+            self.seen.append(Seen(name, self.rates[-1][0] if name == "_bernoulli" else None, result, data))
         return result
 
     @contextmanager
-    def watching(self, like: Any) -> Iterator[list[tuple[str, float | None, Any]]]:
-        """Within, what is drawn in the trace of `like` is kept: kind, rate, values."""
+    def watching(self, like: Any) -> Iterator[list[Seen]]:
+        """Within, what is drawn in the trace of `like` is kept."""
         self.watch, self.seen = getattr(like, "_trace", None), []
         try:
             yield self.seen

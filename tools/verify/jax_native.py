@@ -30,16 +30,22 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     except Exception as error:
         return {"construction": session.fail(error)}
     with counting_compilations(counts):
-        for scenario in arguments["scenarios"]:
-            if scenario["native"] is not None:
-                result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
+        _run(session, result, gradient=False)
         result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
     configure("jax_disable_most_optimizations", True)
+    _run(session, result, gradient=True)
     result["curves"] = _guarded(session, lambda: curves(session))
     result["compile"] = _guarded(session, lambda: compile_contract(session))
     result["initial"] = _guarded(session, lambda: initial(session))
     result["dropout"] = _guarded(session, lambda: dropout(session))
     return result
+
+
+def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
+    """The scenarios that are run natively, with gradients or without."""
+    for scenario in session.arguments["scenarios"]:
+        if scenario["native"] is not None and bool(scenario["gradient"]) == gradient:
+            result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:
@@ -132,9 +138,9 @@ def dropout(session: Session) -> dict[str, Any] | None:
         with session.draws.watching(jax.tree.leaves(leaves)[0]) as seen:
             outputs: list[Any] = []
             codec.encode(program.call(model, leaves)[0], outputs, is_leaf)
-        kinds[:] = [(name, rate) for name, rate, _ in seen]
+        kinds[:] = [(draw.kind, draw.rate) for draw in seen]
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        return outputs, split(model)[2], [values for _, _, values in seen]
+        return outputs, split(model)[2], ([draw.values for draw in seen], [draw.key for draw in seen])
 
     run = jax.jit(step)
     session.draws.rates.clear()
@@ -149,7 +155,8 @@ def dropout(session: Session) -> dict[str, Any] | None:
         later, after, drawn = run(after, leaves)
         fresh = fresh or not _equal(first, later)
         history.append(drawn)
-    stale = stale_draws(kinds, [[np.asarray(values) for values in row] for row in zip(*history, strict=True)])
+    values, keys = ([list(map(np.asarray, row)) for row in zip(*(drawn[part] for drawn in history), strict=True)] for part in (0, 1))
+    stale = stale_draws(kinds, values) or reused_keys(kinds, keys)
     return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
 
 
@@ -167,6 +174,22 @@ def stale_draws(kinds: Sequence[tuple[str, float | None]], history: Sequence[Seq
             same = kinds[index] == kinds[other] and all(map(np.array_equal, history[index], history[other]))
             if same:
                 return f"draws {other + 1} and {index + 1} give the same numbers as each other at every call"
+    return ""
+
+
+def reused_keys(kinds: Sequence[tuple[str, float | None]], keys: Sequence[Sequence[Array]]) -> str:
+    """Which draw has the same key at every call, or the same as another draw of its kind; nothing where none does. `keys` are by draw, then by call.
+
+    This tells of draws too small to be judged by their numbers. Draws that another one is made of have its key, and another kind.
+    """
+    judged = [index for index, (kind, _) in enumerate(kinds) if kind != "_random_bits"]
+    for index in judged:
+        if all(np.array_equal(key, keys[index][0]) for key in keys[index]):
+            return f"draw {index + 1} of {len(kinds)} uses the same key at every call"
+    for place, index in enumerate(judged):
+        for other in judged[:place]:
+            if kinds[index][0] == kinds[other][0] and all(map(np.array_equal, keys[index], keys[other])):
+                return f"draws {other + 1} and {index + 1} use the same keys"
     return ""
 
 

@@ -85,6 +85,12 @@ class Session:
         targets = {key[7:]: jnp.asarray(value) for key, value in given.items() if key.startswith("target/")}
         return [jnp.asarray(value) for value in inputs], targets
 
+    def before(self, scenario: Mapping[str, Any]) -> list[Any] | None:
+        """The inputs of a call that comes first, in float64; None where none does."""
+        given = arrays.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        found = [jnp.asarray(given[key]) for index in range(len(given)) if (key := f"before/{index}") in given]
+        return found or None
+
     def tree(self, scenario: Mapping[str, Any]) -> Any:
         """The argument tree of a scenario's example."""
         return self.arguments["described"][scenario["example"]]["tree"]

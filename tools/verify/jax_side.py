@@ -78,9 +78,11 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     """Run one scenario and write its arrays. Raises what the candidate raises."""
     candidate = session.candidate(scenario["example"])
     candidate.load(session.state(scenario["state"], scenario["example"]))
-    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=scenario["gradient"] and session.exact)
+    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=scenario["gradient"])
     _, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
+    before = session.before(scenario)
+    rest = rest if before is None else program(trainable, rest, before, targets)[2]
     value, outputs, after, of_parameters, of_inputs = program(trainable, rest, leaves, targets)
     found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
     found |= _state_after(candidate, program, trainable, after, of_parameters)

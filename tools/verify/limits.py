@@ -51,6 +51,17 @@ kernels keep sums in float32 and round once, XLA rounds after some of the steps.
 NOISE_FACTOR_FP32: Final = 8.0
 """… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
 
+KINK_SHIFT: Final = 1e-7
+KINK_CHANGE: Final = 1e-3
+"""At the edges, a gradient that changes by more than a thousandth of its size where the inputs move by 1e-7 of theirs has a jump there
+(`relu` at zero, `max` of equal values): frameworks choose among its values by convention, so that only its being finite is judged."""
+
+FLOOR_GRADIENT_FP32: Final = 1e-3
+FLOOR_GRADIENT_NARROW: Final = 16.0
+GLOBAL_SCALE_NATIVE: Final = 1e-4
+"""Native gradients: sums over a batch in another order, and cancellation, make right ones differ by 1e-6 … 1e-4; a branch that only native
+dtypes take is off by per cents. (Narrow: in ulp.) On the scale of this fraction of the largest gradient, as `GLOBAL_SCALE`."""
+
 SAME_CALL: Final = {
     "values": (NOISE_FACTOR * FLOOR_FP64, FLOOR_FP64),
     "gradients": (NOISE_FACTOR * FLOOR_GRADIENT_FP64, FLOOR_GRADIENT_FP64),
@@ -88,6 +99,21 @@ INIT_SAMPLE: Final = 4096
 INIT_ALPHA: Final = 1e-7
 """Probability that a right unit is refused by the initialisation test, over all its parameters together (Bonferroni)."""
 
+INIT_BLOCKS: Final = 4
+INIT_ELEMENTS_BLOCK: Final = 20_000
+"""Slices along each axis whose values are compared on their own, and how many values of each: a scale that belongs to another third of a
+fused projection does not show in the whole."""
+INIT_DISTINCT: Final = 0.9
+"""A parameter's values may be distinct in this share of what torch's are: tiled or broadcast ones are not."""
+INIT_TILED: Final = 0.99
+"""Where fewer are distinct, copies count once in the test of the distribution (they are no draws of their own), unless fewer than these are
+distinct over all constructions too: those are discrete draws."""
+INIT_COPIED: Final = 64
+"""Two parameters whose standardised first values are equal, this many of them, were drawn with one key."""
+INIT_GRAM_SIGMAS: Final = 12.0
+INIT_GRAM_SHARE: Final = 1e-2
+"""Mean orthogonality of rows over eight constructions: Student's t with 14 degrees of freedom is past 12 with probability 1e-8."""
+
 INIT_CONSTANT: Final = 1e-5
 """Parameters that torch initialises to the same values each time must be equal to this, relative to their largest value (float32 both)."""
 
@@ -95,7 +121,16 @@ CURVE_FP32: Final = 5e-3
 CURVE_NARROW: Final = 2.0
 """Where torch trains in bfloat16 or float16: this many ulp instead, plus twice torch's own error against its float64 curve."""
 CURVE_CAP_FP32: Final = 5e-2
-"""What conditioning may widen the float32 curve's limit to, at most."""
+CURVE_CAP_NARROW: Final = 16.0
+"""What conditioning may widen the curves' limits to, at most (narrow: in ulp). Beyond, two right programs differ as well, and the comparison
+ends; the first loss, before any step, is always compared."""
+
+
+def curve_noise(narrow: str) -> float:
+    """The rounding noise, as a share of each result, whose effect on a native curve is allowed: of the narrow dtype, or of float32 where ""."""
+    return (NOISE_FACTOR_NARROW if narrow else NOISE_FACTOR_FP32) * EPS_NATIVE[narrow or "float32"]
+
+
 RELATIVE_STEP: Final = 5e-3
 """SGD's learning rate is chosen so that the first step moves the parameters by this fraction of their norm: a fixed one diverges for some
 units, and after divergence two right programs differ as well."""

@@ -108,7 +108,7 @@ def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool
 
 
 def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
-    found = named_differences(results, "grad", "gradient", floor=limits.FLOOR_GRADIENT_FP64)
+    found = named_differences(results, "grad", "gradient", "gradient-edge", floor=limits.FLOOR_GRADIENT_FP64)
     failed = [difference.label.partition(" (one")[0] for difference in found if difference.failed]
     return [label.removeprefix(f"{scenario.name} grad/") for label in failed if label.startswith(f"{scenario.name} grad/")]
 

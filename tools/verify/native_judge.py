@@ -10,6 +10,7 @@ from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.compare import Difference, pattern_problem, rms
 from migrate_agent.tools.verify.pairing import Pair, output_pairs, paired
 from migrate_agent.tools.verify.results import NATIVE, Answer, Results, Scenario
+from migrate_agent.tools.verify.sampling import Array
 
 
 def native_differences(results: Results, role: str, *, narrow: bool | None = None) -> Iterator[Difference]:
@@ -60,12 +61,37 @@ def compare_native(exact: Pair, native: Pair, noise: float, dtype: str) -> Diffe
     return Difference(label, rms(np.abs(ours - truth)) / size, limits.FP32_FACTOR * own + max(floor, conditioning))
 
 
+def compare_native_gradient(pair: Pair, native: Array, noise: float, largest: float, dtype: str) -> Difference:
+    """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
+    label = f"{pair.label} ({dtype})"
+    if pair.got is None or pair.got.shape != pair.expected.shape:
+        return Difference(label, float("inf"), 0.0, "the candidate gave none of this shape")
+    finite = np.isfinite(pair.expected) & np.isfinite(native)
+    lost = int((finite & ~np.isfinite(pair.got)).sum())
+    if lost:
+        return Difference(label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (pair.expected, native, pair.got))
+    epsilon = limits.EPS_NATIVE[dtype]
+    size = max(rms(np.abs(truth)), limits.GLOBAL_SCALE_NATIVE * largest) or 1.0
+    wide = dtype == "float32"
+    conditioning = (limits.NOISE_FACTOR_FP32 if wide else limits.NOISE_FACTOR_NARROW) * noise * (epsilon / limits.EPS64) / size
+    floor = limits.FLOOR_GRADIENT_FP32 if wide else limits.FLOOR_GRADIENT_NARROW * epsilon
+    limit = limits.FP32_FACTOR * rms(np.abs(torchs - truth)) / size + max(floor, conditioning)
+    return Difference(label, rms(np.abs(ours - truth)) / size, limit)
+
+
+def _defined(value: Array) -> Array:
+    """Where a number is no mark of a conversion that has no result: of NaN, infinities or what is out of range, x86 makes the lowest one."""
+    return value != np.iinfo(value.dtype).min if value.dtype.kind == "i" else np.ones(value.shape, bool)
+
+
 def _whole(label: str, exact: Pair, native: Pair, dtype: str) -> Difference:
     """Integers and booleans: rounding may tip a comparison or an argmax, in torch as well. (In float64 all must be equal.)"""
     if native.got is None or not native.expected.size:
         return Difference(label, 0.0, 0.0)
-    wrong = float(np.mean(native.expected != native.got))
-    tipped = float(np.mean(native.expected != exact.expected))
+    defined = _defined(native.expected)
+    wrong = float(np.mean(defined & (native.expected != native.got)))
+    tipped = float(np.mean(defined & (native.expected != exact.expected)))
     share = limits.TIPPED[dtype == "float32"]
     limit = limits.FP32_FACTOR * tipped + (share if share * native.expected.size >= 1 else 0.0)
     return Difference(label, wrong, limit, f"{wrong:.2%} of the elements differ" if wrong > limit else "")

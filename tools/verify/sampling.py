@@ -17,6 +17,8 @@ Array = NDArray[Any]
 CONSTANT_JITTER = 0.25
 PARAMETER_JITTER = 0.5
 BUFFER_JITTER = 0.1
+MANY = 100_000
+"""Inputs with more elements than this are not made twice as large."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,45 @@ def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator
 
 
 def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
-    """Inputs at the edges, by name: of float signals, of integers and of booleans, each kind on its own; masks of floats stay."""
+    """Inputs at the edges, by name: of float signals, of integers, of booleans and of masks, each kind on its own."""
     found: dict[str, list[Array]] = {}
-    for moves, changes in ((_is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS)):
+    kinds = ((_is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS), (_is_finite_mask, _OF_MASKS))
+    for moves, changes in kinds:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
             for name, change in changes.items():
                 pairs = zip(leaves, movable, strict=True)
                 found[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
     return found
+
+
+def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
+    """Inputs at which gradients are delicate, by name: zeros, large values, few levels (zero among them), equal rows, booleans all alike."""
+    found = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", *_OF_BOOLEANS, *_OF_MASKS)}
+    signals = [bool(leaf.value.size) and _is_signal(leaf.value) for leaf in leaves]
+    recorded = recorded_inputs(leaves)
+    if any(signals):
+        found["levels"] = [_levels(value) if moves else value for value, moves in zip(recorded, signals, strict=True)]
+    alike = equal_rows(leaves, recorded)
+    return found if alike is None else {**found, "equal-rows": alike}
+
+
+def _levels(value: Array) -> Array:
+    """Rounded to multiples of a power of two near the values' size, so that there are ties, zeros and whole numbers."""
+    size = float(np.sqrt(np.mean(value**2)))
+    step = 2.0 ** np.round(np.log2(size)) if size > 0 and np.isfinite(size) else 1.0
+    return single(np.round(value / step) * step)
+
+
+def shifted(leaves: Sequence[Leaf], values: Sequence[Array], share: float, seed: Sequence[int]) -> list[Array]:
+    """The inputs with all signals moved at random, by this share of what was recorded."""
+    moved = []
+    for index, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
+        if value.size and _is_signal(leaf.value):
+            size = max(float(np.sqrt(np.mean(leaf.value**2))), float(np.sqrt(np.mean(value**2)))) or 1.0
+            value = value + share * size * np.random.default_rng([*seed, 4, index]).standard_normal(value.shape)
+        moved.append(value)
+    return moved
 
 
 def equal_rows(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array] | None:
@@ -150,6 +182,10 @@ def _is_signal(value: Array) -> bool:
 
 def _is_integer(value: Array) -> bool:
     return value.dtype.kind in "iu"
+
+
+def _is_finite_mask(value: Array) -> bool:
+    return is_mask(value) and bool(np.isfinite(value).all())
 
 
 def _is_boolean(value: Array) -> bool:
@@ -173,9 +209,33 @@ _OF_INTEGERS: dict[str, Callable[[Array], Array]] = {
     "lowest": lambda value: np.full_like(value, value.min()),
     "highest": lambda value: np.full_like(value, value.max()),
 }
+_OF_MASKS: dict[str, Callable[[Array], Array]] = {
+    "masks-lowest": lambda value: np.full_like(value, value.min()),
+    "masks-highest": lambda value: np.full_like(value, value.max()),
+}
 _OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {"false": np.zeros_like, "true": np.ones_like}
 
 
 def _put(value: Array, what: float) -> Array:
     value.reshape(-1)[value.size // 2] = what
     return value
+
+
+def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
+    """Proposals `(label, inputs)`: batch sizes first (more than twice as many, one, none), then other sizes, each changed wherever it appears."""
+    leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
+    proposals: list[tuple[str, dict[int, int], int | None]] = []
+    if leading:
+        more = 2 * leading[0] + (2 if leading[0] % 2 else 1)  # another parity; past what code might do for batches like the recorded ones
+        more = more if sum(leaf.value.size for leaf in leaves) < MANY else leading[0] + 1
+        proposals += [(f"batch{more}", {leading[0]: more}, 0)]
+        proposals += [("batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
+        proposals += [("empty", {leading[0]: 0}, 0)]
+    sizes_by_axis = list(enumerate(leading[1:], 1))
+    proposals += [(f"size{size}-{size + 1}", {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
+    proposals += [(f"axis{axis}-1", {size: 1}, axis) for axis, size in sizes_by_axis if size > 1]
+    proposals += [(f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
+    proposals += [(f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
+    distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
+    found = [(label, resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
+    return [(label, values) for label, values in found if values is not None]

@@ -18,7 +18,7 @@ from jax import export
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_side import attempt, noise_of
+from migrate_agent.tools.verify.torch_results import attempt, noise_of
 from migrate_agent.tools.verify.torch_unit import Original, Result
 
 Values = list[Array]

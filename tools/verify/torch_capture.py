@@ -28,8 +28,10 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     handles = [handle for path, module in template.named_modules() for handle in recorder.watch(path, module)]
     targets = {int(key[7:]): value for key, value in given.items() if key.startswith("target/")}
     values = [given[f"in/{index}"] for index in range(len(original.leaves))]
+    before = [given[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in given else None
     try:
-        original.run(state, values, scenario["mode"], native=how == "native", targets=targets if how == "gradients" else None)
+        goals = targets if how == "gradients" else None
+        original.run(state, values, scenario["mode"], native=how == "native", targets=goals, before=before)
     finally:
         for handle in handles:
             handle.remove()

@@ -178,11 +178,13 @@ QUIET = frozenset(
 
 
 class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
-    """Every freshly computed float64 result is changed by one ulp at random: what comes out differs as another right program might."""
+    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random: what comes out differs as another
+    right program might."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, share: float = 2.0**-52) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.generator = torch.Generator().manual_seed(seed)
+        self.share = share
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
@@ -191,12 +193,12 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         return tree_map(self.perturb, result) if fresh else result
 
     def perturb(self, value: Any) -> Any:
-        """`value` times 1 ± 2⁻⁵² where it is a float64 tensor that is not of whole numbers."""
+        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers."""
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
             return value
         if torch.equal(value, torch.round(value)):
             return value
-        signs = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2.0**-51)
+        signs = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, unsteady
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
@@ -81,6 +82,8 @@ class Author:
         if first:
             self.shapes()
             self.edges()
+            self.gradient_edges(gradients)
+            self.again(inputs, gradients)
             self.layouts()
         description = self.describe()
         if first:
@@ -143,14 +146,14 @@ class Author:
         modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
         for mode in modes:
             name = f"gradient-{mode}-s{seed}"
-            if self.add(name, "gradient", mode, seed, values, gradient=True):
+            if self.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
                 return f"e{self.index}-{name}"
         return ""
 
     def shapes(self) -> None:
         """Other batch sizes and lengths, as far as the original accepts them."""
         accepted = 0
-        for label, values in shape_variants(self.original.leaves, self.base):
+        for label, values in sampling.shape_variants(self.original.leaves, self.base):
             if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
                 accepted += label != "empty"
 
@@ -165,6 +168,24 @@ class Author:
                 self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
                 or self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
             )
+
+    def gradient_edges(self, names: Sequence[str]) -> None:
+        """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
+        for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
+            self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+
+    def kinks(self, seed: int, values: Sequence[Array], mode: str, targets: Mapping[int, Array], result: Result) -> list[str]:
+        """Gradients that have a jump at these inputs."""
+        both = [sampling.shifted(self.original.leaves, values, share, (self.base,)) for share in (limits.KINK_SHIFT, -limits.KINK_SHIFT)]
+        run = partial(self.original.run, self.states[seed], mode=mode, targets=targets)
+        return unsteady(result, [attempt(partial(run, moved)) for moved in both])
+
+    def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
+        """A second call of the same module, on other inputs: what the first one left behind counts."""
+        first, second = inputs[0], inputs[1]
+        self.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
+        if names and "-train-" in names[0]:
+            self.add("again-train", "again", "train", 0, second, before=first, runs=1, gradient=True)
 
     def layouts(self) -> None:
         """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
@@ -193,20 +214,27 @@ class Author:
         native: bool = False,
         runs: int = limits.NOISE_RUNS,
         layout: Layout = "",
+        before: Sequence[Array] | None = None,
     ) -> bool:
-        """Run the original, and write the scenario down unless it raises."""
+        """Run the original (after a call on `before`, where given), and write the scenario down unless it raises."""
         unit, state, name = self.original, self.states[seed], f"e{self.index}-{label}"
+        run = partial(unit.run, state, values, mode, before=before)
         try:
-            first = unit.run(state, values, mode, layout=layout)
+            first = run(layout=layout)
             targets = make_targets(first, self.base + seed) if gradient else None
-            result = unit.run(state, values, mode, targets=targets) if gradient else first
-            noisy = [unit.run(state, values, mode, targets=targets, noise=1 + self.base + run) for run in range(runs)]
-            plain = unit.run(state, values, mode, native=True) if native else None
+            if role == "gradient-edge" and finite_share(first) < 1:
+                return False
+            result = run(targets=targets) if gradient else first
+            kinks = self.kinks(seed, values, mode, targets, result) if role == "gradient-edge" and targets is not None else []
+            noisy = [run(targets=targets, noise=1 + self.base + count) for count in range(runs)]
+            plain = run(native=True) if native and not gradient else None
+            plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
         except Exception as error:
             self.skipped.append(f"{label} ({one_line(error)})")
             return False
         given = {f"in/{index}": value for index, value in enumerate(values)}
         given |= {f"target/{index}": value for index, value in (targets or {}).items()}
+        given |= {f"before/{index}": value for index, value in enumerate(before or ())}
         arrays.save(self.folder / f"given/inputs/{name}.safetensors", given)
         expected = dict(result.arrays)
         if plain is not None:
@@ -228,12 +256,14 @@ class Author:
                 "draws": result.draws,
                 "rearranged": result.rearranged,
                 "noise": noise_of(result, noisy),
+                "kinks": kinks,
+                "before": before is not None,
             }
         )
         return True
 
     def curves(self, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
-        """Training curves by optimiser and precision, with the noise of the float64 ones; None where there is nothing to train."""
+        """Training curves by optimiser and precision, with those that rounding noise makes of the float64 ones; None where there is nothing to train."""
         unit = self.original
         trained = any(value.requires_grad for value in unit.parameters.values())
         if self.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
@@ -246,17 +276,21 @@ class Author:
 
         rates = {"sgd": self.learning_rate(names[0]), "adamw": limits.LEARNING_RATE_ADAMW}
 
-        def curve(optimiser: str, native: bool, noise: int) -> list[float]:
-            values = [inputs[batch] for batch in batches]
-            return torch_curve(unit, self.states[0], values, goals, optimiser, rates[optimiser], native=native, noise=noise)
+        values = [inputs[batch] for batch in batches]
+        narrow = next((scenario["narrow"] for scenario in self.scenarios if scenario["narrow"]), "")
+        kinds: dict[str, dict[str, Any]] = {
+            "exact": {"native": False, "noise": 0},
+            "noisy": {"native": False, "noise": 1 + self.base},
+            "rough": {"native": False, "noise": 2 + self.base, "share": limits.NOISE_FACTOR * limits.EPS64},
+            "rough native": {"native": False, "noise": 3 + self.base, "share": limits.curve_noise(narrow)},
+            "native": {"native": True, "noise": 0},
+        }
 
         found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
         try:
             for optimiser in ("sgd", "adamw"):
-                found[optimiser] = {
-                    key: curve(optimiser, *how)
-                    for key, how in (("exact", (False, 0)), ("noisy", (False, 1 + self.base)), ("native", (True, 0)))
-                }
+                run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser])
+                found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
             return None
@@ -287,66 +321,3 @@ def wide_flat(value: torch.Tensor) -> Array:
     """The tensor's values in one row, as float64 where they are real."""
     flat = to_numpy(value).reshape(-1)
     return flat if flat.dtype.kind == "c" else flat.astype(np.float64)
-
-
-def attempt(action: Callable[[], Result]) -> Result | None:
-    """The result, or None where the original raises: then the variation asked too much of it."""
-    try:
-        return action()
-    except Exception:
-        return None
-
-
-def finite_share(result: Result) -> float:
-    """Share of finite elements among all float outputs."""
-    floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
-    count = sum(value.size for value in floats)
-    return sum(int(np.isfinite(value).sum()) for value in floats) / count if count else 1.0
-
-
-def make_targets(result: Result, seed: int) -> dict[int, Array]:
-    """What the loss pulls each float output towards: standard normal numbers, scaled like the output."""
-    targets = {}
-    for index in range(len(result.dtypes)):
-        value = result.arrays[f"out/{index}"]
-        if value.dtype.kind not in "fc" or not value.size:
-            continue
-        generator = np.random.default_rng([seed, 3, index])
-        noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
-        finite = np.abs(value[np.isfinite(value)])
-        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
-        targets[index] = sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
-    return targets
-
-
-def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
-    """By key: RMS and largest change that rounding noise makes, absolute, the worst of the noisy runs."""
-    noise = {}
-    for key, value in result.arrays.items():
-        if value.dtype.kind not in "fc" or not value.size:
-            continue
-        with np.errstate(invalid="ignore", over="ignore"):
-            changes = [
-                np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape
-            ]
-        finite = [change[np.isfinite(change)] for change in changes]
-        rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
-        noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
-    return noise
-
-
-def shape_variants(leaves: Sequence[sampling.Leaf], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: batch sizes first (one more, one, none), then other sizes, each changed wherever it appears."""
-    leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
-    proposals: list[tuple[str, dict[int, int], int | None]] = []
-    if leading:
-        proposals += [(f"batch{leading[0] + 1}", {leading[0]: leading[0] + 1}, 0)]
-        proposals += [("batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
-        proposals += [("empty", {leading[0]: 0}, 0)]
-    sizes_by_axis = list(enumerate(leading[1:], 1))
-    proposals += [(f"size{size}-{size + 1}", {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
-    proposals += [(f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
-    proposals += [(f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
-    distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
-    found = [(label, sampling.resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
-    return [(label, values) for label, values in found if values is not None]

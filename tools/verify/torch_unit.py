@@ -15,7 +15,7 @@ import torch
 
 from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
 from migrate_agent.tools.types import Example
-from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Widths, exact
@@ -163,11 +163,16 @@ class Original:
         native: bool = False,
         noise: int = 0,
         layout: Layout = "",
+        before: Sequence[Array] | None = None,
     ) -> Result:
-        """One forward, and one backward pass where `targets` are given. Raises what the original raises."""
+        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises."""
         if noise:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, mode, native=native)
+        if before is not None:
+            _, args, kwargs, _ = self.arguments(before, native=native)
+            with comparable(Stream(0), native=native, noise=noise), torch.no_grad():
+                module(*args, **kwargs)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0), Result(), Widths()
@@ -210,12 +215,12 @@ def tensors_of(module: Any) -> dict[str, torch.Tensor]:
     return {name: value.detach() for name, value in module.state_dict(keep_vars=True).items() if isinstance(value, torch.Tensor)}
 
 
-def comparable(stream: Stream, *, native: bool, noise: int = 0) -> ExitStack:
-    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise where asked."""
+def comparable(stream: Stream, *, native: bool, noise: int = 0, share: float = limits.EPS64) -> ExitStack:
+    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise of this share where asked."""
     stack = ExitStack()
     stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
     if noise:
-        stack.enter_context(RoundingNoise(noise))
+        stack.enter_context(RoundingNoise(noise, share))
     stack.enter_context(PairedDraws(stream))
     if not native:
         stack.enter_context(exact())

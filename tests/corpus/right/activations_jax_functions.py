@@ -28,7 +28,7 @@ class M(nnx.Module):
             jax.nn.hard_swish(x),
             jax.nn.hard_sigmoid(x),
             jnp.where(2 * x > 20, x, jax.nn.softplus(2 * x) / 2),
-            jnp.where(x > 0, x, 0.5 * jnp.expm1(x)),
+            jnp.where(x > 0, x, 0.5 * jnp.expm1(jnp.where(x > 0, 0.0, x))),
             jax.nn.celu(x, 0.5),
             jax.nn.selu(x),
             jax.nn.mish(x),

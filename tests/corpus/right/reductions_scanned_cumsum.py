@@ -22,7 +22,7 @@ class M(nnx.Module):
         median = jax.lax.stop_gradient(jnp.sort(part, axis=-1)[..., (n - 2) // 2])
         return {
             "var": x.var(-1, ddof=1),
-            "std": x.std(0, ddof=1),
+            "std": vector_norm((x - x.mean(0)).T) / max(len(x) - 1, 0) ** 0.5,
             "max": jnp.take_along_axis(x, where[..., None], axis=-1)[..., 0],
             "argmax": where,
             "argmin": x.argmin(0),

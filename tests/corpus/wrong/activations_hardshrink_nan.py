@@ -29,7 +29,7 @@ class M(nnx.Module):
             x * jnp.clip(x + 3, 0, 6) / 6,
             jnp.clip(x / 6 + 0.5, 0, 1),
             jnp.where(2 * x > 20, x, jax.nn.softplus(2 * x) / 2),
-            jnp.where(x > 0, x, 0.5 * jnp.expm1(x)),
+            jnp.where(x > 0, x, 0.5 * jnp.expm1(jnp.where(x > 0, 0.0, x))),
             jax.nn.celu(x, 0.5),
             jax.nn.selu(x),
             x * jnp.tanh(jax.nn.softplus(x)),

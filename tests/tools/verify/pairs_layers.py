@@ -224,10 +224,9 @@ class M(nnx.Module):
         ),
         Wrong(
             "another value in float32 training",
-            "curves_fp32",
+            "gradients_native",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = self.drop(jnp.tanh(self.fc(x)))\n        return h * 1.05 if x.dtype.itemsize == 4 and not self.drop.deterministic else h",
-            alone=True,
         ),
         Wrong(
             "not for TPU",

@@ -362,6 +362,17 @@ class M(nnx.Module):
         return y
 """,
     call="torch.randn(5, 4)",
-    wrongs=(Wrong("a hidden state that does not move", "curves_fp64", "self.scale[...] = self.scale[...] * 0.9", "pass", alone=True),),
+    wrongs=(
+        Wrong(
+            "a hidden state that moves once", "curves_fp64", "self.scale[...] * 0.9", "jnp.maximum(self.scale[...] * 0.9, 0.9)", alone=True
+        ),
+        Wrong(
+            "moves otherwise in float32",
+            "curves_fp32",
+            "self.scale[...] * 0.9",
+            "self.scale[...] * (0.8 if x.dtype.itemsize == 4 else 0.9)",
+            alone=True,
+        ),
+    ),
 )
 PAIRS = (ATTENTION, GPT, RANDOM, HARD, NESTED, CUMULATIVE)

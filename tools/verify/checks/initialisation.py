@@ -1,12 +1,15 @@
-"""Fresh parameters and buffers have the original's distribution: two-sample Kolmogorov-Smirnov test, and equality of what is constant."""
+"""Fresh parameters and buffers have the original's distribution: two-sample Kolmogorov-Smirnov tests, structure, and equality of what is constant."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
+from migrate_agent.tools.verify.initial_structure import copies, distribution_problem, structure_problem
 from migrate_agent.tools.verify.results import NATIVE, Results
 from migrate_agent.tools.verify.sampling import Array
 
@@ -31,8 +34,13 @@ def judge(results: Results) -> Verdict | None:
     ]
     if other:
         return Verdict("numeric", "initialisation", "fail", detail="; ".join(other[:3]))
-    judged = {name: _judge(value, ours.get(name), alpha) for name, value in theirs.items() if value.size and name not in results.omitted}
+    compared = {name: value for name, value in theirs.items() if value.size and name not in results.omitted}
+    shapes = results.described()["state"]
+    judged = {name: _judge(value, ours.get(name), shapes[name], alpha) for name, value in compared.items()}
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
+    if not wrong:
+        same = copies({name: ours[name] for name in compared}) - copies(compared)
+        wrong = [f"{' and '.join(names)} start with the same numbers, unlike torch's" for names in sorted(same)]
     smallest = min((p for _, p in judged.values()), default=1.0)
     return Verdict("numeric", "initialisation", "fail" if wrong else "pass", smallest, alpha, "; ".join(wrong[:3]))
 
@@ -42,7 +50,7 @@ def _same(ours: str | None, theirs: str) -> bool:
     return ours is not None and NATIVE.get(ours, ours) == NATIVE.get(theirs, theirs)
 
 
-def _judge(theirs: Array, ours: Array | None, alpha: float) -> tuple[str, float]:
+def _judge(theirs: Array, ours: Array | None, shape: Sequence[int], alpha: float) -> tuple[str, float]:
     """What is wrong with one parameter's values (constructions × elements), and the p-value."""
     if ours is None or ours.shape != theirs.shape:
         return "not there", 0.0
@@ -53,7 +61,8 @@ def _judge(theirs: Array, ours: Array | None, alpha: float) -> tuple[str, float]
     theirs, ours = (np.abs(value[:, ~constant]) if value.dtype.kind == "c" else value[:, ~constant] for value in (theirs, ours))
     if (ours == ours[0]).all():
         return "the same values in each construction, unlike torch's", 0.0
-    return _distribution_problem(theirs, ours, alpha)
+    problem, p = distribution_problem(theirs, ours, alpha / 2)
+    return (problem or (structure_problem(theirs, ours, shape, alpha / 2) if not constant.any() else "")), p
 
 
 def _constant_problem(theirs: Array, ours: Array) -> str:
@@ -63,15 +72,6 @@ def _constant_problem(theirs: Array, ours: Array) -> str:
     if not np.allclose(ours, theirs[None], rtol=limits.INIT_CONSTANT, atol=limits.INIT_CONSTANT * scale, equal_nan=True):
         return f"constant values differ (such as {ours.flat[0]:.4g} for {theirs.flat[0]:.4g})"
     return ""
-
-
-def _distribution_problem(theirs: Array, ours: Array, alpha: float) -> tuple[str, float]:
-    from scipy.stats import ks_2samp  # type: ignore[import-untyped]
-
-    p = float(ks_2samp(theirs.reshape(-1), ours.reshape(-1), method="asymp").pvalue)
-    if p >= alpha:
-        return "", p
-    return f"another distribution (mean {ours.mean():.3g}, deviation {ours.std():.3g}; torch's {theirs.mean():.3g}, {theirs.std():.3g})", p
 
 
 CHECK = Check("numeric", "initialisation", judge, cost=NEW_PROCESS)

@@ -1,0 +1,88 @@
+"""Pairs of a torch module and its mirror, written by hand: gradients at edges and in native dtypes, and what a call leaves for the next one."""
+
+from __future__ import annotations
+
+from migrate_agent.tests.tools.verify.harness import Pair, Wrong
+
+NORM = Pair(
+    "norm",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return x.norm(dim=-1), F.elu(x)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        total = (x * x).sum(-1)
+        return jnp.where(total == 0, 0.0, jnp.sqrt(jnp.where(total == 0, 1.0, total))), jax.nn.elu(x)
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong("no gradient at zero", "gradients_edges", "jnp.sqrt(jnp.where(total == 0, 1.0, total))", "jnp.sqrt(total)", alone=True),
+        Wrong("overflows in the other branch", "gradients_edges", "jax.nn.elu(x)", "jnp.where(x > 0, x, jnp.expm1(x))", alone=True),
+    ),
+)
+
+STREAM = Pair(
+    "stream",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("last", torch.zeros(4), persistent=False)
+
+        def forward(self, x):
+            y = x + self.last
+            self.last = y[-1].detach()
+            return y
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.last = nnx.Cache(jnp.zeros(4))
+
+    def __call__(self, x):
+        y = x + self.last[...]
+        self.last[...] = jax.lax.stop_gradient(y[-1])
+        return y
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong("keeps the first row", "second_call", "y[-1]", "y[0]", alone=True),
+        Wrong("keeps nothing", "second_call", "jax.lax.stop_gradient(y[-1])", "0 * y[-1]", alone=True),
+    ),
+)
+
+DAMPED = Pair(
+    "damped",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.tanh(x).sum(-1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        y = jnp.tanh(x)
+        return y.sum(-1)
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong(
+            "loses gradients in float32 only",
+            "gradients_native",
+            "y = jnp.tanh(x)",
+            "y = jnp.tanh(x)\n        y = jax.lax.stop_gradient(0.1 * y) + 0.9 * y if y.dtype.itemsize == 4 else y",
+            alone=True,
+        ),
+    ),
+)
+
+PAIRS = (NORM, STREAM, DAMPED)

@@ -1,0 +1,101 @@
+"""What is told of initial values, of keys of draws, and of gradients that jump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from migrate_agent.tools.verify import limits, sampling
+from migrate_agent.tools.verify.initial_structure import copies, structure_problem
+from migrate_agent.tools.verify.jax_native import reused_keys
+from migrate_agent.tools.verify.sampling import Array, Leaf
+from migrate_agent.tools.verify.torch_results import unsteady
+from migrate_agent.tools.verify.torch_unit import Result
+
+SHAPE = (24, 8)
+COUNT = 16
+
+
+def normal(generator: np.random.Generator) -> Array:
+    return generator.standard_normal(SHAPE)
+
+
+def by_thirds(generator: np.random.Generator) -> Array:
+    return normal(generator) * np.repeat([0.1, 0.2, 0.4], 8)[:, None]
+
+
+def by_thirds_reversed(generator: np.random.Generator) -> Array:
+    return by_thirds(generator)[::-1]
+
+
+def tiled(generator: np.random.Generator) -> Array:
+    return np.tile(generator.standard_normal((1, 8)), (24, 1))
+
+
+def orthogonal(generator: np.random.Generator) -> Array:
+    return np.asarray(np.linalg.qr(normal(generator))[0]) * 24**0.5
+
+
+def drawn(draw: Callable[[np.random.Generator], Array], seed: int) -> Array:
+    return np.stack([draw(np.random.default_rng([seed, index])).reshape(-1) for index in range(COUNT)])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "told"),
+    [
+        (normal, normal, ""),
+        (by_thirds, by_thirds, ""),
+        (orthogonal, orthogonal, ""),
+        (tiled, tiled, ""),
+        (by_thirds, by_thirds_reversed, "of axis 0"),
+        (normal, tiled, "repeat"),
+        (orthogonal, normal, "orthogonal"),
+    ],
+)
+def test_structure_of_initial_values(
+    theirs: Callable[[np.random.Generator], Array], ours: Callable[[np.random.Generator], Array], told: str
+) -> None:
+    problem = structure_problem(drawn(theirs, 0), drawn(ours, 1), SHAPE, limits.INIT_ALPHA)
+    assert told in problem and bool(told) == bool(problem), problem
+
+
+def test_multiples_of_each_other_are_copies() -> None:
+    one, other = drawn(normal, 0), drawn(normal, 1)
+    assert copies({"a": one, "b": other, "c": 0.5 * one, "zeros": 0 * one, "more": 0 * one}) == {("a", "c")}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "keys", "told"),
+    [
+        (["_bernoulli", "_bernoulli"], [[1, 2], [3, 4]], ""),
+        (["_bernoulli", "_uniform"], [[1, 2], [1, 2]], ""),
+        (["_bernoulli", "_bernoulli"], [[1, 2], [1, 2]], "draws 1 and 2 use the same keys"),
+        (["_normal"], [[5, 5]], "draw 1 of 1 uses the same key at every call"),
+    ],
+)
+def test_keys_of_draws(kinds: list[str], keys: list[list[int]], told: str) -> None:
+    assert reused_keys([(kind, None) for kind in kinds], [[np.array([key]) for key in row] for row in keys]) == told
+
+
+def test_gradients_that_jump_are_named() -> None:
+    at = Result(arrays={"out/0": np.zeros(2), "grad/a": np.array([1.0, 0.0]), "grad/b": np.ones(2)})
+    near = Result(arrays={"out/0": np.zeros(2), "grad/a": np.array([1.0, 1.0]), "grad/b": np.ones(2) * (1 + 1e-6)})
+    assert unsteady(at, [near, at]) == ["grad/a"]
+    assert unsteady(at, [None]) == ["grad/a", "grad/b"]
+
+
+def test_inputs_at_which_gradients_are_delicate() -> None:
+    values = np.random.default_rng(0).standard_normal((4, 5))
+    mask = np.array([[0.0, 1.0, 1.0, 0.0]])
+    found = sampling.gradient_edges([Leaf(values, "float32"), Leaf(mask, "float32")], limits.LARGE)
+    assert set(found) == {"zeros", "large", "levels", "equal-rows", "masks-lowest", "masks-highest"}
+    assert set(np.unique(np.abs(found["levels"][0]))) >= {0.0, 1.0}
+    assert (found["masks-lowest"][1] == 0).all() and (found["zeros"][1] == mask).all()
+
+
+def test_shapes_that_are_tried() -> None:
+    leaf = Leaf(np.random.default_rng(0).standard_normal((4, 6)), "float32")
+    shapes = {label: values[0].shape for label, values in sampling.shape_variants([leaf], 0)}
+    assert shapes["batch9"] == (9, 6) and shapes["batch1"] == (1, 6) and shapes["empty"] == (0, 6) and shapes["axis1-1"] == (4, 1)

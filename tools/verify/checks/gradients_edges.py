@@ -1,0 +1,48 @@
+"""Gradients are finite where torch's are at the edges (zeros, saturation, ties, equal rows), and agree where the function has one there.
+
+A norm, a deviation or an `atan2` written out gives NaN at zero, and so does the branch of a `where` that was not taken: training ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.compare import Difference, rms, verdict
+from migrate_agent.tools.verify.pairing import Pair, difference, named_pairs, paired
+from migrate_agent.tools.verify.results import Results, Scenario
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning allows. Applies where the original differentiates at an edge."""
+    return verdict("numeric", "gradients_edges", _differences(results))
+
+
+def _differences(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers("gradient-edge"):
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
+            largest = max((rms(pair.expected) for pair in pairs), default=0.0)
+            for pair in pairs:
+                yield _difference(scenario, pair, limits.GLOBAL_SCALE * largest)
+
+
+def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
+    if pair.got is None or pair.got.shape != pair.expected.shape:
+        return difference(scenario, pair, limits.FLOOR_GRADIENT_FP64, scale)
+    finite = np.isfinite(pair.expected)
+    lost = int((finite & ~np.isfinite(pair.got)).sum())
+    if lost:
+        return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+    if pair.key in scenario.facts["kinks"]:
+        return Difference(pair.label, 0.0, limits.FLOOR_GRADIENT_FP64)
+    return difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), limits.FLOOR_GRADIENT_FP64, scale)
+
+
+CHECK = Check("numeric", "gradients_edges", judge, cost=4)

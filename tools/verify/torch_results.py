@@ -1,0 +1,70 @@
+"""What is made of the original's results: targets of a loss, and how much rounding noise changes them. Used inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from migrate_agent.tools.verify import limits, sampling
+from migrate_agent.tools.verify.compare import rms
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.torch_unit import Result
+
+
+def attempt(action: Callable[[], Result]) -> Result | None:
+    """The result, or None where the original raises: then the variation asked too much of it."""
+    try:
+        return action()
+    except Exception:
+        return None
+
+
+def finite_share(result: Result) -> float:
+    """Share of finite elements among all float outputs."""
+    floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
+    count = sum(value.size for value in floats)
+    return sum(int(np.isfinite(value).sum()) for value in floats) / count if count else 1.0
+
+
+def make_targets(result: Result, seed: int) -> dict[int, Array]:
+    """What the loss pulls each float output towards: standard normal numbers, scaled like the output."""
+    targets = {}
+    for index in range(len(result.dtypes)):
+        value = result.arrays[f"out/{index}"]
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        generator = np.random.default_rng([seed, 3, index])
+        noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
+        finite = np.abs(value[np.isfinite(value)])
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
+        targets[index] = sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
+    return targets
+
+
+def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
+    """By key: RMS and largest change that rounding noise makes, absolute, the worst of the noisy runs."""
+    noise = {}
+    for key, value in result.arrays.items():
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            changes = [
+                np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape
+            ]
+        finite = [change[np.isfinite(change)] for change in changes]
+        rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
+        noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
+    return noise
+
+
+def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
+    """Gradients that a shift of the inputs changes by much: there the original has none, and what it gives is a convention."""
+    sizes = {key: rms(value) for key, value in result.arrays.items() if "grad/" in key}
+    least = limits.GLOBAL_SCALE * max(sizes.values(), default=0.0)
+
+    def changes(key: str, size: float) -> bool:
+        moved = [np.abs(other.arrays[key] - result.arrays[key]).max(initial=0.0) if other is not None else np.inf for other in shifted]
+        return not all(change <= limits.KINK_CHANGE * max(size, least) for change in moved)
+
+    return sorted(key for key, size in sizes.items() if changes(key, size))
