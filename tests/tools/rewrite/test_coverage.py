@@ -112,3 +112,22 @@ def f(a: torch.Tensor):
 def test_a_view_that_a_helper_changes_and_that_is_read_again_is_a_hole(tmp_path: Path, argument: str, holes: int) -> None:
     space = snippet_workspace(tmp_path, MUTATING.format(argument=argument))
     assert len(space.rewritten("snippet.py").holes) == holes
+
+
+UNDEFINED = """from torch import nn
+
+class M(nn.Module):
+    def forward(self, x, fast=True):
+        if fast:
+            return x.sin()
+        y = einsum(x)
+        return y * 2
+"""
+
+
+def test_names_that_the_original_lacks_become_errors_where_nothing_ran(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(UNDEFINED)
+    seen = {"m.py": {Span(6, 19, 6, 20): Observed(("tensor",))}}
+    draft = compose(scan(tmp_path), seen, ["m.py:M"])
+    assert not draft.holes and "einsum(" not in draft.files["m_jax.py"]
+    assert "einsum is not defined in the original either" in draft.files["m_jax.py"].replace('"\n            "', "")
