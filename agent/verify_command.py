@@ -31,6 +31,7 @@ from migrate_agent.agent.services import Services
 from migrate_agent.agent.snippet import example_table
 from migrate_agent.agent.store import plain, write, write_text
 from migrate_agent.agent.tables import call_table, verdict_table
+from migrate_agent.agent.verified import mirror
 from migrate_agent.agent.verify_page import page
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
@@ -178,7 +179,8 @@ def _replayed(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: P
 
 
 def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Inventory, Unit, dict[str, str]]:
-    """The unit with the rewrite as its target (in the inventory, too), and the candidate tree: the rewrite and every torch-free file.
+    """The unit with the rewrite as its target (in the inventory, too), and the candidate tree: the rewrite, the rest of the
+    mirror and every torch-free file.
 
     `against` is `PATH[:NAME]`, "" for the mirror's own place. Raises `UsageError` where the file or the class is not there.
     """
@@ -187,7 +189,8 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
     text = _read(inventory.root, target, unit)
     if not _may_define(text, name or unit.name):
         raise UsageError(f"{target} defines no {name or unit.name}")
-    files = {file.path: _read(inventory.root, file.path, unit) for file in inventory.files if not file.uses_torch and not file.error}
+    files = mirror(inventory.root)
+    files |= {file.path: _read(inventory.root, file.path, unit) for file in inventory.files if not file.uses_torch and not file.error}
     files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
     moved = replace(unit, target=target)
     units = tuple(moved if each.id == unit.id else each for each in inventory.units)

@@ -17,8 +17,10 @@ from migrate_agent.agent.errors import UsageError
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.run import Options, start
 from migrate_agent.agent.verified import FOLDER, load
+from migrate_agent.agent.verify_command import candidate_of
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
+from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Evidence
 
 HELPED = module("Gamma").replace("return self.fc(x)", "return half(self.fc(x))")
@@ -186,6 +188,13 @@ def test_an_adopted_package_of_another_version_is_a_change(repo: Path) -> None:
     path = repo / FOLDER / "a.py" / "Alpha.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "adopted": {"layers": "1.0"}}))
     assert run(repo) == (0, ["a.py:Alpha"])
+
+
+def test_verify_has_the_rest_of_the_mirror_at_hand(repo: Path) -> None:
+    inventory = scan(repo)
+    _, unit, files = candidate_of(inventory, inventory.unit("b.py:Beta"), "")
+    assert unit.target == "b_jax.py"
+    assert {"a_jax.py", "b_jax.py", "c_jax.py", "helpers.py"} == files.keys()
 
 
 @pytest.mark.parametrize(
