@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -37,6 +38,7 @@ class Guess:
 
     premise: tuple[object, ...]
     draft: Draft
+    folder: Path
     dropped: threading.Event = field(default_factory=threading.Event)
     future: Future[Evidence] = field(default_factory=Future)
 
@@ -86,7 +88,9 @@ class Ahead:
         if guess is None or guess.draft.files != draft.files or guess.withdraw():
             return judge(context, _unit(context, now.place), draft, folder, tell)
         tell("begun while another unit was at work")
-        return guess.future.result()
+        evidence = guess.future.result()
+        _adopt(guess.folder, folder)
+        return evidence
 
     def begin(self, context: Context, now: Situation) -> None:
         """Let the others go on with the next units while the unit at work waits for its model."""
@@ -150,7 +154,7 @@ class Ahead:
                 return old
             if old is not None:
                 old.drop()
-            guess = self._guesses[place] = Guess(premise, draft)
+            guess = self._guesses[place] = Guess(premise, draft, _folder(context, place))
             self._begin(context, now, place, guess)
         return guess
 
@@ -171,13 +175,29 @@ class Ahead:
             if guess.dropped.is_set():
                 raise Dropped
 
-        unit = _unit(context, place)
-        folder = context.folder.unit(place, unit.name) / f"ahead-{id(guess):x}"
         try:
-            return judge(context, unit, guess.draft, folder, tell)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            evidence = judge(context, _unit(context, place), guess.draft, guess.folder, tell)
+        except BaseException:
+            shutil.rmtree(guess.folder, ignore_errors=True)
+            raise
+        if guess.dropped.is_set() or evidence.status != "failed":
+            shutil.rmtree(guess.folder, ignore_errors=True)
+        return evidence
 
 
 def _unit(context: Context, place: int) -> Unit:
     return context.inventory.unit(context.plan.order[place])
+
+
+def _folder(context: Context, place: int) -> Path:
+    """A new folder for a guess, beside where the unit is judged in its turn."""
+    return context.folder.unit(place, _unit(context, place).name) / f"ahead-{uuid.uuid4().hex[:12]}"
+
+
+def _adopt(guessed: Path, folder: Path) -> None:
+    """Move what a failed verification left (the tree that was judged, and the input that shows it) to where it is looked for."""
+    for part in guessed.glob("*"):
+        shutil.rmtree(folder / part.name, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.move(part, folder / part.name)
+    shutil.rmtree(guessed, ignore_errors=True)

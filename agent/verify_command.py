@@ -6,7 +6,6 @@ import ast
 import json
 import posixpath
 import re
-import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from migrate_agent.agent.nodes.plan import find
 from migrate_agent.agent.progress import Progress, coloured, stdout
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.report import VERSION, totals, verdict_row
+from migrate_agent.agent.rerun import candidate_beside, command
 from migrate_agent.agent.services import Services
 from migrate_agent.agent.snippet import example_table
 from migrate_agent.agent.store import plain, write, write_text
@@ -61,7 +61,9 @@ def verify(root: Path, module: str, asked: Asked, services: Services, progress: 
     repository = open_repository(root)
     config = load_config(repository.root)
     original = services.scan(repository.root)
-    inventory, unit, files = candidate_of(original, find(original, module), asked.against)
+    judged = candidate_beside(asked.replay) if asked.replay is not None and not asked.against else {}
+    found = find(original, module)
+    inventory, unit, files = (original, found, judged) if judged else candidate_of(original, found, asked.against)
     port = _port(asked.weights)
     home = home_of(repository.common)
     stored, _ = kept(home, repository.root)
@@ -134,7 +136,8 @@ def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path
         out.print(f"note: {escape(note)}")
     saved = folder / f"{NAME}.json"
     if saved.exists():
-        out.print(f"run the failure again: {escape(command(unit, asked, root, saved))}", soft_wrap=True)
+        options = (("--against", asked.against), ("--weights", asked.weights), ("--sandbox", asked.sandbox))
+        out.print(f"run the failure again: {escape(command(root, unit, saved, options))}", soft_wrap=True)
     out.print(f"{escape(unit.id)} against {escape(unit.target)}: {coloured(evidence.status)}")
     if asked.report is not None:
         write(asked.report, report(evidence, unit, root))
@@ -143,19 +146,11 @@ def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path
         write_text(asked.page, page(evidence, unit.target, details))
 
 
-def command(unit: Unit, asked: Asked, root: Path, saved: Path) -> str:
-    """The command line that replays a saved failure."""
-    words = ["migrate-agent", "verify", "--repo", str(root), unit.id]
-    for option, value in (("--against", asked.against), ("--weights", asked.weights), ("--sandbox", asked.sandbox)):
-        words += [option, str(value)] if value else []
-    return shlex.join([*words, "--replay", str(saved)])
-
-
 def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
     """The report, version 1, with this one unit."""
-    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, seconds=evidence.seconds, verdicts=evidence.verdicts)
+    told = {"seconds": evidence.seconds, "verdicts": evidence.verdicts, "notes": evidence.notes, "figures": evidence.figures}
+    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, **told)  # type: ignore[arg-type]
     unit_row = {**plain(row), "verdicts": [verdict_row(v) for v in evidence.verdicts]}
-    unit_row |= {"notes": list(evidence.notes), "figures": dict(evidence.figures)}
     return {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
 
 

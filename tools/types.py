@@ -132,6 +132,8 @@ class Observed:
     kinds: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
+    whole: bool = False
+    """Whether all were contiguous tensors that fill their storage, so that strides and places in memory follow from the shape."""
 
 
 Observations = Mapping[str, Mapping[Span, Observed]]
@@ -283,3 +285,5 @@ class UnitReport:
     reason: str = ""
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """As in the evidence: measured, but not judged."""

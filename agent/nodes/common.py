@@ -12,6 +12,7 @@ from typing import Literal
 from migrate_agent.agent.attempts import best, history
 from migrate_agent.agent.context import Context, usage
 from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.rerun import run_again
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import write_text
 from migrate_agent.sandbox.base import SandboxError
@@ -29,9 +30,12 @@ def settle(
     holes: tuple[Hole, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> RunState:
-    """Note the end of the unit at work, with the evidence there is."""
+    """Note the end of the unit at work, with the evidence there is, and how a numeric failure is run again."""
     unit = context.unit(state)
     evidence = _evidence(context, state, status)
+    again = run_again(context.settings.root, unit, context.unit_folder(state), evidence) if evidence else ""
+    if again:
+        context.progress.note(again)
     drafted = (context.unit_folder(state) / "draft.json").exists()
     report = UnitReport(
         source=unit.source,
@@ -46,7 +50,12 @@ def settle(
         verdicts=evidence.verdicts if evidence else (),
         reason=reason,
         holes=holes,
-        notes=notes or (context.draft(state).notes if drafted and state.get("attempts", 0) else ()),
+        notes=(
+            *(notes or (context.draft(state).notes if drafted and state.get("attempts", 0) else ())),
+            *(evidence.notes if evidence else ()),
+            *([again] if again else []),
+        ),
+        figures=evidence.figures if evidence else {},
     )
     context.settle(state, report)
     return {"outcome": "settled"}
