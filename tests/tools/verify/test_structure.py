@@ -19,11 +19,11 @@ COUNT = 16
 
 
 def normal(generator: np.random.Generator) -> Array:
-    return generator.standard_normal(SHAPE)
+    return np.asarray(generator.standard_normal(SHAPE))
 
 
 def by_thirds(generator: np.random.Generator) -> Array:
-    return normal(generator) * np.repeat([0.1, 0.2, 0.4], 8)[:, None]
+    return np.asarray(normal(generator) * np.repeat([0.1, 0.2, 0.4], 8)[:, None])
 
 
 def by_thirds_reversed(generator: np.random.Generator) -> Array:
