@@ -110,12 +110,26 @@ class Repo:
                 self._load(source)
         self.resolver = Resolver(inventory.files, {path: model.text for path, model in self.files.items()})
         self._resolved: dict[str, tuple[FileModel, str] | None] = {}
+        bound: set[str] = set()
         for model in self.files.values():
-            for star in model.stars:
-                if other := self.modules.get(star):
-                    model.bindings = {**{name: f"{star}.{name}" for name in other.top_names | set(other.bindings)}, **model.bindings}
+            self._bind_stars(model, bound)
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
+
+    def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
+        """What `from module import *` binds in a file: names of the repository as they are re-exported, those of other packages as imported."""
+        if model.file.path in bound:
+            return
+        bound.add(model.file.path)
+        for star in model.stars:
+            other = self.modules.get(star)
+            if other is None:
+                continue
+            self._bind_stars(other, bound)
+            exports = self.resolver.exports(other.file)
+            names = {name for name in (*other.top_names, *other.bindings) if exports.exported(name)}
+            outside = {name: dotted for name, dotted in other.bindings.items() if name in names and self.resolver.resolve(dotted) is None}
+            model.bindings = {**{name: f"{star}.{name}" for name in names}, **outside, **model.bindings}
 
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
