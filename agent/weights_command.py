@@ -28,8 +28,10 @@ from migrate_agent.tools.checkpoint.load import describe
 from migrate_agent.tools.checkpoint.load import load as load_checkpoint
 from migrate_agent.tools.checkpoint.matching import Entry, Group, Match, match, match_port
 from migrate_agent.tools.rewrite import Untranslatable
-from migrate_agent.tools.types import Example, Unit
+from migrate_agent.tools.types import Example, Observations, Unit
 
+UNOBSERVED: Observations = {}
+"""How a module is built is read from the text alone: nothing of the original is run."""
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 
 
@@ -85,7 +87,7 @@ def _examples(present: Present, unit: Unit, asked: Asked, services: Services) ->
             f"how is {unit.name} built for this checkpoint? say it with --init 'ARGUMENTS', or add an [[example]] to migrate.toml"
         )
     try:
-        return [services.translate(present.inventory, {}, replace(example, call="")) for example in given]
+        return [services.translate(present.inventory, UNOBSERVED, replace(example, call="")) for example in given]
     except Untranslatable as error:
         raise UsageError(f"the constructor's arguments have no equivalent in the port's names: {error}") from None
 
