@@ -31,6 +31,11 @@ def tpu(
     dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
     init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
     call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
+    mesh: Annotated[str, typer.Option(metavar="AXIS=N,…", help="Shard over a mesh of data, fsdp and model, such as data=4,model=2.")] = "",
+    write: Annotated[bool, typer.Option("--write", help="With --mesh: write the shardings into the rewrite in the working tree.")] = False,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Find the largest batch and length that fit, and what helps where the size does not.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
@@ -40,7 +45,19 @@ def tpu(
     from migrate_agent.agent.tpu_command import Asked
     from migrate_agent.agent.tpu_command import tpu as compile_ahead
 
-    wanted = {"dtype": dtype.value if dtype else "", "init": init, "call": call}
-    asked = Asked(tuple(topology or ()), batch, length, report=report, page=html, sandbox=sandbox.value if sandbox else "", **wanted)
+    asked = Asked(
+        topologies=tuple(topology or ()),
+        batch=batch,
+        length=length,
+        dtype=dtype.value if dtype else "",
+        init=init,
+        call=call,
+        mesh=mesh,
+        write=write,
+        fit=fit,
+        report=report,
+        page=html,
+        sandbox=sandbox.value if sandbox else "",
+    )
     progress, services = tools()
     raise typer.Exit(compile_ahead(repo, relative(module, repo), asked, services, progress))

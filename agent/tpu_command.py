@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from migrate_agent.agent import tpu_tables
+from migrate_agent.agent import tpu_mesh, tpu_tables
 from migrate_agent.agent.config import Config, load_config
 from migrate_agent.agent.errors import MissingError, UsageError
 from migrate_agent.agent.exercise import Exercise, reached
@@ -22,12 +22,14 @@ from migrate_agent.agent.nodes.plan import find
 from migrate_agent.agent.progress import Progress, stdout
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.services import Services
-from migrate_agent.agent.store import write, write_text
+from migrate_agent.agent.store import plain, write, write_text
+from migrate_agent.agent.tpu_mesh import Sharded
 from migrate_agent.agent.tpu_page import page
 from migrate_agent.agent.verify_command import candidate_of
 from migrate_agent.tools.portable.ahead import Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
 from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.portable.fit import MEMORY, Axis, Fit, Remedy, fit, remedies
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
@@ -44,6 +46,9 @@ class Asked:
     dtype: str = ""
     init: str = ""
     call: str = ""
+    mesh: str = ""
+    write: bool = False
+    fit: bool = False
     report: Path | None = None
     page: Path | None = None
     sandbox: str = ""
@@ -56,6 +61,10 @@ class Found:
     unit: str
     target: str
     costs: tuple[Cost, ...] = ()
+    sharded: Sharded | None = None
+    fits: tuple[Fit, ...] = ()
+    remedies: tuple[tuple[str, tuple[Remedy, ...]], ...] = ()
+    """By topology, where the size that was asked about does not fit."""
 
 
 def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
@@ -78,7 +87,8 @@ def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Pro
         with prepared(exercise, unit, stored, asked) as ahead:
             found = answer(ahead, places, asked, config, progress)
     tell(found, asked)
-    return 0 if all(cost.refused is None for cost in found.costs) else 1
+    equal = found.sharded is None or found.sharded.check.equal
+    return 0 if equal and all(cost.refused is None for cost in found.costs) else 1
 
 
 MISSING = "unverified: install migrate-agent[tpu], which brings the TPU compiler (libtpu)"
@@ -136,22 +146,47 @@ def answer(ahead: Ahead, places: Sequence[Topology], asked: Asked, config: Confi
     """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
     variant = Variant(asked.batch or config.tpu.batch, asked.length, asked.dtype or config.tpu.dtype)
     found: list[Cost] = []
+    shards = None
     try:
+        if asked.mesh:
+            progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
+            shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(asked.mesh))
+            shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if asked.write else shards
         for place in places:
             progress.stage(ahead.unit.id, f"compiling for {place.name}")
-            found += ahead.costs(variant, [Target(place)])
+            found += tpu_mesh.costs(ahead, variant, [place], shards.proposal) if shards else ahead.costs(variant, [Target(place)])
+        fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
     except ExtraMissing:
         raise MissingError(MISSING) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
-    return Found(ahead.unit.id, ahead.unit.target, tuple(found))
+    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped)
+
+
+def fitted(
+    ahead: Ahead, places: Sequence[Topology], variant: Variant, found: Sequence[Cost], progress: Progress
+) -> tuple[tuple[Fit, ...], tuple[tuple[str, tuple[Remedy, ...]], ...]]:
+    """The largest batch and length for each topology, and what helps where the size that was asked about does not fit."""
+    fits: list[Fit] = []
+    helped = []
+    for place in places:
+        target = Target(place)
+        refused = any(cost.topology == place.name and cost.refused and cost.refused.kind in MEMORY for cost in found)
+        if refused:
+            progress.stage(ahead.unit.id, f"trying what helps on {place.name}")
+            helped.append((place.name, tuple(remedies(ahead, target, variant))))
+        axes: tuple[Axis, ...] = ("batch", "length")
+        for axis in axes:
+            progress.stage(ahead.unit.id, f"looking for the largest {axis} on {place.name}")
+            fits.append(fit(ahead, target, variant, axis))
+    return tuple(fits), tuple(helped)
 
 
 def tell(found: Found, asked: Asked) -> None:
     """Print the tables; write report and page."""
     out = stdout()
     out.print(tpu_tables.costs(found.costs))
-    for line in tpu_tables.lines(found.costs):
+    for line in told(found):
         out.print(escape(line), soft_wrap=True)
     if asked.report is not None:
         write(asked.report, report(found))
@@ -159,9 +194,40 @@ def tell(found: Found, asked: Asked) -> None:
         write_text(asked.page, page(found))
 
 
+def told(found: Found) -> list[str]:
+    """What is said below the table."""
+    return [
+        *tpu_tables.lines(found.costs),
+        *(tpu_mesh.lines(found.sharded) if found.sharded else ()),
+        *tpu_tables.fits(found.fits, found.remedies),
+    ]
+
+
 def report(found: Found) -> dict[str, Any]:
     """All that was found, as JSON (version 1)."""
-    from migrate_agent.agent.store import plain
+    rows = [_row(cost) for cost in found.costs]
+    return {
+        "version": REPORT_VERSION,
+        "unit": found.unit,
+        "target": found.target,
+        "costs": rows,
+        "mesh": _mesh(found.sharded),
+        **_fits(found),
+    }
 
-    rows = [{**plain(cost), "peak": cost.peak, "intensity": cost.intensity} for cost in found.costs]
-    return {"version": REPORT_VERSION, "unit": found.unit, "target": found.target, "costs": rows}
+
+def _mesh(found: Sharded | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    placed = [plain(each) for each in found.proposal.placed]
+    kept = {"axes": dict(found.proposal.axes), "parameters": placed, "activations": list(found.proposal.activations)}
+    return {**kept, "check": plain(found.check), "notes": list(found.notes), "written": list(found.written)}
+
+
+def _fits(found: Found) -> dict[str, Any]:
+    helped = {place: [{"name": each.name, "helps": each.helps, **_row(each.cost)} for each in rows] for place, rows in found.remedies}
+    return {"fits": plain(found.fits), "remedies": helped}
+
+
+def _row(cost: Cost) -> dict[str, Any]:
+    return {**plain(cost), "peak": cost.peak, "intensity": cost.intensity}

@@ -53,5 +53,7 @@ def _bar(cost: Cost) -> str:
 
 
 def _notes(found: Found) -> str:
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in tpu_tables.lines(found.costs))
+    from migrate_agent.agent.tpu_command import told
+
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in told(found))
     return f"<h2>Notes</h2><ul>{items}</ul>"

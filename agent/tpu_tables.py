@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.portable.fit import Fit, Remedy
 
 UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 POWERS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -94,3 +95,18 @@ def lines(rows: Sequence[Cost]) -> Iterator[str]:
             yield f"{where}: most padding in {array.text}: {size(array.bytes)} take {size(array.padded)}{f' ({array.line})' if array.line else ''}"
     for note in dict.fromkeys(note for cost in rows for note in cost.notes):
         yield f"note: {note}"
+
+
+def fits(found: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remedy]]]) -> Iterator[str]:
+    """What fits, and what helped."""
+    for place, rows in remedies:
+        for each in rows:
+            told = (
+                f"fits: {size(each.cost.peak)} of {size(each.cost.hbm)}" if each.cost.refused is None else f"no: {each.cost.refused.text}"
+            )
+            yield f"{place} train with {each.name}: {told}"
+    for row in found:
+        beyond = f", {row.refused} does not" if row.refused else ""
+        why = f" ({row.stopped})" if row.stopped else ""
+        told = f"{row.largest} fits{beyond}" if row.largest else f"none fits{beyond}"
+        yield f"{row.topology} train, largest {row.axis}: {told}; {len(row.tried)} sizes compiled{why}"

@@ -24,6 +24,7 @@ EXTRA = "install migrate-agent[tpu]"
 """What the stage says where the TPU compiler is missing."""
 COMPILE = Limits(seconds=1200.0, memory_bytes=12 * 2**30)
 """The compiler takes 0.5 to 2 GB, and minutes for large programs."""
+INPUTS = "inputs0.safetensors"
 PROGRAMS = ("forward", "train")
 Specs = Sequence[Sequence[Any] | None]
 
@@ -113,8 +114,10 @@ class Ahead:
         )
         if self.example.tensors is not None:
             job = replace(job, inputs={"tensors0": self.example.tensors})
-        with _Ran(self.sandbox, job) as ran:
+        with Ran(self.sandbox, job) as ran:
             row = ran.result["examples"][0]
+            if (ran.output / INPUTS).exists():
+                shutil.copyfile(ran.output / INPUTS, self.folder / INPUTS)
         if "error" in row:
             raise PortableError(f"the example does not run: {row['error']}")
         return dict(row)
@@ -130,14 +133,22 @@ class Ahead:
 
     def facts(self, variants: Sequence[Variant], programs: Sequence[str] = PROGRAMS) -> list[dict[str, Any]]:
         """What each variant's programs are; exports those that were not before. Raises `PortableError`."""
-        lacking = [variant for variant in variants if variant not in self._facts]
+        lacking = [variant for variant in variants if not self._known(variant, programs)]
         if lacking:
-            with _Ran(self.sandbox, self.export_job(lacking, programs)) as ran:
+            with Ran(self.sandbox, self.export_job(lacking, programs)) as ran:
                 for path in ran.output.glob("*.bin"):
                     shutil.copyfile(path, self.folder / "exported" / path.name)
                 found = ran.result["variants"]
-            self._facts |= {variant: dict(found[variant.name]) for variant in lacking}
+            self._facts |= {variant: {**self._facts.get(variant, {}), **found[variant.name]} for variant in lacking}
         return [self._facts[variant] for variant in variants]
+
+    def _known(self, variant: Variant, programs: Sequence[str]) -> bool:
+        found = self._facts.get(variant, {})
+        return "refused" in found or all(name in found for name in programs)
+
+    def forget(self) -> None:
+        """The rewrite's files changed: export again what is asked about."""
+        self._facts.clear()
 
     def export_job(self, variants: Sequence[Variant], programs: Sequence[str], further: Mapping[str, Any] = MappingProxyType({})) -> Job:
         """The job that exports these variants' programs."""
@@ -184,7 +195,7 @@ class Ahead:
                 {"exported": self.folder / "exported"},
                 COMPILE,
             )
-            with _Ran(self.sandbox, job) as ran:
+            with Ran(self.sandbox, job) as ran:
                 if ran.result.get("missing"):
                     raise ExtraMissing(EXTRA)
                 found = ran.result["programs"]
@@ -255,7 +266,7 @@ def texts(example: Example) -> dict[str, Any]:
     return {"init": example.init, "call": example.call, "setup": example.setup}
 
 
-class _Ran:
+class Ran:
     """A job's run, whose files are removed in the end. Raises `PortableError` where it gave no result."""
 
     def __init__(self, sandbox: Sandbox, job: Job) -> None:

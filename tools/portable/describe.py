@@ -32,11 +32,12 @@ def hide_library_frames(root: Path) -> None:
 
 
 def described(jaxpr: Any, root: Path) -> dict[str, Any]:
-    """`largest`: values by size, with dtype, shape and line; `kernels`: name, line, block shapes and dtypes of each Pallas kernel; `loops`."""
+    """`largest`: values by size, with dtype, shape and line; `kernels`: name, line, block shapes and dtypes of each Pallas kernel; `loops`, `checkpoints`: how many."""
     values: dict[tuple[str, str], dict[str, Any]] = {}
     kernels: list[dict[str, Any]] = []
-    loops = 0
+    loops = checkpoints = 0
     for equation in equations(jaxpr.jaxpr):
+        checkpoints += equation.primitive.name in ("checkpoint", "remat", "remat2")
         loops += equation.primitive.name in ("while", "scan")
         if equation.primitive.name == "pallas_call":
             kernels.append(_kernel(equation, root))
@@ -48,7 +49,7 @@ def described(jaxpr: Any, root: Path) -> dict[str, Any]:
             if size and key not in values:
                 values[key] = row
     largest = sorted(values.values(), key=lambda row: -int(row["bytes"]))[:LARGEST]
-    return {"largest": largest, "kernels": kernels, "loops": loops}
+    return {"largest": largest, "kernels": kernels, "loops": loops, "checkpoints": checkpoints}
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jax import export
 
 from migrate_agent.tools.portable import describe
 from migrate_agent.tools.portable.abstract import AbstractUnit
-from migrate_agent.tools.portable.steps import Steps
-from migrate_agent.tools.verify.jax_modes import configure
+from migrate_agent.tools.portable.remat import checkpointed
+from migrate_agent.tools.portable.steps import MODES, Steps
+from migrate_agent.tools.verify import arrays
+from migrate_agent.tools.verify.jax_modes import configure, lift_to_float64
 from migrate_agent.tools.verify.jax_unit import describe_error
 
 PLATFORM = "tpu"
@@ -25,15 +29,18 @@ PLATFORM = "tpu"
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: one row for each of `variants`, with the arguments of each program and what it holds; or the error, with its line.
 
+    `exact` asks for float64, `values` for the constructed module's arrays: `<name>-values.safetensors`, by number.
     A variant is `{"name", "leaves", "dtype", "remat", "programs"}`. Writes `<name>-<program>.bin`.
     """
     configure("jax_enable_compilation_cache", False)
     root = Path(sys.path[0])
+    if arguments.get("exact"):
+        lift_to_float64()
     describe.hide_library_frames(root)
     found: dict[str, Any] = {"variants": {}}
     for variant in arguments["variants"]:
         try:
-            unit = AbstractUnit(arguments, inputs.get("tensors"), variant["dtype"])
+            unit = AbstractUnit(arguments, inputs.get("tensors"), variant["dtype"], concrete=bool(arguments.get("values")))
             found["variants"][variant["name"]] = _exported(unit, arguments, variant, root, output)
         except Exception as error:
             found["variants"][variant["name"]] = {"refused": refusal(error, root)}
@@ -47,15 +54,19 @@ def refusal(error: BaseException, root: Path) -> dict[str, str]:
 
 
 def _exported(unit: AbstractUnit, arguments: Mapping[str, Any], variant: Mapping[str, Any], root: Path, output: Path) -> dict[str, Any]:
-    steps = Steps(unit, arguments["tree"], arguments["renamed"], variant["leaves"], variant["remat"])
+    steps = Steps(unit, arguments["tree"], arguments["renamed"], variant["leaves"])
     found: dict[str, Any] = {}
+    if arguments.get("values"):
+        held = unit.values(MODES[variant["programs"][0]])
+        arrays.save(output / f"{variant['name']}-values.safetensors", {str(index): np.asarray(value) for index, value in enumerate(held)})
     for name in variant["programs"]:
         try:
             jitted, flat = steps.flat(name)
-            traced = jitted.trace(*flat)
-            found[name] = {"arguments": steps.rows(name), "results": steps.results[name], **describe.described(traced.jaxpr, root)}
-            blob = export.export(jitted, platforms=[arguments.get("platform", PLATFORM)])(*flat).serialize()
+            with checkpointed(unit.model) if variant["remat"] else nullcontext():
+                traced = jitted.trace(*flat)
+                found[name] = {"arguments": steps.rows(name), "results": steps.results[name], **describe.described(traced.jaxpr, root)}
+                blob = export.export(jitted, platforms=[arguments.get("platform", PLATFORM)])(*flat).serialize()
             (output / f"{variant['name']}-{name}.bin").write_bytes(blob)
         except Exception as error:
             found[name] = {**found.get(name, {}), "refused": refusal(error, root)}
-    return {**found, "layers": unit.layers(), "annotations": unit.annotations()}
+    return {**found, "layers": unit.layers(), "owners": unit.owners(root), "annotations": unit.annotations()}

@@ -9,25 +9,29 @@ from typing import Any
 
 from migrate_agent.tools.record.evaluate import call_arguments, import_module, make_namespace
 from migrate_agent.tools.types import Example
-from migrate_agent.tools.verify import codec
-from migrate_agent.tools.verify.torch_unit import dtype_name, is_leaf
+from migrate_agent.tools.verify import arrays, codec
+from migrate_agent.tools.verify.torch_unit import dtype_name, is_leaf, to_numpy
 
 
 def describe(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry: `{"examples": [{"tree": …, "leaves": [[shape, dtype], …]}]}`; of an example that does not run, `{"error": …}`."""
+    """Job entry. Writes `inputs<number>.safetensors`, the arrays of each example.
+
+    Gives `{"examples": [{"tree": …, "leaves": [[shape, dtype], …]}]}`; of an example that does not run, `{"error": …}`.
+    """
     import_module(arguments["module"])
     module = importlib.import_module(arguments["module"])
     rows = []
     for index, texts in enumerate(arguments["examples"]):
         try:
-            rows.append(_described(module, texts, inputs.get(f"tensors{index}")))
+            rows.append(_described(module, texts, inputs.get(f"tensors{index}"), output / f"inputs{index}.safetensors"))
         except Exception as error:
             rows.append({"error": f"{type(error).__name__}: {error}"[:300]})
     return {"examples": rows}
 
 
-def _described(module: Any, texts: Mapping[str, Any], tensors: Path | None) -> dict[str, Any]:
+def _described(module: Any, texts: Mapping[str, Any], tensors: Path | None, place: Path) -> dict[str, Any]:
     example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
     leaves: list[Any] = []
     tree = codec.encode(call_arguments(example, make_namespace(module, example)), leaves, is_leaf)
+    arrays.save(place, {str(index): to_numpy(leaf) for index, leaf in enumerate(leaves)})
     return {"tree": tree, "leaves": [[list(leaf.shape), dtype_name(leaf)] for leaf in leaves]}

@@ -14,11 +14,11 @@ from migrate_agent.tools.portable.abstract import SHAPE, AbstractUnit, narrowed,
 from migrate_agent.tools.verify import codec
 from migrate_agent.tools.verify.jax_unit import is_key, is_leaf, is_trainable
 
-MODES = {"forward": "eval", "train": "train", "gradient": "eval"}
+MODES = {"forward": "eval", "train": "train", "gradient": "train"}
 RESULTS = {
     "forward": ("output",),
     "train": ("loss", "parameter", "optimiser", "state"),
-    "gradient": ("loss", "output", "gradient", "state"),
+    "gradient": ("loss", "output", "gradient", "parameter", "state"),
 }
 RATE = 1e-3
 
@@ -26,18 +26,18 @@ RATE = 1e-3
 class Steps:
     """The programs of one unit for one shape of its inputs.
 
-    Random keys travel as the integers that they are made of. `remat` recomputes activations in the backward pass (`jax.checkpoint`).
+    Random keys travel as the integers that they are made of.
     """
 
-    def __init__(self, unit: AbstractUnit, tree: codec.Tree, renamed: Mapping[str, str], leaves: Sequence[Any], remat: bool) -> None:
-        self.unit, self.tree, self.renamed, self.remat = unit, tree, renamed, remat
+    def __init__(self, unit: AbstractUnit, tree: codec.Tree, renamed: Mapping[str, str], leaves: Sequence[Any]) -> None:
+        self.unit, self.tree, self.renamed = unit, tree, renamed
         self.leaves = [SHAPE(tuple(shape), narrowed(jnp.dtype(dtype), unit.dtype)) for shape, dtype in leaves]
         self.optimiser = optax.adamw(RATE)
         self.results: dict[str, list[str]] = {}
         """The role of each flat result, in order, by program."""
 
     def program(self, name: str) -> Callable[..., Any]:
-        """`forward`: outputs. `train`: loss, new parameters, optimiser's state and other state. `gradient`: loss, outputs, gradients, state."""
+        """`forward`: outputs. `train`: loss, new parameters, optimiser's state and other state. `gradient`: SGD."""
         graphdef, _, rest = self.unit.parts(MODES[name])
         wrap, unwrap = _keys(rest)
 
@@ -51,19 +51,18 @@ class Steps:
             after: Any = nnx.split(model, is_trainable, ...)
             return loss(outputs), (outputs, unwrap(after[2]))
 
-        graded = jax.checkpoint(objective) if self.remat else objective
-
         def forward(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
             return objective(parameters, rest, leaves)[1][0]
 
         def train(parameters: Any, rest: Any, leaves: Sequence[Any], state: Any) -> Any:
-            (value, (_, after)), gradients = jax.value_and_grad(graded, has_aux=True)(parameters, rest, leaves)
+            (value, (_, after)), gradients = jax.value_and_grad(objective, has_aux=True)(parameters, rest, leaves)
             updates, state = self.optimiser.update(gradients, state, parameters)
             return value, optax.apply_updates(parameters, updates), state, after
 
         def gradient(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
-            (value, (outputs, after)), gradients = jax.value_and_grad(graded, has_aux=True)(parameters, rest, leaves)
-            return value, outputs, gradients, after
+            (value, (outputs, after)), gradients = jax.value_and_grad(objective, has_aux=True)(parameters, rest, leaves)
+            stepped = jax.tree.map(lambda parameter, change: parameter - RATE * change, parameters, gradients)
+            return value, outputs, gradients, stepped, after
 
         programs: dict[str, Callable[..., Any]] = {"forward": forward, "train": train, "gradient": gradient}
         return programs[name]

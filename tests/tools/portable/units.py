@@ -47,6 +47,7 @@ class Net(nnx.Module):
     def __init__(self, width, *, rngs):
         self.first = nnx.Linear(width, 2 * width, rngs=rngs)
         self.second = nnx.Linear(2 * width, width, rngs=rngs)
+        self.blocks = nnx.List([Block(width, rngs=rngs) for _ in range(3)] if "Block" in globals() else [])
 
     def __call__(self, x):
         x = self.second(nnx.relu(self.first(x)))
@@ -57,7 +58,18 @@ BODIES: Mapping[str, str] = {
     "too much vmem": "        return doubled(x, x.shape)\n",
     "half": "        return doubled(x.astype(jnp.float16), (16, 128))\n",
     "too much hbm": "        return (x[:, None, :, None] * x[None, :, None, :]).sum((1, 3)) @ (x[:, :, None] * x.ravel()[None, None, :]).max(0)\n",
-    "two": "        return jnp.outer(x, x), x.astype(jnp.float64)\n",
+    "blocks": """        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Block(nnx.Module):
+    def __init__(self, width, *, rngs):
+        self.fc = nnx.Linear(width, width, rngs=rngs)
+
+    def __call__(self, x):
+        return x + jnp.tanh(self.fc(x))
+""",
 }
 """What the rewrite returns, by name."""
 

@@ -1,0 +1,195 @@
+"""What nets cost on TPUs: `python -m migrate_agent.evals.bench.tpu [--filter TEXT] [--zoo N] [--docs docs/tpu.md]`. Needs the extra `tpu`.
+
+Each case is asked with `migrate-agent tpu` on a copy of its repository, for every topology; rows go to `evals/results/bench/tpu.json` as they
+come, and the table of all rows into the page between its two marks. What is there already is not asked again, unless `--again`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.agent.tpu_tables import power, seconds, size
+from migrate_agent.evals import records
+
+TOPOLOGIES = ("v5e:1x1", "v5e:4x4", "v6e:1x1", "v6e:4x4", "tpu7x:1x1x1", "tpu7x:4x4x1")
+OUTPUT = records.FOLDER / "bench" / "tpu.json"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MARKS = ("<!-- table -->", "<!-- end of the table -->")
+GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false")
+BATCH = 64
+SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One unit of a repository at one size. `repository` is a folder of `examples/`, or the name of a package of the zoo."""
+
+    repository: str
+    unit: str
+    init: str = ""
+    call: str = ""
+    batch: int = BATCH
+    size: str = ""
+    zoo: bool = False
+
+    @property
+    def name(self) -> str:
+        """In the table."""
+        return f"{self.repository}/{self.unit}{f' ({self.size})' if self.size else ''}"
+
+
+CASES = (
+    Case("gpt", "model.py:GPT"),
+    Case("vision", "vision/resnet.py:ResNet"),
+    Case("vision", "vision/vit.py:VisionTransformer"),
+    Case(
+        "gpt",
+        "model.py:GPT",
+        "GPTConfig(n_layer=12, n_head=12, n_embd=768, vocab_size=50304, block_size=1024)",
+        "torch.randint(0, 50304, (2, 1024))",
+        32,
+        "124M",
+    ),
+)
+"""The examples as they stand, and GPT-2's smallest."""
+
+
+def zoo_cases(count: int) -> Iterator[Case]:
+    """The first example of each package of the zoo, by name; as many as asked for."""
+    from migrate_agent.evals.packages import load_packages
+
+    for package in load_packages()[:count]:
+        yield Case(package.name, str(package.examples[0]["module"]), zoo=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask about what is lacking, and write the rows; 1 where a case gave none."""
+    options = _parser().parse_args(arguments)
+    rows: list[dict[str, Any]] = [] if options.again or not options.output.exists() else json.loads(options.output.read_text())["rows"]
+    cases = [case for case in (*CASES, *zoo_cases(options.zoo)) if options.filter in case.name]
+    for case in cases:
+        known = {row["topology"] for row in rows if row["case"] == case.name}
+        for topology in options.topology or TOPOLOGIES:
+            if topology not in known:
+                rows += asked(case, topology)
+                options.output.parent.mkdir(parents=True, exist_ok=True)
+                options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
+    text = "\n".join(table(rows))
+    print(text)
+    if options.docs:
+        options.docs.write_text(between(options.docs.read_text(encoding="utf-8"), text), encoding="utf-8")
+    return 1 if any("error" in row for row in rows) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Memory, FLOPs, bytes and collectives of nets on TPUs, by the TPU compiler.")
+    parser.add_argument("--filter", default="", metavar="TEXT", help="only cases with this text in their name")
+    parser.add_argument("--topology", action="append", metavar="CHIP:SHAPE", help=f"only these (default: {', '.join(TOPOLOGIES)})")
+    parser.add_argument("--zoo", type=int, default=0, metavar="N", help="the first example of this many packages of the zoo, too")
+    parser.add_argument("--again", action="store_true", help="ask again about what is there already")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into this page")
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"where the rows go (default: {OUTPUT})")
+    return parser
+
+
+def asked(case: Case, topology: str) -> list[dict[str, Any]]:
+    """The rows of one case on one topology; one with `error` where there is none."""
+    print(f"{case.name} {topology} …", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+        root, report = Path(folder) / "repository", Path(folder) / "report.json"
+        _lay_out(case, root)
+        command = ["tpu", case.unit, "--repo", str(root), "--topology", topology, "--batch", str(case.batch), "--sandbox", "process"]
+        texts = [*(["--init", case.init] if case.init else []), *(["--call", case.call] if case.call else [])]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "migrate_agent.agent.cli", *command, *texts, "--report", str(report)],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                timeout=SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return [{"case": case.name, "topology": topology, "error": f"no end after {SECONDS:.0f} s"}]
+        if not report.exists():
+            return [{"case": case.name, "topology": topology, "error": (done.stderr.strip().splitlines() or ["no reason given"])[-1][:300]}]
+        found = json.loads(report.read_text(encoding="utf-8"))["costs"]
+    return [{"case": case.name, **{key: cost[key] for key in KEPT}} for cost in found]
+
+
+KEPT = (
+    "topology",
+    "program",
+    "batch",
+    "devices",
+    "peak",
+    "hbm",
+    "flops",
+    "bytes",
+    "bound",
+    "bound_by",
+    "collectives",
+    "padding",
+    "refused",
+)
+
+
+def _lay_out(case: Case, root: Path) -> None:
+    """The repository with a commit."""
+    if case.zoo:
+        from migrate_agent.evals.suites.zoo import packages
+        from migrate_agent.evals.zoo_run import make_repository
+
+        make_repository(packages()[case.repository], root)
+        return
+    shutil.copytree(EXAMPLES / case.repository, root, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "bench"]):
+        subprocess.run([*GIT, *command], cwd=root, check=True)
+
+
+def document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What is stored."""
+    from importlib.metadata import version
+
+    versions = {name: version(name) for name in ("jax", "libtpu", "flax")}
+    return {"benchmark": "tpu", "date": records.today(), "commit": records.commit(), "versions": versions, "rows": list(rows)}
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The rows as Markdown; figures of one device."""
+    yield "| unit | topology | program | batch | HBM peak | of | FLOPs | bytes | bound | collectives | padding |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for row in rows:
+        head = f"| {row['case']} | {row['topology']} |"
+        if "error" in row:
+            yield f"{head} | | not asked: {row['error']} | | | | | | |"
+        elif row["refused"]:
+            yield f"{head} {row['program']} | {row['batch']} | refused ({row['refused']['kind']}) at {row['refused']['line']} | | | | | | |"
+        else:
+            moved = ", ".join(f"{each['count']} {each['kind']} {size(each['bytes'])}" for each in row["collectives"]) or "none"
+            figures = (size(row["peak"]), size(row["hbm"]), power(row["flops"]), size(row["bytes"]))
+            bound = f"≥ {seconds(row['bound'])} ({row['bound_by']})"
+            yield f"{head} {row['program']} | {row['batch']} | {' | '.join(figures)} | {bound} | {moved} | {row['padding']:.0%} |"
+
+
+def between(page: str, text: str) -> str:
+    """The page with the text between its two marks. Raises `ValueError` where it has none."""
+    before, first, rest = page.partition(MARKS[0])
+    _, last, after = rest.partition(MARKS[1])
+    if not (first and last):
+        raise ValueError(f"the page lacks {MARKS[0]} and {MARKS[1]}")
+    return f"{before}{first}\n{text}\n{last}{after}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The table of `bench.tpu`: what its rows say, and where they stand in the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from migrate_agent.evals.bench.tpu import MARKS, between, table
+
+ROW: dict[str, Any] = {
+    "case": "gpt/model.py:GPT",
+    "topology": "v5e:4x4",
+    "program": "train",
+    "batch": 64,
+    "devices": 16,
+    "peak": 2**30,
+    "hbm": 2**34,
+    "flops": 2e12,
+    "bytes": 2**20,
+    "bound": 0.0102,
+    "bound_by": "compute",
+    "collectives": [{"kind": "all-reduce", "count": 2, "bytes": 2**21}],
+    "padding": 0.25,
+    "refused": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (ROW, "| train | 64 | 1 GiB | 16 GiB | 2T | 1 MiB | ≥ 10.2 ms (compute) | 2 all-reduce 2 MiB | 25% |"),
+        ({**ROW, "refused": {"kind": "hbm", "line": "model_jax.py:41"}}, "| refused (hbm) at model_jax.py:41 |"),
+        ({"case": "x", "topology": "v6e:1x1", "error": "no example"}, "not asked: no example"),
+    ],
+)
+def test_rows_say_what_was_found(row: dict[str, Any], told: str) -> None:
+    *_, last = table([row])
+    assert told in last
+    assert last.count("|") == 12
+
+
+def test_the_table_stands_between_its_marks() -> None:
+    page = f"head\n{MARKS[0]}\nold\n{MARKS[1]}\ntail\n"
+    assert between(page, "new") == f"head\n{MARKS[0]}\nnew\n{MARKS[1]}\ntail\n"
+    with pytest.raises(ValueError, match="lacks"):
+        between("head", "new")

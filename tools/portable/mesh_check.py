@@ -1,0 +1,80 @@
+"""Whether a sharded training step gives what one device gives: on simulated devices, in float64, to the verifier's limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from migrate_agent.tools.portable import shapes
+from migrate_agent.tools.portable.ahead import PLACE, Ahead, PortableError, Ran, Variant
+from migrate_agent.tools.portable.sharding import Proposal
+from migrate_agent.tools.types import Job
+from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify.compare import Difference, compare, rms
+from migrate_agent.tools.verify.sampling import Array, Leaf, resized
+
+PROGRAM = "gradient"
+EXACT = MappingProxyType({"exact": True, "values": True, "platform": "cpu"})
+
+
+@dataclass(frozen=True)
+class MeshCheck:
+    """The worst of all results (loss, outputs, gradients, parameters after a step of SGD, other state), relative, against its limit."""
+
+    devices: int
+    split: int
+    compared: int
+    worst: str
+    measured: float
+    limit: float
+    equal: bool
+    problem: str = ""
+
+
+def check(ahead: Ahead, proposal: Proposal) -> MeshCheck:
+    """Run one training step of the example on one simulated device and on the mesh. Raises `PortableError`."""
+    share = math.prod(proposal.axes[axis] for axis in proposal.batch_axes())
+    size = shapes.batch_of(ahead.leaves)
+    variant = Variant(batch=-(-max(size, 1) // share) * share, dtype="f64")
+    folder = ahead.folder / "exact"
+    folder.mkdir(exist_ok=True)
+    with Ran(ahead.sandbox, ahead.export_job([variant], [PROGRAM], EXACT)) as ran:
+        facts: Mapping[str, Any] = ran.result["variants"][variant.name]
+        refused = facts.get("refused") or facts[PROGRAM].get("refused")
+        if refused:
+            raise PortableError(f"its step cannot be exported in float64: {refused['text'].splitlines()[0]}")
+        file = f"{variant.name}-{PROGRAM}.bin"
+        (folder / file).write_bytes((ran.output / file).read_bytes())
+        held = arrays.load(ran.output / f"{variant.name}-values.safetensors")
+    inputs = _inputs(ahead, variant.batch)
+    arrays.save(folder / "values.safetensors", {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
+    rows = facts[PROGRAM]["arguments"]
+    arguments = {"axes": dict(proposal.axes), "file": file, "specs": proposal.specs(rows, variant.batch)}
+    given = {"exported": folder, "values": folder / "values.safetensors"}
+    with Ran(ahead.sandbox, Job("candidate", f"{PLACE}.mesh_side:run", ahead.folder / "empty", arguments, given, ahead.limits)) as ran:
+        single, sharded = (arrays.load(ran.output / f"{name}.safetensors") for name in ("single", "sharded"))
+        devices, split = int(ran.result["devices"]), int(ran.result["split"])
+    return _judged(single, sharded, facts[PROGRAM]["results"], devices, split)
+
+
+def _inputs(ahead: Ahead, batch: int) -> list[Array]:
+    """The example's arrays, as many rows as the mesh needs."""
+    stored = arrays.load(ahead.folder / "inputs0.safetensors")
+    values = [stored[str(index)] for index in range(len(ahead.leaves))]
+    old = shapes.batch_of(ahead.leaves)
+    leaves = [Leaf(value, dtype) for value, (_, dtype) in zip(values, ahead.leaves, strict=True)]
+    return (resized(leaves, {old: batch}, 0, [0]) if batch != old else None) or values
+
+
+def _judged(single: Mapping[str, Array], sharded: Mapping[str, Array], roles: list[str], devices: int, split: int) -> MeshCheck:
+    scale = limits.GLOBAL_SCALE * max((rms(single[str(index)]) for index, role in enumerate(roles) if role == "gradient"), default=0.0)
+    found: list[Difference] = []
+    for index, role in enumerate(roles):
+        floor = limits.FLOOR_GRADIENT_FP64 if role == "gradient" else limits.FLOOR_FP64
+        label = f"{role} {index}"
+        found.append(compare(label, single[str(index)], sharded[str(index)], (0.0, 0.0), floor, scale if role == "gradient" else 0.0))
+    worst = max(found, key=lambda difference: difference.badness)
+    return MeshCheck(devices, split, len(found), worst.label, worst.measured, worst.limit, not worst.failed, worst.problem)

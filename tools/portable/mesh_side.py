@@ -1,0 +1,45 @@
+"""Runs an exported program on simulated devices: once on one, once sharded over a mesh. Run inside the sandbox; none of the candidate's code runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from migrate_agent.tools.verify import arrays
+from migrate_agent.tools.verify.jax_modes import configure
+
+
+def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. Writes `single.safetensors` and `sharded.safetensors`, the results by number; gives how many devices held which share.
+
+    `values` has the flat arguments by number; `specs` the mesh axes of each of their axes.
+    """
+    axes: Mapping[str, int] = arguments["axes"]
+    count = int(np.prod(list(axes.values())))
+    configure("jax_num_cpu_devices", count)
+    configure("jax_enable_x64", True)
+    program: Any = export.deserialize(bytearray((inputs["exported"] / arguments["file"]).read_bytes()))
+    given = arrays.load(inputs["values"])
+    values = [given[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)]
+    devices: Any = np.array(jax.devices()[:count])
+    mesh = Mesh(devices.reshape(tuple(axes.values())), tuple(axes))
+    spec_of: Any = PartitionSpec
+    shardings = [
+        NamedSharding(mesh, spec_of(*(tuple(axis) if isinstance(axis, list) else axis for axis in spec or ())))
+        for spec in arguments["specs"]
+    ]
+    placed = [jax.device_put(value, sharding) for value, sharding in zip(values, shardings, strict=True)]
+    called: Any = jax.jit(lambda *flat: program.call(*flat))
+    arrays.save(output / "single.safetensors", _stored(called(*values)))
+    arrays.save(output / "sharded.safetensors", _stored(called(*placed)))
+    return {"devices": len(devices), "split": sum(not sharding.is_fully_replicated for sharding in shardings)}
+
+
+def _stored(results: Any) -> dict[str, Any]:
+    return {str(index): np.asarray(value) for index, value in enumerate(results)}
