@@ -138,8 +138,10 @@ class GitHub:
             self._write(f"marking #{request.number} as ready", lambda: self._full(request).mark_ready_for_review())
 
     def add_labels(self, request: Request, labels: Sequence[str]) -> None:
-        """Labels that do not exist are made by GitHub."""
-        self._write(f"labelling #{request.number}", lambda: self._repo.get_issue(request.number).add_to_labels(*labels))
+        """Labels that do not exist are made by GitHub. PyGithub sends a bare list, which the description does not know."""
+        path = f"{self._repo.url}/issues/{request.number}/labels"
+        said = {"labels": list(labels)}
+        self._write(f"labelling #{request.number}", lambda: self._client.requester.requestJsonAndCheck("POST", path, input=said))
 
     def ask_review(self, request: Request, people: Sequence[str]) -> None:
         """People, and teams (`organisation/team`). The author, whom GitHub refuses, is left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
@@ -24,21 +24,32 @@ STATES: dict[str, State] = {"opened": "open", "locked": "open", "merged": "merge
 DRAFT = "Draft: "
 
 
-def asked(call: Callable[[], T]) -> T:
+class Client(gitlab.Gitlab):
+    """python-gitlab without waits of its own, which nobody is told of; keeps the headers of the last answer, which its errors lack."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.headers_seen: Mapping[str, str] = {}
+        self.session.hooks["response"].append(self._note)
+
+    def _note(self, response: requests.Response, *arguments: Any, **options: Any) -> None:
+        self.headers_seen = dict(response.headers)
+
+    def http_request(self, *arguments: Any, **options: Any) -> requests.Response:
+        """One request, one answer."""
+        return super().http_request(*arguments, **{**options, "obey_rate_limit": False})
+
+
+def asked(client: Client, call: Callable[[], T]) -> T:
     """The call's result. Raises `Answer` for every answer that is no success, and where none comes."""
     try:
         return call()
     except gitlab.GitlabError as error:
         said = error.error_message
         text = "; ".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said)
-        raise Answer(error.response_code or 0, text, _headers(error)) from None
+        raise Answer(error.response_code or 0, text, client.headers_seen) from None
     except requests.RequestException as error:
         raise Answer(0, why(error)) from None
-
-
-def _headers(error: gitlab.GitlabError) -> dict[str, str]:
-    response = getattr(error.__context__, "response", None)
-    return dict(response.headers) if response is not None else {}
 
 
 class GitLab:
@@ -52,17 +63,17 @@ class GitLab:
         self._address = address
         self._caller = caller or Caller(address.host)
         root = address.api.removesuffix("/api/v4")
-        self._client = gitlab.Gitlab(
+        self._client = Client(
             root, private_token=token, timeout=TIMEOUT, ssl_verify=True, per_page=100, retry_transient_errors=False, keep_base_url=True
         )
         self._project = self._client.projects.get(address.project, lazy=True)
         self._url = f"{root}/{address.project}"
 
     def _read(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.read(what, lambda: asked(call))
+        return self._caller.read(what, lambda: asked(self._client, call))
 
     def _write(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.write(what, lambda: asked(call))
+        return self._caller.write(what, lambda: asked(self._client, call))
 
     def project(self) -> Project:
         """The project."""
@@ -74,7 +85,9 @@ class GitLab:
     def protected(self, branch: str) -> bool:
         """Whether a branch of this name is protected."""
         try:
-            return bool(self._caller.read("looking at a branch", lambda: _present(lambda: self._project.branches.get(branch).protected)))
+            return bool(
+                self._caller.read("looking at a branch", lambda: self._present(lambda: self._project.branches.get(branch).protected))
+            )
         except LookupError:
             return False
 
@@ -169,6 +182,15 @@ class GitLab:
         """Close connections."""
         self._client.session.close()
 
+    def _present(self, call: Callable[[], T]) -> T:
+        """A 404 as `LookupError`."""
+        try:
+            return asked(self._client, call)
+        except Answer as answer:
+            if answer.status == 404:
+                raise LookupError(answer.message) from None
+            raise
+
     def _people(self, name: str) -> list[int]:
         return [int(each.id) for each in self._client.users.list(username=name, get_all=True)]
 
@@ -177,16 +199,6 @@ class GitLab:
 
     def _put(self, what: str, request: Request, given: dict[str, Any]) -> None:
         self._write(what, lambda: self._project.mergerequests.update(request.number, given))
-
-
-def _present(call: Callable[[], T]) -> T:
-    """A 404 as `LookupError`."""
-    try:
-        return asked(call)
-    except Answer as answer:
-        if answer.status == 404:
-            raise LookupError(answer.message) from None
-        raise
 
 
 def _request(found: Any) -> Request:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from migrate_agent.agent.git import GitFailed, Repository
 from migrate_agent.agent.secrets import redacted
 
+T = TypeVar("T")
 SEAL = "Migrate-Agent-Seal"
 UNIT = "Migrate-Agent-Unit"
 
@@ -75,9 +77,20 @@ class Bench:
 
     repository: Repository
     folder: Path
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict, compare=False)
+    """What was read of commits and trees: what has an id never changes."""
+
+    def _once(self, key: tuple[str, ...], look: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = look()
+        found: T = self._known[key]
+        return found
 
     def commit(self, sha: str) -> Commit:
-        """Read a commit."""
+        """Read a commit, by its id or a revision that git knows."""
+        return self._once(("commit", sha), lambda: self._commit(sha))
+
+    def _commit(self, sha: str) -> Commit:
         head, _, message = self.repository.run("cat-file", "commit", sha).partition("\n\n")
         fields: dict[str, list[str]] = {}
         for line in head.split("\n"):
@@ -88,10 +101,13 @@ class Bench:
 
     def tree(self, commit: str) -> str:
         """The tree of a commit."""
-        return self.repository.run("rev-parse", f"{commit}^{{tree}}")
+        return self._once(("tree", commit), lambda: self.repository.run("rev-parse", f"{commit}^{{tree}}"))
 
     def contains(self, commit: str, other: str) -> bool:
         """Whether `other` is this commit or an ancestor of it."""
+        return self._once(("contains", commit, other), lambda: self._contains(commit, other))
+
+    def _contains(self, commit: str, other: str) -> bool:
         try:
             self.repository.run("merge-base", "--is-ancestor", other, commit)
         except GitFailed:
@@ -104,11 +120,17 @@ class Bench:
 
     def read(self, commit: str, path: str) -> str | None:
         """A file of a commit; `None` where it is not there."""
+        return self._once(("read", commit, path), lambda: self._read(commit, path))
+
+    def _read(self, commit: str, path: str) -> str | None:
         found = self.repository.answer("ls-tree", commit, "--", path)
         return self.repository.run("cat-file", "blob", found.split()[2]) if found else None
 
     def blobs(self, commit: str, folder: str) -> dict[str, str]:
-        """Path → object of the files below a folder of a commit."""
+        """Path → object of the files below a folder of a commit or tree."""
+        return self._once(("blobs", commit, folder), lambda: self._blobs(commit, folder))
+
+    def _blobs(self, commit: str, folder: str) -> dict[str, str]:
         lines = self.repository.run("ls-tree", "-r", "-z", commit, "--", f"{folder}/").split("\0")
         return {line.partition("\t")[2]: line.split()[2] for line in lines if line}
 
@@ -141,15 +163,17 @@ class Bench:
 
     def with_blobs(self, tree: str, folder: str, blobs: Mapping[str, str]) -> str:
         """The tree with exactly these files below a folder."""
+        if self.blobs(tree, folder) == dict(blobs):
+            return tree
         with self._scratch() as scratch:
             env = self._env(scratch)
             self._git(scratch / "tree", env, "read-tree", tree)
-            present = self._git(scratch / "tree", env, "ls-files", "-z", "--cached", "--", f"{folder}/").split("\0")
-            for path in present:
-                if path:
-                    self._git(scratch / "tree", env, "update-index", "--force-remove", "--", path)
-            for path, blob in blobs.items():
-                self._git(scratch / "tree", env, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+            gone = [path for path in self.blobs(tree, folder) if path not in blobs]
+            if gone:
+                self._git(scratch / "tree", env, "update-index", "--force-remove", "--", *gone)
+            added = [word for path, blob in blobs.items() for word in ("--cacheinfo", f"100644,{blob},{path}")]
+            if added:
+                self._git(scratch / "tree", env, "update-index", "--add", *added)
             return self._git(scratch / "tree", env, "write-tree")
 
     def seal_commit(self, tree: str, parent: str, text: str, author: str, committer: str) -> str:

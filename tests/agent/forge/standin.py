@@ -75,11 +75,19 @@ class StandIn:
     page: int = 100
 
     def __post_init__(self) -> None:
-        self.bare = self.folder / f"{NAME}.git"
-        git(self.folder, "init", "-q", "--bare", "-b", "main", str(self.bare))
+        self.reset(self.folder)
+        self._front = serve(lambda request: _Front.answer(request, self))
+        self._back = serve(lambda request: _Back.answer(request, self))
+
+    def reset(self, folder: Path) -> None:
+        """An empty repository in a folder, and nothing remembered."""
+        self.folder, self.bare = folder, folder / f"{NAME}.git"
+        folder.mkdir(parents=True, exist_ok=True)
+        git(folder, "init", "-q", "--bare", "-b", "main", str(self.bare))
         git(self.bare, "config", "http.receivepack", "true")
-        self._front = _serve(lambda request: _Front.answer(request, self))
-        self._back = _serve(lambda request: _Back.answer(request, self))
+        for memory in (self.pulls, self.statuses, self.comments, self.sent, self.pushes, self.faults):
+            memory.clear()
+        self.protected = {"main"}
 
     @property
     def base(self) -> str:
@@ -272,15 +280,43 @@ ROUTES: tuple[tuple[str, str, Callable[..., tuple[int, Any]]], ...] = (
 
 
 def _example(forge: StandIn, method: str, path: str) -> Any:
-    """GitHub's own example of a successful answer; nothing without the description."""
+    """GitHub's own example of a successful answer, as far as the description requires it; nothing without the description.
+
+    What is optional goes: GitHub's examples are not right throughout by GitHub's description.
+    """
     if not forge.description:
         return [] if path.endswith("labels") else {}
     responses = forge.description["paths"][path][method]["responses"]
     content = responses.get("200") or responses["201"]
-    example = next(iter(content["content"]["application/json"]["examples"].values()))
-    if "$ref" in example:
-        example = forge.description["components"]["examples"][example["$ref"].rpartition("/")[2]]
-    return json.loads(json.dumps(example["value"]))
+    media = content["content"]["application/json"]
+    example = _resolved(forge, next(iter(media["examples"].values())))
+    return _required(forge, json.loads(json.dumps(example["value"])), media["schema"])
+
+
+def _resolved(forge: StandIn, part: Any) -> Any:
+    """The part of the description that a reference leads to."""
+    while "$ref" in part:
+        _, _, kind, name = part["$ref"].split("/")
+        part = forge.description["components"][kind][name]
+    return part
+
+
+def _required(forge: StandIn, value: Any, schema: Any) -> Any:
+    schema = _resolved(forge, schema)
+    if isinstance(value, list):
+        return [_required(forge, each, schema["items"]) for each in value]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    parts, wanted = schema["properties"], schema.get("required", [])
+    blank = {key: _blank(_resolved(forge, parts.get(key, {}))) for key in wanted}
+    return blank | {key: _required(forge, each, parts.get(key, {})) for key, each in value.items() if key in wanted}
+
+
+def _blank(schema: Mapping[str, Any]) -> Any:
+    """A value for what an example lacks though the description requires it."""
+    kind = schema.get("type", "null")
+    blanks = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+    return None if schema.get("nullable") or "null" in kind else blanks[kind]
 
 
 def _pull(forge: StandIn, pull: Mapping[str, Any], kind: str = "one") -> dict[str, Any]:
@@ -306,7 +342,7 @@ def _comment(forge: StandIn, comment: Mapping[str, Any]) -> dict[str, Any]:
     return {**(found[0] if found else {}), **facts, "path": comment["path"], "line": comment["line"], "body": comment["body"]}
 
 
-def graphql(forge: StandIn, body: Mapping[str, Any]) -> tuple[int, Any]:
+def graphql(forge: StandIn, body: Any) -> tuple[int, Any]:
     """The two mutations for drafts."""
     number = int(body["variables"]["input"]["pullRequestId"].removeprefix("PR_"))
     name = "convertPullRequestToDraft" if "convertPullRequestToDraft" in body["query"] else "markPullRequestReadyForReview"
@@ -317,7 +353,7 @@ def graphql(forge: StandIn, body: Mapping[str, Any]) -> tuple[int, Any]:
 # The servers --------------------------------------------------------------------------------------------------------------------------------
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def payload(self) -> bytes:
@@ -341,12 +377,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests read what was sent, not a log."""
 
 
-def _serve(answer: Callable[[_Handler], None]) -> ThreadingHTTPServer:
-    def handle(self: _Handler) -> None:
+def serve(answer: Callable[[Handler], None]) -> ThreadingHTTPServer:
+    def handle(self: Handler) -> None:
         answer(self)
 
     methods = {f"do_{name}": handle for name in ("GET", "POST", "PATCH", "PUT", "DELETE")}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), methods))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), methods))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     return server
 
@@ -355,7 +391,7 @@ class _Back:
     """Where the proxy's requests arrive."""
 
     @staticmethod
-    def answer(request: _Handler, forge: StandIn) -> None:
+    def answer(request: Handler, forge: StandIn) -> None:
         status, value, headers = respond(
             forge, request.command, request.path, request.payload(), f"{forge.base}{urlsplit(request.path).path}"
         )
@@ -388,7 +424,7 @@ class _Front:
     """Where clients' requests arrive: git, GraphQL, and the interface behind the proxy."""
 
     @staticmethod
-    def answer(request: _Handler, forge: StandIn) -> None:
+    def answer(request: Handler, forge: StandIn) -> None:
         path = urlsplit(request.path).path
         if path.startswith(f"/{PROJECT}.git/"):
             _git(request, forge)
@@ -424,12 +460,12 @@ class _Front:
         _Front._give(request, forge, body, *answer)
 
     @staticmethod
-    def _give(request: _Handler, forge: StandIn, sent: Any, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    def _give(request: Handler, forge: StandIn, sent: Any, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         forge.sent.append(Sent(request.command, request.path, status, sent))
         request.give(status, body, headers)
 
 
-def _through(forge: StandIn, request: _Handler, payload: bytes) -> tuple[int, bytes, dict[str, str]]:
+def _through(forge: StandIn, request: Handler, payload: bytes) -> tuple[int, bytes, dict[str, str]]:
     """The answer of the stand-in behind the proxy, or of the stand-in itself where there is none."""
     if not forge.proxy:
         status, value, more = respond(forge, request.command, request.path, payload, f"{forge.base}{urlsplit(request.path).path}")
@@ -442,13 +478,13 @@ def _through(forge: StandIn, request: _Handler, payload: bytes) -> tuple[int, by
     except urllib.error.HTTPError as error:
         with error:
             status, body, kept = error.code, error.read(), dict(error.headers)
-    if "problem+json" in kept.get("Content-Type", kept.get("content-type", "")) or "sl-violations" in {name.lower() for name in kept}:
+    if "problem+json" in (kept.get("Content-Type") or kept.get("content-type") or "") or "sl-violations" in {name.lower() for name in kept}:
         told = body.decode() + next((value for name, value in kept.items() if name.lower() == "sl-violations"), "")
         forge.violations.append(f"{request.command} {request.path} {payload.decode()[:200]}: {told[:2000]}")
     return status, body, {name: value for name, value in kept.items() if name.lower() in ("content-type", "link")}
 
 
-def _git(request: _Handler, forge: StandIn) -> None:
+def _git(request: Handler, forge: StandIn) -> None:
     """git's own server behind ours; pushing needs the token as a password."""
     parts = urlsplit(request.path)
     pushing = "receive-pack" in request.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,18 +37,18 @@ LOW = Wanted("pr/low", "main", "c1", "Migrate low", "low text", PASSED)
 HIGH = Wanted("pr/high", "pr/low", "c2", "Migrate high", "stands on {{request:pr/low}}", PASSED)
 
 
-def opened(wanted: Wanted, number: int, **changes: object) -> Request:
+def opened(wanted: Wanted, number: int, **changes: Any) -> Request:
     """The request as it is once all was done."""
     body = numbered(framed("", wanted.body), {"pr/low": "#1"})
     return replace(
         Request(number, wanted.branch, wanted.base, wanted.commit, "open", wanted.draft, wanted.title, body, "url", "robot"), **changes
-    )  # type: ignore[arg-type]
+    )
 
 
-def seen(*requests: Request, **facts: object) -> Seen:
+def seen(*requests: Request, **facts: Any) -> Seen:
     """A forge where these requests are as they should be."""
-    plain = {"heads": {each.branch: each.head for each in requests}, "checks": {each.head: PASSED for each in requests}}
-    return Seen(**{**plain, "requests": {each.branch: each for each in requests}, **facts})  # type: ignore[arg-type]
+    plain: dict[str, Any] = {"heads": {each.branch: each.head for each in requests}, "checks": {each.head: PASSED for each in requests}}
+    return Seen(**{**plain, "requests": {each.branch: each for each in requests}, **facts})
 
 
 DONE = seen(opened(LOW, 1), opened(HIGH, 2))
