@@ -10,7 +10,7 @@ import numpy as np
 from jax.experimental.pallas.ops.tpu.paged_attention import paged_attention as tpu_paged
 
 from migrate_agent.tools.kernels.catalogue import Array, Case, Kernel
-from migrate_agent.tools.kernels.common import float_reason, run_kernel, with_gradient
+from migrate_agent.tools.kernels.common import run_kernel, with_gradient
 from migrate_agent.tools.vendored.numeric import promote_half
 
 
@@ -26,12 +26,13 @@ def paged_attention(
 ) -> jax.Array:
     """softmax(scale · query keyᵀ) value over the first `lengths[b]` tokens: (B, H, D), (K, P, S, D) twice, int (B,), int (B, N) → (B, H, D).
 
-    `pages[b]` lists the pages of sequence b, S tokens each, in order; K divides H. Every length is at least one. Float32 and bfloat16 have a
-    TPU kernel where D is a multiple of 128 and S of 16.
+    `pages[b]` lists the pages of sequence b, S tokens each, in order; K divides H. Every length is at least one. Bfloat16 has a TPU
+    kernel where D is a multiple of 128 and S of 16; on float32 it is only as exact as on bfloat16, so that is refused.
     https://arxiv.org/abs/2309.06180
     """
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    reason = float_reason(query, key_pages, value_pages)
+    same = query.dtype == key_pages.dtype == value_pages.dtype == jnp.bfloat16
+    reason = "" if same else f"the TPU kernel takes bfloat16, not {query.dtype} and {key_pages.dtype}"
     reason = reason or ("" if query.shape[-1] % 128 == 0 else f"heads of {query.shape[-1]} fill no tiles of 128")
     reason = reason or ("" if key_pages.shape[2] % 16 == 0 else f"pages of {key_pages.shape[2]} tokens fill no tiles of 16")
     reference = partial(paged_reference, scale=scale)
@@ -85,6 +86,7 @@ KERNEL = Kernel(
     origin="jax.experimental.pallas.ops.tpu.paged_attention",
     gradient="plain JAX: decoding asks for none",
     shapes=SHAPES,
+    dtypes=(jnp.bfloat16,),
     bench=(
         Case(
             (

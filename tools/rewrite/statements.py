@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from migrate_agent.tools.rewrite.expressions import Env, Expressions, arithmetic
 from migrate_agent.tools.rewrite.facts import DICT, TUPLE, Facts, is_tensor
 from migrate_agent.tools.rewrite.parameters import parameter_facts
-from migrate_agent.tools.rewrite.repo import FileModel, Repo
+from migrate_agent.tools.rewrite.repo import FileModel, Repo, known_to_torch
 from migrate_agent.tools.types import Observed, Span
 
 
@@ -56,7 +56,8 @@ class _Walker(Expressions):
             case ast.Assign():
                 fact = self.expr(node.value, env)
                 for target in node.targets:
-                    self.bind(target, fact, node.value, env)
+                    if not self.replaces_import(target):
+                        self.bind(target, fact, node.value, env)
             case ast.AnnAssign():
                 fact = self.expr(node.value, env) if node.value else None
                 self.expr(node.annotation, env)
@@ -107,6 +108,10 @@ class _Walker(Expressions):
         model = {name: self.repo.class_of(name) for name in names}
         kinds = tuple(f"module:{m.dotted if (m := model[name]) else name}" for name in names)
         return _Narrowed(env, call.args[0].id, Observed(kinds))
+
+    def replaces_import(self, target: ast.expr) -> bool:
+        """Whether a file's own `name = …` is for where the import of a known `name` fails."""
+        return not self.prefix and isinstance(target, ast.Name) and known_to_torch(self.file.bindings.get(target.id, ""))
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
         inner = dict(env)

@@ -1,4 +1,4 @@
-"""The helpers of `tools/vendored/`: what each symbol needs, and the text of a chosen few as one file."""
+"""The helpers of `tools/vendored/` and `tools/kernels/`: what each symbol needs, and the text of a chosen few as one file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ class Symbol:
     position: tuple[str, int]
 
 
+FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels")
+CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
+"""What of the kernels serves their checks only: a file and two names."""
+
+
 @cache
 def _files() -> tuple[tuple[str, str], ...]:
-    package = importlib.import_module("migrate_agent.tools.vendored")
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple((name, (Path(package.__path__[0]) / f"{name}.py").read_text()) for name in names)
+    packages = [importlib.import_module(folder) for folder in FOLDERS]
+    files = sorted((info.name, package.__path__[0]) for package in packages for info in pkgutil.iter_modules(package.__path__))
+    return tuple((name, (Path(folder) / f"{name}.py").read_text()) for name, folder in files if name not in CATALOGUE)
 
 
 @cache
@@ -71,6 +76,8 @@ def symbols() -> Mapping[str, Symbol]:
             start = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
             source = "".join(lines[_comments(lines, start) - 1 : statement.end_lineno])
             for name in defined_names(statement):
+                if name in CATALOGUE:
+                    continue
                 if name in found:
                     raise ValueError(f"two vendored definitions of {name}: {found[name].position[0]}.py and {file}.py")
                 found[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))

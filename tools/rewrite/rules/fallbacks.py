@@ -32,7 +32,7 @@ class TakeImportFallbacks(Rule):
     )
 
     def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        handler = next((h for h in updated.handlers if _catches(h)), None)
+        handler = next((h for h in updated.handlers if catches_import(h)), None)
         if handler is None or original.finalbody or original.orelse or not isinstance(handler.body, cst.IndentedBlock):
             return None
         names = _imported(original.body)
@@ -53,7 +53,7 @@ class TakeImportFallbacks(Rule):
         return cst.FlattenSentinel(body)
 
 
-def _catches(handler: cst.ExceptHandler) -> bool:
+def catches_import(handler: cst.ExceptHandler) -> bool:
     """Whether a missing import ends here."""
     kinds = [e.value for e in handler.type.elements] if isinstance(handler.type, cst.Tuple) else [handler.type]
     return any(kind is None or (isinstance(kind, cst.Name) and kind.value in FAILURES) for kind in kinds)

@@ -20,7 +20,7 @@ from flax import nnx
 from jax import lax
 
 from migrate_agent.tests.tools.rewrite.ops.expansion import dtype_constants, expand
-from migrate_agent.tools import vendored
+from migrate_agent.tools import kernels, vendored
 
 RTOL = 1e-10
 
@@ -42,8 +42,9 @@ class Case:
 def namespace() -> Mapping[str, Any]:
     """What generated code may refer to."""
     helpers: dict[str, Any] = {}
-    for info in pkgutil.iter_modules(vendored.__path__):
-        helpers |= vars(importlib.import_module(f"{vendored.__name__}.{info.name}"))
+    for package in (vendored, kernels):
+        for info in pkgutil.iter_modules(package.__path__):
+            helpers |= vars(importlib.import_module(f"{package.__name__}.{info.name}"))
     return {"jnp": jnp, "jax": jax, "lax": lax, "np": np, "math": math, "nnx": nnx, "vendored": types.SimpleNamespace(**helpers)}
 
 

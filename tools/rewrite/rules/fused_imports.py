@@ -1,0 +1,103 @@
+"""Imports of packages with fused kernels for GPUs, and the guards around them, where the kernel library has what is imported."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.repo import known_to_torch
+from migrate_agent.tools.rewrite.rules.fallbacks import catches_import
+from migrate_agent.tools.rewrite.tables import layers, ops
+
+PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "mamba_ssm", "causal_conv1d", "bitsandbytes"})
+"""Packages for GPUs with kernels that the tables know."""
+
+
+class TakeFusedKernels(Rule):
+    """`try: from flash_attn import flash_attn_func … except ImportError: flash_attn_func = None` goes, and `flash_attn_func is not None` → `True`.
+
+    What else stands in the body of such a `try` stays (`HAS_FLASH = True`). Declines where something is imported that the kernel library lacks.
+    """
+
+    ORDER = 79
+    KEEP = (
+        "try:\n    import numpy as np\nexcept ImportError:\n    np = None\n\n\ndef f(x=np):\n    return x is not None\n",
+        "try:\n    from flash_attn import flash_attn_with_kvcache\nexcept ImportError:\n    flash_attn_with_kvcache = None\n",
+    )
+    CHANGE = (
+        (
+            "try:\n    from flash_attn import flash_attn_func\nexcept ImportError:\n    flash_attn_func = None\n\n\n"
+            "def f(q, k, v):\n    if flash_attn_func is not None:\n        return flash_attn_func(q, k, v, causal=True)\n    return q\n",
+            "def f(q, k, v):\n    return flash_attention(q, k, v, causal=True)\n",
+        ),
+        (
+            "try:\n    from apex.normalization import FusedLayerNorm as Norm\n\n    FUSED = True\nexcept ImportError:\n"
+            "    from torch.nn import LayerNorm as Norm\n\n    FUSED = False\n\n\ndef f():\n    return Norm(4, eps=1e-6)\n",
+            "FUSED = True\n\n\ndef f(*, rngs: nnx.Rngs):\n    return LayerNorm(4, eps=1e-6, rngs=rngs)\n",
+        ),
+        (
+            "import xformers.ops as xops\n\n\ndef f(q, k, v):\n    return xops.memory_efficient_attention(q, k, v, attn_bias=xops.LowerTriangularMask())\n",
+            "def f(q, k, v):\n    return memory_efficient_attention(q, k, v, attn_bias=LowerTriangularMask())\n",
+        ),
+    )
+
+    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | cst.RemovalSentinel | None:
+        if original.relative or original.module is None or isinstance(original.names, cst.ImportStar):
+            return None
+        module = cst.Module([]).code_for_node(original.module)
+        kept = [alias for alias in original.names if not fused(f"{module}.{alias.evaluated_name}")]
+        if len(kept) == len(original.names):
+            return None
+        if not kept:
+            return cst.RemoveFromParent()
+        return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+
+    def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | None:
+        return cst.RemoveFromParent() if all(package(alias.evaluated_name) for alias in original.names) else None
+
+    def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
+        handlers = [handler for handler in original.handlers if catches_import(handler)]
+        if not handlers or original.finalbody or original.orelse or not imports_fused(original.body):
+            return None
+        if any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(updated.body)):
+            return None
+        self.context.forget(*original.handlers)
+        body = [statement for statement in updated.body.body if isinstance(statement, cst.BaseStatement)]
+        return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
+        """`name is not None` of what the guarded import binds."""
+        target = original.comparisons[0]
+        if len(original.comparisons) != 1 or not isinstance(target.operator, (cst.Is, cst.IsNot)):
+            return None
+        if not isinstance(target.comparator, cst.Name) or target.comparator.value != "None" or not isinstance(original.left, cst.Name):
+            return None
+        dotted = self.context.file.bindings.get(original.left.value, "")
+        if self.context.dotted(original.left) != dotted or not (fused(dotted) or package(dotted)):
+            return None
+        return cst.Name(str(isinstance(target.operator, cst.IsNot)))
+
+
+def fused(dotted: str) -> bool:
+    """Whether this is a kernel of a package for GPUs that the kernel library has."""
+    return known_to_torch(dotted) and dotted.partition(".")[0] in PACKAGES
+
+
+def package(dotted: str) -> bool:
+    """Whether this is such a package, or a module in one that holds a known kernel."""
+    return dotted.partition(".")[0] in PACKAGES and any(name.startswith(f"{dotted}.") for name in (*ops(), *layers()))
+
+
+def imports_fused(suite: cst.BaseSuite) -> bool:
+    """Whether a block imports something of these packages."""
+    for small in _small(suite):
+        if isinstance(small, cst.ImportFrom) and small.module is not None and not small.relative:
+            if cst.Module([]).code_for_node(small.module).partition(".")[0] in PACKAGES:
+                return True
+        if isinstance(small, cst.Import) and any(package(alias.evaluated_name) for alias in small.names):
+            return True
+    return False
+
+
+def _small(suite: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
+    return [small for statement in suite.body if isinstance(statement, cst.SimpleStatementLine) for small in statement.body]
