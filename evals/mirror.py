@@ -46,7 +46,7 @@ def rewrite(sources: Sequence[Source], folder: Path) -> tuple[list[str], Draft]:
         line += parts[-1].count("\n")
     functions = [source for source in sources if not source.is_class]
     if functions:  # functions are migrated for the sake of modules that call them
-        uses = "".join(f"        {source.name}({', '.join(['x'] * len(source.names))})\n" for source in functions)
+        uses = "".join(f"        {source.name}({', '.join(['x + 0'] * len(source.names))})\n" for source in functions)
         parts.append(f"class Calls(torch.nn.Module):\n    def forward(self, x):\n{uses}")
     wanted = [f"{FILE}:{source.name}" for source in sources if source.is_class] + ([f"{FILE}:Calls"] if functions else [])
     repository = folder / "repository"

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from migrate_agent.evals.op_table import ARGUMENTS, EXCLUDED, INTERNAL, NAMES, OPERATORS, WRAPS, Wrap
+from migrate_agent.tools.record.observe import is_whole
 from migrate_agent.tools.types import Observed, Span
 
 SHARES = {torch.int64: 0.5, torch.bool: 0.25, torch.float32: 0.125, torch.bfloat16: 0.125}
@@ -128,7 +129,7 @@ def _expressions(name: str, arguments: Sequence[Any], texts: Sequence[str], name
     if name.startswith("__r"):
         yield "operator", f"{texts[1]} {OPERATORS[name]} {texts[0]}"
         return
-    if _function(name) is not None:
+    if callable(_function(name)):
         yield "function", f"torch.{name}({inside})"
     tensor_first = bool(arguments) and isinstance(arguments[0], torch.Tensor)
     rest = ", ".join([*texts[1:], *named])
@@ -175,6 +176,11 @@ def torch_result(call: Call) -> Any:
         return names["f"](*call.tensors)
 
 
+def _alone(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as a leaf of its own, since samples may share what they differentiate by; one that is a part of another stays."""
+    return tensor.detach().clone().requires_grad_() if tensor.requires_grad and is_whole(tensor) else tensor
+
+
 class Writer:
     """Writes values as source; tensors become the names `x0, x1, …` (or another letter). Raises `Unspelled` for what has no text."""
 
@@ -184,7 +190,7 @@ class Writer:
 
     def write(self, value: Any) -> str:
         if isinstance(value, torch.Tensor):
-            self.tensors.append(value)
+            self.tensors.append(_alone(value))
             return f"{self.letter}{len(self.tensors) - 1}"
         if isinstance(value, (list, tuple)):
             items = ", ".join(self.write(item) for item in value)
@@ -228,5 +234,5 @@ def observe(text: str, tensors: Mapping[str, Mapping[str, torch.Tensor]]) -> dic
             if isinstance(node, ast.Name) and node.id in values and isinstance(node.ctx, ast.Load):
                 span = Span(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
                 tensor = values[node.id]
-                found[span] = Observed(("tensor",), (tuple(tensor.shape),), (str(tensor.dtype).removeprefix("torch."),))
+                found[span] = Observed(("tensor",), (tuple(tensor.shape),), (str(tensor.dtype).removeprefix("torch."),), is_whole(tensor))
     return found

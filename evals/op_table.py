@@ -57,6 +57,7 @@ UNDEFINED: frozenset[str] = frozenset(
 """Entries whose values are undefined or random: shapes and dtypes are compared. (The verifier judges distributions.)"""
 
 RANDOM_ARGUMENTS: Mapping[str, str] = {
+    "svd_lowrank": "M=",  # what is left of the argument has full rank, and the approximation of it is random
     "nn.functional.rrelu": "training=True",
     "nn.functional.scaled_dot_product_attention": "dropout_p=0.",
     "nn.functional.multi_head_attention_forward": ", 0.5, ",

@@ -19,7 +19,7 @@ _NOTHING: Any = object()
 class Entry:
     """What one expression was so far."""
 
-    __slots__ = ("dtypes", "kinds", "patience", "shapes", "span", "types")
+    __slots__ = ("dtypes", "kinds", "patience", "shapes", "span", "types", "whole")
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -28,6 +28,7 @@ class Entry:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[str] = []
         self.patience = PATIENCE
+        self.whole = True
 
 
 def add(items: list[Any], item: Any, limit: int) -> bool:
@@ -98,6 +99,7 @@ class Recorder:
             shape = tuple(int(size) for size in value.shape)
             new |= add(entry.shapes, shape, MAX_SHAPES)
             new |= add(entry.dtypes, str(value.dtype).removeprefix("torch."), MAX_SHAPES)
+            entry.whole = entry.whole and is_whole(value)
             if len(entry.shapes) >= MAX_SHAPES:
                 entry.types.add(cls)
         return new
@@ -110,9 +112,18 @@ class Recorder:
             rows = result.setdefault(path, {})
             for entry in self.entries[start:end]:
                 if entry.kinds:
-                    found = Observed(tuple(entry.kinds), tuple(entry.shapes), tuple(entry.dtypes))
+                    found = Observed(tuple(entry.kinds), tuple(entry.shapes), tuple(entry.dtypes), bool(entry.shapes) and entry.whole)
                     rows[entry.span] = merge(rows.get(entry.span), found)
         return result
+
+
+def is_whole(tensor: Any) -> bool:
+    """Whether a tensor is contiguous and fills its storage; false where it has none (sparse, meta and wrapped ones)."""
+    try:
+        contiguous = tensor.is_contiguous() and tensor.storage_offset() == 0
+        return bool(contiguous and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size())
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def merge(first: Observed | None, second: Observed) -> Observed:
@@ -123,4 +134,5 @@ def merge(first: Observed | None, second: Observed) -> Observed:
         tuple(dict.fromkeys(first.kinds + second.kinds))[:MAX_KINDS],
         tuple(dict.fromkeys(first.shapes + second.shapes))[:MAX_SHAPES],
         tuple(dict.fromkeys(first.dtypes + second.dtypes))[:MAX_SHAPES],
+        first.whole and second.whole,
     )

@@ -52,9 +52,11 @@ def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
 
 
 def observations_to_json(observations: Observations) -> dict[str, Any]:
-    """File → rows of span, kinds, shapes, dtypes."""
+    """File → rows of span, kinds, shapes, dtypes, whole."""
     return {
-        path: [[*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes)] for span, seen in rows.items()]
+        path: [
+            [*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes), seen.whole] for span, seen in rows.items()
+        ]
         for path, rows in observations.items()
     }
 
@@ -64,7 +66,10 @@ def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Obse
     return {
         str(path): {
             Span(*(int(place) for place in row[:4])): Observed(
-                tuple(map(str, row[4])), tuple(tuple(int(size) for size in shape) for shape in row[5]), tuple(map(str, row[6]))
+                tuple(map(str, row[4])),
+                tuple(tuple(int(size) for size in shape) for shape in row[5]),
+                tuple(map(str, row[6])),
+                bool(row[7]),
             )
             for row in rows
         }

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 VIEW_METHODS = frozenset(
     "view reshape view_as reshape_as transpose permute t swapaxes swapdims movedim squeeze unsqueeze expand expand_as narrow select diagonal "
-    "flatten unflatten unfold contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
+    "flatten unflatten unfold as_strided contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
 )
 """Methods and attributes whose result may share memory with what they are called on."""
 SURE_VIEWS = frozenset("view view_as transpose t swapaxes squeeze unsqueeze T mT data detach".split())
 """Views that are never copies, and that can be undone."""
 VIEW_FUNCTIONS = frozenset(
-    "transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal rearrange".split()
+    "transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal as_strided rearrange".split()
 )
 
 

@@ -42,7 +42,9 @@ class Bound:
     variadic: Mapping[str, Sequence[cst.Arg]] = field(default_factory=dict)
     dropped: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
     sources: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
-    """The same arguments as they stood before rewriting (for positions)."""
+    """The same arguments as they stood before rewriting (for positions); of a variadic one the first."""
+    others: tuple[cst.BaseExpression, ...] = ()
+    """All values of the variadic argument, as they stood before rewriting."""
 
 
 @cache
@@ -74,6 +76,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
     sources: dict[str, cst.BaseExpression] = {}
     dropped: dict[str, cst.BaseExpression] = {}
     rest: list[cst.Arg] = []
+    others: list[cst.BaseExpression] = []
     position = 0
     for argument, original in pairs:
         name = argument.keyword.value if argument.keyword else ""
@@ -98,6 +101,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
         elif signature.variadic:
             rest.append(argument)
             sources.setdefault(signature.variadic, original.value)
+            others.append(original.value)
             continue
         else:
             raise BindError("too many arguments")
@@ -105,7 +109,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
             raise BindError(f"argument {name!r} given twice")
         values[name], sources[name] = argument.value, original.value
     _require(signature, values)
-    return Bound(values, {signature.variadic: rest} if signature.variadic else {}, dropped, sources)
+    return Bound(values, {signature.variadic: rest} if signature.variadic else {}, dropped, sources, tuple(others))
 
 
 def _require(signature: Signature, values: Mapping[str, cst.BaseExpression]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import libcst as cst
@@ -39,7 +39,7 @@ class SourceCall:
         if name in self.bound.values:
             return _MODULE.code_for_node(self.bound.values[name])
         if name in self.bound.variadic:
-            return ", ".join(_MODULE.code_for_node(argument) for argument in self.bound.variadic[name])
+            return ", ".join(argument.star + _MODULE.code_for_node(argument.value) for argument in self.bound.variadic[name])
         return self.signature.defaults.get(name, "")
 
     def literal(self, name: str) -> Any:
@@ -59,6 +59,14 @@ class SourceCall:
         if not self.given(name) and self.signature.defaults.get(name) == "None":
             return Observed(("none",))
         return None
+
+    def each(self, name: str) -> list[Observed | None]:
+        source = self.bound.sources.get(name)
+        if name in self.bound.variadic:
+            return [self.context.observed(value) for value in self.bound.others]
+        if isinstance(source, (cst.List, cst.Tuple)):
+            return [self.context.observed(element.value) for element in source.elements]
+        return []
 
     def count(self, name: str) -> int:
         given = self.bound.variadic.get(name, ())
@@ -87,7 +95,7 @@ def apply_op(
         raise Refuse(f"{op.name}: {error}", "unbound-call") from error
     if receiver:
         first = signature.names[0] if signature.names else signature.variadic
-        bound = Bound(bound.values, bound.variadic, bound.dropped, {**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
+        bound = replace(bound, sources={**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
     return expand(context, _template(op, call), _demoted(context, bound), op.name, signature.defaults)
 
@@ -98,7 +106,7 @@ def _demoted(context: Context, bound: Bound) -> Bound:
         if {name, other} <= bound.values.keys() and {name, other} <= bound.sources.keys():
             if stays_narrow(context, bound.sources[name], bound.sources[other]):
                 cast = context.build("{x}.astype({y}.dtype)", x=bound.values[name], y=bound.values[other])
-                return Bound({**bound.values, name: cast}, bound.variadic, bound.dropped, bound.sources)
+                return replace(bound, values={**bound.values, name: cast})
     return bound
 
 

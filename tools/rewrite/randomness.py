@@ -30,7 +30,8 @@ def draws(op: Op) -> bool:
 
 def _source(op: Op) -> str:
     try:
-        return inspect.getsource(op.to)  # type: ignore[arg-type]
+        kept = inspect.getclosurevars(op.to).nonlocals.values()  # type: ignore[arg-type]
+        return " ".join([inspect.getsource(op.to), *(value for value in kept if isinstance(value, str))])  # type: ignore[arg-type]
     except (OSError, TypeError):
         return ""
 

@@ -55,6 +55,10 @@ class Call(Protocol):
         """What the argument was when the examples ran, or what inference says; `None` where neither knows. For `{*xs}`: of the first."""
         ...
 
+    def each(self, name: str) -> list[Observed | None]:
+        """What is known of each value of a variadic argument, or of each element of a list or tuple that the caller wrote out."""
+        ...
+
     def count(self, name: str) -> int:
         """How many values the caller passed for a variadic argument; one that is spread with a star counts as several."""
         ...
@@ -142,10 +146,16 @@ def _index(rows: list[Any], names: Callable[[Any], tuple[str, ...]]) -> dict[str
     return table
 
 
+def _names(op: Op) -> tuple[str, ...]:
+    """The dotted names of a row; that of a function which writes to its first argument has an underscore (`torch.relu_`)."""
+    function = op.inplace and not op.name.startswith("torch.Tensor.")
+    return (op.name, *op.aliases, *((f"{op.name}_",) if function else ()))
+
+
 @cache
 def ops() -> Mapping[str, Op]:
     """Dotted name → row, aliases included. Raises `ValueError` on two rows with one name."""
-    return _index(_rows("migrate_agent.tools.rewrite.ops", Op), lambda op: (op.name, *op.aliases))
+    return _index(_rows("migrate_agent.tools.rewrite.ops", Op), _names)
 
 
 @cache

@@ -4,14 +4,18 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from migrate_agent.tools.vendored.numeric import absolute
+
 
 def p_norm(x: jax.Array, p: float, axis: int, keepdims: bool = False) -> jax.Array:
     """(Σ |x|ᵖ)^(1/p), whose gradient at zero is zero, as in PyTorch.
 
     https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html
     """
+    if x.ndim == 0:  # which torch takes for a vector of one
+        return p_norm(x[None], p, axis, keepdims).reshape(())
     if p in (0, 1, float("inf"), float("-inf")):
-        return jnp.linalg.norm(x, ord=p, axis=axis, keepdims=keepdims)
+        return jnp.linalg.norm(absolute(x), ord=p, axis=axis, keepdims=keepdims)
     total = (jnp.abs(x) ** p).sum(axis, keepdims=keepdims)
     is_zero = total == 0
     return jnp.where(is_zero, 0, jnp.where(is_zero, 1, total) ** (1 / p))
@@ -32,7 +36,7 @@ def cosine_similarity(x1: jax.Array, x2: jax.Array, dim: int = 1, eps: float = 1
     """
     x1, x2 = jnp.broadcast_arrays(x1, x2)
     unit1, unit2 = (x / clamped_norm(x, dim, eps) for x in (x1, x2))
-    return (unit1 * unit2).sum(dim)
+    return (unit1 * unit2).sum(dim if x1.ndim else None)
 
 
 def clamped_norm(x: jax.Array, dim: int, eps: float) -> jax.Array:

@@ -38,8 +38,8 @@ def fractional_max_pool(
         shape = [1] * (2 * spatial)
         shape[axis], shape[spatial + axis] = output_size[axis], kernel_size[axis]
         flat = flat * sizes[axis] + places.reshape(*input.shape[:2], *shape)
-    index = flat.reshape(*input.shape[:2], int(np.prod(output_size)), -1)
-    rows = input.reshape(*input.shape[:2], 1, -1)
+    index = flat.reshape(*input.shape[:2], int(np.prod(output_size)), int(np.prod(kernel_size)))
+    rows = input.reshape(*input.shape[:2], 1, int(np.prod(sizes)))
     windows = jnp.take_along_axis(rows, index, axis=-1)
     best = jnp.argmax(windows, axis=-1, keepdims=True)
     outputs = (jnp.take_along_axis(x, best, axis=-1).reshape(*input.shape[:2], *output_size) for x in (windows, index))

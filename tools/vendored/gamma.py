@@ -13,6 +13,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from migrate_agent.tools.vendored.bessel import as_floating
+from migrate_agent.tools.vendored.numeric import promote_half
 
 
 def with_derivative(function: Callable[..., jax.Array], derivative: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -89,7 +90,8 @@ def polygamma_value(n: int, x: jax.Array) -> jax.Array:
 
 def polygamma(n: int, x: jax.Array) -> jax.Array:
     """The `n`-th derivative of digamma (https://pytorch.org/docs/stable/special.html#torch.special.polygamma)."""
-    return with_derivative(partial(polygamma_value, n), partial(polygamma, n + 1))(as_floating(x))
+    wide = promote_half(as_floating(x))
+    return with_derivative(partial(polygamma_value, n), partial(polygamma, n + 1))(wide).astype(as_floating(x).dtype)
 
 
 def digamma(x: jax.Array) -> jax.Array:

@@ -27,8 +27,9 @@ def histogram_edges(x: jax.Array, bins: int | jax.Array, span: Sequence[float] |
     """The edges themselves, or `bins` equal bins over `span` (by default what `x` spans, widened where that is nothing)."""
     if not isinstance(bins, int):
         return bins
-    low, high = (jnp.asarray(edge, x.dtype) for edge in span) if span is not None else (x.min(initial=jnp.inf), x.max(initial=-jnp.inf))
-    low, high = (jnp.where(jnp.isinf(low), 0, low), jnp.where(jnp.isinf(high), 0, high)) if span is None else (low, high)
+    if span is None and not x.size:
+        span = (0, 1)
+    low, high = (jnp.asarray(edge, x.dtype) for edge in span) if span is not None else (x.min(), x.max())
     empty = low == high
     return jnp.linspace(jnp.where(empty, low - 0.5, low), jnp.where(empty, high + 0.5, high), bins + 1, dtype=x.dtype)
 

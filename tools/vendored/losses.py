@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from migrate_agent.tools.vendored.numeric import promote_half
+from migrate_agent.tools.vendored.numeric import absolute, promote_half
 
 
 def reduce_loss(loss: jax.Array, reduction: str) -> jax.Array:
@@ -57,7 +57,7 @@ def l1_loss(
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.l1_loss.html
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    loss = jnp.abs(input - target)
+    loss = absolute(input - target)
     return reduce_loss(loss, reduction) if weight is None else reduce_weighted(loss, weight, reduction)
 
 
@@ -79,7 +79,7 @@ def smooth_l1_loss(
 ) -> jax.Array:
     """Squared below `beta`, linear above. https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.smooth_l1_loss.html"""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    distance = jnp.abs(input - target)
+    distance = absolute(input - target)
     if beta == 0.0:
         return reduce_loss(distance, reduction)
     loss = jnp.where(distance < beta, 0.5 * jnp.square(distance) / beta, distance - 0.5 * beta)
@@ -93,7 +93,7 @@ def huber_loss(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.huber_loss.html
     """
-    distance = jnp.abs(input - target)
+    distance = absolute(input - target)
     loss = jnp.where(distance <= delta, 0.5 * jnp.square(distance), delta * (distance - 0.5 * delta))
     return reduce_loss(loss, reduction) if weight is None else reduce_weighted(loss, weight, reduction)
 

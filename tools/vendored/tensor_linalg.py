@@ -12,6 +12,7 @@ from jax import lax
 from jax.scipy import linalg
 from jax.typing import ArrayLike
 
+from migrate_agent.tools.vendored.numeric import promote_half
 from migrate_agent.tools.vendored.tensor_norm import linalg_norm
 
 
@@ -146,18 +147,26 @@ def legacy_svd(x: jax.Array, some: bool = True, compute_uv: bool = True) -> SVD:
         rows, columns = x.shape[-2:]
         zeros = [jnp.zeros((*x.shape[:-2], size, size), x.dtype) for size in (rows, columns)]
         return SVD(zeros[0], jnp.linalg.svd(x, compute_uv=False), zeros[1])
-    u, s, vh = jnp.linalg.svd(x, full_matrices=not some)
+    u, s, vh = svd(x, full_matrices=not some)
     return SVD(u, s, adjoint(vh))
 
 
 def svd(x: jax.Array, full_matrices: bool = True) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """U, S and Vᴴ; of square matrices the reduced ones, which are the same and which JAX can differentiate.
+    """U, S and Vᴴ; no gradient flows from the vectors that full matrices have beyond the reduced ones.
 
     https://pytorch.org/docs/stable/generated/torch.linalg.svd.html
     """
-    rows, columns = x.shape[-2:]
-    u, s, vh = jnp.linalg.svd(x, full_matrices=full_matrices and rows != columns)
-    return u, s, vh
+    u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+    rank = s.shape[-1]
+    if not full_matrices or set(x.shape[-2:]) == {rank}:
+        return u, s, vh
+    left, _, right = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=True)
+    return jnp.concatenate([u, left[..., rank:]], axis=-1), s, jnp.concatenate([vh, right[..., rank:, :]], axis=-2)
+
+
+def matrix_exp(x: jax.Array) -> jax.Array:
+    """Matrix exponential, of half precision by way of single (https://pytorch.org/docs/stable/generated/torch.linalg.matrix_exp.html)."""
+    return linalg.expm(promote_half(x)).astype(x.dtype)
 
 
 def lu(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -226,6 +235,11 @@ def lu_solve(lu: jax.Array, pivots: jax.Array, b: jax.Array, left: bool = True, 
     return run(lu, pivots - 1, b)
 
 
+def det(x: jax.Array) -> jax.Array:
+    """The determinant, 1 of matrices without elements (https://pytorch.org/docs/stable/generated/torch.linalg.det.html)."""
+    return jnp.linalg.det(x) if x.shape[-1] else jnp.ones(x.shape[:-2], x.dtype)
+
+
 def logdet(x: jax.Array) -> jax.Array:
     """Log of the determinant, NaN where that is negative (https://pytorch.org/docs/stable/generated/torch.logdet.html)."""
     sign, log_abs = jnp.linalg.slogdet(x)
@@ -288,7 +302,7 @@ def lstsq(a: jax.Array, b: jax.Array, driver: str | None = None) -> LeastSquares
 
 def vander(x: jax.Array, n: int | None = None) -> jax.Array:
     """Powers 0 … n - 1 of the last axis (https://pytorch.org/docs/stable/generated/torch.linalg.vander.html)."""
-    return x[..., None] ** jnp.arange(x.shape[-1] if n is None else n)
+    return jnp.atleast_1d(x)[..., None] ** jnp.arange(jnp.atleast_1d(x).shape[-1] if n is None else n)
 
 
 def reflectors_times(x: jax.Array, tau: jax.Array, other: jax.Array, order: list[int]) -> jax.Array:

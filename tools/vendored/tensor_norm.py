@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from migrate_agent.tools.vendored.numeric import absolute
+
 
 def vector_norm(
     x: jax.Array, ord: float = 2, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: DTypeLike | None = None
@@ -17,7 +19,7 @@ def vector_norm(
     x = x if dtype is None else x.astype(dtype)
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim) or tuple(range(x.ndim))
     axes = axes if x.ndim else ()
-    size = jnp.abs(x)
+    size = absolute(x)
     if ord == math.inf:
         return jnp.max(size, axes, keepdims=keepdim)
     if ord == -math.inf:
@@ -47,7 +49,7 @@ def matrix_norm(
         return vector_norm(x, 2, (first, second), keepdim)
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (first, second) if abs(float(ord)) == 1 else (second, first)
-        sums = jnp.sum(jnp.abs(x), summed, keepdims=True)
+        sums = jnp.sum(absolute(x), summed, keepdims=True)
         result = jnp.max(sums, other, keepdims=True) if float(ord) > 0 else jnp.min(sums, other, keepdims=True)
     else:
         singular = jnp.linalg.svd(jnp.moveaxis(x, (first, second), (-2, -1)), compute_uv=False)

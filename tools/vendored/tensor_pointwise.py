@@ -68,6 +68,14 @@ def fmin(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.where((x <= y) | jnp.isnan(y), x, y)
 
 
+def integer_power(x: ArrayLike, exponent: jax.Array) -> jax.Array:
+    """A power of integers: by a negative exponent 0, but of 1 and -1 (https://pytorch.org/docs/stable/generated/torch.pow.html)."""
+    dtype = jnp.result_type(x, exponent)
+    base, places = jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(exponent, dtype))
+    units = jnp.where(base == 1, 1, jnp.where(base == -1, 1 - 2 * (places & 1), 0)).astype(dtype)
+    return jnp.where(places < 0, units, base ** jnp.maximum(places, 0))
+
+
 def float_power(x: ArrayLike, exponent: ArrayLike) -> jax.Array:
     """A power in the highest precision there is (https://pytorch.org/docs/stable/generated/torch.float_power.html)."""
     complex_valued = jnp.iscomplexobj(x) or jnp.iscomplexobj(exponent)

@@ -102,9 +102,43 @@ def slice_scatter(x: jax.Array, src: jax.Array, dim: int = 0, start: int | None 
     return x.at[window].set(src)
 
 
+def strided_places(size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> jax.Array:
+    """Where in memory the elements of a strided view lie, in its shape."""
+    axes = (lax.broadcasted_iota(int, tuple(size), axis) * step for axis, step in enumerate(stride))
+    return sum(axes, jnp.full(tuple(size), offset or 0, int))
+
+
+def as_strided(x: jax.Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> jax.Array:
+    """The elements of a contiguous array at these steps in memory (https://pytorch.org/docs/stable/generated/torch.as_strided.html)."""
+    return x.reshape(-1)[strided_places(size, stride, storage_offset)]
+
+
+def as_strided_scatter(
+    x: jax.Array, src: jax.Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> jax.Array:
+    """A contiguous array with `src` in the place of a strided view (https://pytorch.org/docs/stable/generated/torch.as_strided_scatter.html)."""
+    places = strided_places(size, stride, storage_offset)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return x.reshape(-1).at[places].set(src).reshape(x.shape)
+    flat, fixed = x.reshape(-1), lax.stop_gradient(x.reshape(-1))
+    passed = jnp.zeros_like(flat).at[places].set((flat - fixed)[places])  # torch passes the gradient there, and nowhere else
+    return (fixed.at[places].set(src) + passed).reshape(x.shape)
+
+
+def contiguous_strides(x: jax.Array, dim: int | None = None) -> tuple[int, ...] | int:
+    """The strides of a contiguous tensor of this shape, or of one axis (https://pytorch.org/docs/stable/generated/torch.Tensor.stride.html)."""
+    strides = tuple(math.prod(max(size, 1) for size in x.shape[axis + 1 :]) for axis in range(x.ndim))
+    return strides if dim is None else strides[dim]
+
+
 def meshgrid(tensors: Sequence[jax.Array], indexing: str = "ij") -> list[jax.Array]:
     """Grids of coordinates from a sequence of vectors (https://pytorch.org/docs/stable/generated/torch.meshgrid.html)."""
     return jnp.meshgrid(*map(jnp.atleast_1d, tensors), indexing=indexing)
+
+
+def cat(tensors: Sequence[jax.Array], axis: int = 0) -> jax.Array:
+    """Concatenation that leaves out vectors without elements (https://pytorch.org/docs/stable/generated/torch.cat.html)."""
+    return jnp.concatenate([x for x in tensors if x.shape != (0,)], axis=axis)
 
 
 def cartesian_prod(*tensors: jax.Array) -> jax.Array:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.typing import DTypeLike
 
 
@@ -85,7 +84,7 @@ def istft(
     """Inverse of `stft` by least squares (…, frequency, frames) → (…, time) (https://pytorch.org/docs/stable/generated/torch.istft.html)."""
     hop = n_fft // 4 if hop_length is None else hop_length
     onesided = x.shape[-2] != n_fft if onesided is None else onesided
-    weights = lax.stop_gradient(framing_window(window, n_fft, win_length, x.real.dtype))  # torch gives none either
+    weights = framing_window(window, n_fft, win_length, x.real.dtype)
     norm = "ortho" if normalized else None
     half = x if onesided else x[..., : n_fft // 2 + 1, :]
     frames = jnp.fft.ifft(x.mT, norm=norm) if return_complex else jnp.fft.irfft(half.mT, n_fft, norm=norm)

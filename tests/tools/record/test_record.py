@@ -202,7 +202,7 @@ def test_a_failure_is_one_line_with_its_place_and_stops_no_other(name: str, repo
     assert list(found.errors) == ["net.py:Net"]
     assert found.errors["net.py:Net"].startswith(message)
     assert found.examples == (examples[1],)
-    assert Observed(("tensor",), ((2,),), ("float32",)) in found.observations["good.py"].values()
+    assert Observed(("tensor",), ((2,),), ("float32",), whole=True) in found.observations["good.py"].values()
 
 
 TEXT_ERRORS = {

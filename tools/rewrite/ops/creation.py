@@ -134,6 +134,6 @@ DATA = [
 
 FILL = [
     Op("torch.fill", "input, value", "jnp.full_like({input}, {value})", method="fill", inplace=True),
-    Op("torch.Tensor.zero", "self", "jnp.zeros_like({self})", inplace=True),
+    Op("torch.zero", "input", "jnp.zeros_like({input})", method="zero", inplace=True),
     Op("torch.Tensor.copy", "self, src", "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)", inplace=True),
 ]

@@ -21,14 +21,24 @@ def _tensor_split(call: Call) -> str:
     return "jnp.array_split({input}, {indices_or_sections}, axis={dim})"
 
 
+def _cat(call: Call) -> str:
+    """Torch leaves out vectors without elements among tensors of more axes."""
+    shapes = [seen.shapes if seen else () for seen in call.each("tensors")]
+    if any((0,) in seen for seen in shapes) and any(len(shape) > 1 for seen in shapes for shape in seen):
+        return "vendored.cat({tensors}, axis={dim})"
+    return "jnp.concatenate({tensors}, axis={dim})"
+
+
 def _meshgrid(call: Call) -> str:
+    if any(seen and () in seen.shapes for seen in call.each("tensors")):
+        return "vendored.meshgrid({tensors}, indexing={indexing})"
     if call.count("tensors") > 1 or may_be_kind(call, "tensors", "tensor"):
         return "jnp.meshgrid({*tensors}, indexing={indexing='ij'})"
     return "vendored.meshgrid({*tensors}, indexing={indexing})"
 
 
 JOIN = [
-    Op("torch.cat", "tensors, dim=0", "jnp.concatenate({tensors}, axis={dim})", aliases=("torch.concat", "torch.concatenate")),
+    Op("torch.cat", "tensors, dim=0", _cat, aliases=("torch.concat", "torch.concatenate")),
     Op("torch.stack", "tensors, dim=0", "jnp.stack({tensors}, axis={dim})"),
     Op("torch.hstack", "tensors", "jnp.hstack({tensors})"),
     Op("torch.vstack", "tensors", "jnp.vstack({tensors})", aliases=("torch.row_stack",)),

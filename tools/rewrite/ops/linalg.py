@@ -8,6 +8,20 @@ from migrate_agent.tools.rewrite.tables import Call, Op, Refuse, Template
 L = "torch.linalg."
 
 
+def _det(call: Call) -> str:
+    """JAX's has none of matrices without elements."""
+    seen = call.observed("A")
+    empty = seen is not None and any(0 in shape[-2:] for shape in seen.shapes)
+    return "vendored.det({A})" if empty else "jnp.linalg.det({A})"
+
+
+def _matrix_exp(call: Call) -> str:
+    """JAX's takes no half precision."""
+    seen = call.observed("A")
+    full = seen is not None and seen.dtypes and not {"bfloat16", "float16"} & set(seen.dtypes)
+    return "jax.scipy.linalg.expm({A})" if full else "vendored.matrix_exp({A})"
+
+
 def _norm(helper: str) -> Template:
     def to(call: Call) -> str:
         return f"vendored.{helper}({{A}}, {{ord=None}}, {axis(call)}, keepdim={{keepdim}}, dtype={{dtype}})"
@@ -116,7 +130,7 @@ DECOMPOSITIONS = [
 ]
 
 PROPERTIES = [
-    *spelled("det", "A", "jnp.linalg.det({A})", "linalg.det"),
+    *spelled("det", "A", _det, "linalg.det"),
     *spelled("slogdet", "A", "jnp.linalg.slogdet({A})", "linalg.slogdet", returns="tuple"),
     *spelled("logdet", "input", "vendored.logdet({input})"),
     Op(
@@ -137,7 +151,7 @@ PROPERTIES = [
         lambda call: f"vendored.matrix_norm({{A}}, {{ord='fro'}}, {axis(call)}, keepdim={{keepdim}}, dtype={{dtype}})",
     ),
     *spelled("matrix_power", "A, n", "jnp.linalg.matrix_power({A}, {n})", "linalg.matrix_power"),
-    *spelled("matrix_exp", "A", "jax.scipy.linalg.expm({A})", "linalg.matrix_exp"),
+    *spelled("matrix_exp", "A", _matrix_exp, "linalg.matrix_exp"),
     Op(f"{L}vander", "x, N=None", "vendored.vander({x}, {N})"),
     Op("torch.vander", "x, N=None, increasing=False", "jnp.vander({x}, {N}, increasing={increasing})"),
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import is_bool, is_integral, spelled
+from migrate_agent.tools.rewrite.ops.calls import is_bool, is_integral, is_kind, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 UNARY = {
-    "abs": "jnp.abs",
+    "abs": "vendored.absolute",
     "acos": "jnp.arccos",
     "acosh": "jnp.arccosh",
     "angle": "jnp.angle",
@@ -117,6 +117,13 @@ def _clamp(call: Call) -> str:
     return "vendored.clamp({input}, {min=None}, {max})"
 
 
+def _pow(call: Call) -> str:
+    """Of integers torch gives 0 where the exponent is negative, which JAX leaves undefined."""
+    if is_integral(call, "input") and is_kind(call, "exponent", "tensor") and is_integral(call, "exponent"):
+        return "vendored.integer_power({input}, {exponent})"
+    return "{input} ** {exponent}"
+
+
 def _floating(template: str, integral: str) -> Template:
     """`lax` functions do not promote integers."""
 
@@ -175,7 +182,7 @@ ARITHMETIC = [
     *spelled("sign", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
     *spelled("sgn", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
     *spelled("square", "input", _unless_bool("jnp.square({input})", "{input}.astype(int)"), inplace=True),
-    *spelled("pow", "input, exponent", "{input} ** {exponent}", inplace=True),
+    *spelled("pow", "input, exponent", _pow, inplace=True),
     *spelled("frac", "input", "jnp.fmod({input}, 1)", inplace=True),
     *spelled("round", "input, *, decimals=0", "jnp.round({input}, {decimals})", "special.round", inplace=True),
     *spelled("addcmul", "input, tensor1, tensor2, *, value=1", _fused("*"), inplace=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from migrate_agent.tools.rewrite.ops.calls import Refused, axis, elements, is_kind, ndim, sequence
-from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Template
+from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Refuse, Template
 
 
 def _view(call: Call) -> str:
@@ -108,7 +108,21 @@ def _atleast(function: str) -> Template:
     return to
 
 
+STRIDED = "input, size, stride, storage_offset=None"
 MEMORY = "memory layout (strides, storage) has no counterpart in JAX"
+
+
+def _strided(template: str, tensor: str = "input") -> Template:
+    """Places in memory follow from the shape where the tensor was seen to be contiguous, and the whole of its storage."""
+
+    def to(call: Call) -> str:
+        seen = call.observed(tensor)
+        if seen is None or not seen.whole:
+            raise Refuse(f"{MEMORY}, and the tensor was not seen to be contiguous and the whole of its storage")
+        return template
+
+    return to
+
 
 VIEWS = [
     Op("torch.Tensor.view", "self, *size", _view),
@@ -139,7 +153,20 @@ VIEWS = [
     Op("torch.atleast_3d", "*tensors", _atleast("jnp.atleast_3d")),
     Op("torch.broadcast_tensors", "*tensors", "tuple(jnp.broadcast_arrays({*tensors}))", returns="tuple"),
     Op("torch.broadcast_shapes", "*shapes", "jnp.broadcast_shapes({*shapes})", returns="tuple"),
-    Op("torch.as_strided", "input, size, stride, storage_offset=0", Refused(MEMORY), method="as_strided", inplace=True),
+    Op(
+        "torch.as_strided",
+        STRIDED,
+        _strided("vendored.as_strided({input}, {size}, {stride}, {storage_offset})"),
+        method="as_strided",
+        inplace=True,
+        aliases=("torch.as_strided_copy",),
+    ),
+    Op(
+        "torch.as_strided_scatter",
+        "input, src, size, stride, storage_offset=None",
+        _strided("vendored.as_strided_scatter({input}, {src}, {size}, {stride}, {storage_offset})"),
+        method="as_strided_scatter",
+    ),
 ]
 
 AXES = [
@@ -223,7 +250,7 @@ SIZES = [
     Op("torch.Tensor.nelement", "self", "{self}.size", returns="int"),
     Op("torch.Tensor.element_size", "self", "{self}.dtype.itemsize", returns="int"),
     Op("torch.Tensor.is_contiguous", "self", "True", returns="bool"),
-    Op("torch.Tensor.stride", "self, dim=None", Refused(MEMORY), returns="tuple"),
+    Op("torch.Tensor.stride", "self, dim=None", _strided("vendored.contiguous_strides({self}, {dim})", "self"), returns="tuple"),
     Op("torch.Tensor.storage_offset", "self", Refused(MEMORY), returns="int"),
     Op("torch.Tensor.data_ptr", "self", Refused(MEMORY), returns="int"),
 ]

@@ -9,7 +9,7 @@ DYNAMIC = "the shape of the result depends on values: use a mask with `jnp.where
 
 
 def _argsort(call: Call) -> str:
-    return f"jnp.argsort({{input}}, axis={'None' if ndim(call, 'input') == 0 else '{dim}'}, descending={{descending}})"
+    return "jnp.zeros_like({input}, int)" if ndim(call, "input") == 0 else "jnp.argsort({input}, axis={dim}, descending={descending})"
 
 
 def _where(call: Call) -> str:

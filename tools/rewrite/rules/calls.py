@@ -7,6 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
+from migrate_agent.tools.rewrite.ops.calls import INTEGERS
 from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.references import VERSION
@@ -46,13 +47,23 @@ class ReplaceTorchCalls(Rule):
             return None
         return None if result is None else self.context.place(result)
 
-    def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BinaryOperation | None:
-        """Of operators only what their operands' dtypes become: a scalar tensor does not widen one with axes."""
+    def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
+        """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
+        if isinstance(original.operator, cst.Power) and self._integral(original.left) and self._integral(original.right, tensor=True):
+            parts = {"x": bare(updated.left), "y": bare(updated.right)}
+            return self.context.place(self.context.build("vendored.integer_power({x}, {y})", **parts))
         for side, other in (("left", "right"), ("right", "left")):
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
                 parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
                 return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
         return None
+
+    def _integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
+        """Whether it was seen to be a tensor of integers, or (not with `tensor`) is an integer."""
+        fact = self.context.observed(node)
+        if is_tensor(fact):
+            return fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS
+        return not tensor and fact is not None and fact.kinds == ("int",)
 
     def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
@@ -75,9 +86,21 @@ class ReplaceTorchCalls(Rule):
         functions = called(context.repo, context.observed(original.func))
         if functions and functions <= context.randomness.parameter and not self._own(original.func):
             return with_rngs(context, updated, "a function that draws")
+        if self._is_abs(original):
+            return context.build("vendored.absolute({x})", x=updated.args[0].value)
         if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
             return self._method(original, original.func, updated, updated.func)
         return None
+
+    def _is_abs(self, call: cst.Call) -> bool:
+        """Python's own `abs` of a tensor of floats, whose gradient at 0 JAX takes to be 1."""
+        return (
+            isinstance(call.func, cst.Name)
+            and call.func.value == "abs"
+            and not self.context.facts.dotted.get(self.context.span(call.func))
+            and len(call.args) == 1
+            and is_tensor(self.context.observed(call.args[0].value))
+        )
 
     def _without_out(self, call: cst.Call) -> list[int]:
         """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""

@@ -243,7 +243,7 @@ class ReplaceInplaceUpdates(_Writes):
         return set(fact.kinds) <= {"int", "float", "bool"} or (is_tensor(fact) and bool(fact.shapes) and all(not s for s in fact.shapes))
 
     def _out(self, call: cst.Call) -> cst.BaseExpression | None:
-        """What a torch function called as a statement writes to: `out=`, or its first argument with `inplace=True`."""
+        """What a torch function called as a statement writes to: `out=`, or its first argument (`inplace=True`, `torch.relu_(x)`)."""
         if not self.context.dotted(call.func).startswith("torch."):
             return None
         out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
@@ -254,6 +254,8 @@ class ReplaceInplaceUpdates(_Writes):
             return None
         op = ops().get(self.context.dotted(call.func))
         names = parse_signature(op.signature).names if op else ()
+        if op and self.context.dotted(call.func) == f"{op.name}_" and call.args and not call.args[0].keyword:
+            return call.args[0].value
         for place, argument in enumerate(call.args):
             name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
             if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from migrate_agent.tools.record.observe import is_whole
 from migrate_agent.tools.rewrite.tables import UNKNOWN, Op, methods, ops
 from migrate_agent.tools.types import Observed
 
@@ -31,7 +32,7 @@ def kind(value: object) -> str:
 def observe(value: object) -> Observed:
     """What the recorder would say about `value`."""
     if isinstance(value, torch.Tensor):
-        return Observed(("tensor",), (tuple(value.shape),), (str(value.dtype).removeprefix("torch."),))
+        return Observed(("tensor",), (tuple(value.shape),), (str(value.dtype).removeprefix("torch."),), is_whole(value))
     return Observed((kind(value),))
 
 
@@ -86,6 +87,12 @@ class Bound:
         if value is None and ast.unparse(self.defaults.get(name, MISSING)) == "None":
             return Observed(("none",))
         return None if value is None else observe(self.evaluate(value))
+
+    def each(self, name: str) -> list[Observed | None]:
+        value = self.values.get(name)
+        if isinstance(value, (ast.List, ast.Tuple)):
+            value = value.elts
+        return [observe(self.evaluate(one)) for one in value] if isinstance(value, list) else []
 
     def count(self, name: str) -> int:
         value = self.values.get(name, [])
