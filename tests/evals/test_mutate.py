@@ -64,3 +64,13 @@ def test_an_argument_holds_for_its_change_only() -> None:
     mutation = mutations("x = 3")[0]
     rows = {"a": {"id": "a", "change": "3 → 4", "reason": "unused"}, "b": {"id": "b", "change": "3 → 5", "reason": "unused"}}
     assert (mutants.reason(rows, "a", mutation), mutants.reason(rows, "b", mutation)) == ("unused", "")
+
+
+def test_argued_mutants_are_of_known_subjects_and_say_why() -> None:
+    rows = mutants.argued()
+    assert rows and {identifier.partition("/")[0] for identifier in rows} <= set(mutants.subjects())
+    assert all(row["reason"].endswith(".") and " → " in row["change"] for row in rows.values())
+    text = (corpus.FOLDER / "right" / "detach.py").read_text(encoding="utf-8")
+    found = {f"port-detach/{mutation.id}": mutation for mutation in mutations(text)}
+    argued = [identifier for identifier in rows if identifier.startswith("port-detach/")]
+    assert argued and all(mutants.reason(rows, identifier, found[identifier]) for identifier in argued)
