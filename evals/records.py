@@ -117,6 +117,12 @@ def kept(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:
     return {tuple(content["group"]): content for content in stored}
 
 
+def _samples(outcomes: Iterable[Outcome]) -> int | None:
+    """The limit on samples under which all of these cases were measured; `None` where there was none, or not one."""
+    limits = {outcome.details["limit"] for outcome in outcomes if "limit" in outcome.details}
+    return limits.pop() if len(limits) == 1 else None
+
+
 def assemble(suite: Suite, folder: Path) -> Path:
     """Make `<suite>.json` of the groups that are stored; those that were never measured are named in it (`missing`)."""
     stored, groups = kept(suite, folder), suite.groups(Options())
@@ -125,7 +131,7 @@ def assemble(suite: Suite, folder: Path) -> Path:
     versions: dict[str, str] = {}
     for content in chosen:
         versions |= content["versions"]
-    result = document(suite, Options(samples=None), outcomes, sum(content["seconds"] for content in chosen), versions)
+    result = document(suite, Options(samples=_samples(outcomes)), outcomes, sum(content["seconds"] for content in chosen), versions)
     result["missing"] = [group[0] for group in groups if group not in stored]
     result["commit"] = ", ".join(sorted({content["commit"] for content in chosen}))
     return write(result, folder)

@@ -1,0 +1,35 @@
+"""Rows whose result hangs on what was observed of the arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet, snippet_workspace
+from migrate_agent.tools.types import Observed, Span
+
+TEXT = "import torch\n\ndef f(x):\n    return torch.as_strided(x, (2, 2), (1, 2))\n"
+
+
+@pytest.mark.parametrize(("whole", "expected"), [(True, "as_strided(x, (2, 2), (1, 2))"), (False, "torch.as_strided(x, (2, 2), (1, 2))")])
+def test_strides_follow_from_the_shape_of_whole_tensors_alone(tmp_path: Path, whole: bool, expected: str) -> None:
+    seen = {"snippet.py": {Span(4, 28, 4, 29): Observed(("tensor",), ((3, 3),), ("float32",), whole)}}
+    space = snippet_workspace(tmp_path, TEXT, seen)
+    text = "".join(statement.text for statement in space.statements("snippet.py"))
+    assert f"return {expected}" in text
+    assert [hole.code for hole in space.rewritten("snippet.py").holes] == ([] if whole else ["unsupported"])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("torch.randn_like(x)", "jax.random.normal(rngs(), x.shape, x.dtype)"),
+        ("x.to(y, True, True, memory_format=torch.preserve_format)", "x.astype(y.dtype)"),
+        ("torch.abs(x) + abs(y)", "absolute(x) + absolute(y)"),
+    ],
+)
+def test_spellings(tmp_path: Path, call: str, expected: str) -> None:
+    text, holes = rewrite_snippet(tmp_path, f"import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return {call}\n")
+    assert not holes
+    assert text.strip().endswith(f"return {expected}")
