@@ -103,7 +103,7 @@ class GitHub:
         """Review comments."""
 
         def look() -> list[LineNote]:
-            return [LineNote(each.path, each.raw_data.get("line") or 0, each.body) for each in self._pull(request).get_review_comments()]
+            return [LineNote(each.path, each.line or 0, each.body) for each in self._pull(request).get_review_comments()]
 
         return self._read("listing review comments", look)
 
