@@ -88,7 +88,7 @@ def ssd_forward(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, star
     since = jnp.cumsum(pad_axis(decay, 2, long).reshape(batch * heads, -1, chunk), axis=-1).reshape(batch * heads, long)
 
     def body(x_ref: Any, row_ref: Any, column_ref: Any, B_ref: Any, C_ref: Any, start_ref: Any, y_ref: Any, last_ref: Any) -> None:
-        @pl.when(pl.program_id(1) == 0)
+        @pl.when(pl.program_id(2) == 0)
         def _() -> None:
             last_ref[...] = start_ref[...]
 
@@ -104,16 +104,16 @@ def ssd_forward(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, star
     def flat(a: jax.Array) -> jax.Array:
         return pad_axis(a, 2, long).reshape(-1, long, a.shape[-1])
 
-    group = pl.BlockSpec((1, chunk, states), lambda i, c: (i // heads * groups + i % heads // each, c, 0))
-    rows = pl.BlockSpec((1, chunk, size), lambda i, c: (i, c, 0))
-    state = pl.BlockSpec((1, states, size), lambda i, c: (i, 0, 0))
+    group = pl.BlockSpec((1, chunk, states), lambda g, i, c: (g, c, 0))
+    rows = pl.BlockSpec((1, chunk, size), lambda g, i, c: (g * each + i, c, 0))
+    state = pl.BlockSpec((1, states, size), lambda g, i, c: (g * each + i, 0, 0))
     y, last = pl.pallas_call(
         body,
-        grid=(batch * heads, long // chunk),
+        grid=(batch * groups, each, long // chunk),
         in_specs=[
             rows,
-            pl.BlockSpec((1, 1, chunk), lambda i, c: (i, 0, c)),
-            pl.BlockSpec((1, chunk, 1), lambda i, c: (i, c, 0)),
+            pl.BlockSpec((1, 1, chunk), lambda g, i, c: (g * each + i, 0, c)),
+            pl.BlockSpec((1, chunk, 1), lambda g, i, c: (g * each + i, c, 0)),
             group,
             group,
             state,
@@ -123,7 +123,7 @@ def ssd_forward(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, star
             jax.ShapeDtypeStruct((batch * heads, long, size), jnp.float32),
             jax.ShapeDtypeStruct((batch * heads, states, size), jnp.float32),
         ],
-        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel", "arbitrary")),
     )(flat(x), since[:, None, :], since[:, :, None], flat(B), flat(C), start.reshape(-1, states, size))
     return y[:, :length].reshape(x.shape), last.reshape(start.shape)
 
