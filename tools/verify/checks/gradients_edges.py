@@ -1,4 +1,5 @@
-"""Gradients are finite where torch's are at the edges (zeros, saturation, ties, equal rows), and agree where the function has one there.
+"""Gradients are finite where torch's are at the edges (zeros, saturation, ties, equal rows), and agree where the function has one there
+that is more than rounding noise.
 
 A norm, a deviation or an `atan2` written out gives NaN at zero, and so does the branch of a `where` that was not taken: training ends there.
 """
@@ -40,9 +41,15 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
     lost = int((finite & ~np.isfinite(pair.got)).sum())
     if lost:
         return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
-    if pair.key in scenario.facts["kinks"]:
+    if pair.key in scenario.facts["kinks"] or _is_noise(scenario, pair, scale):
         return Difference(pair.label, 0.0, limits.FLOOR_GRADIENT_FP64)
     return difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), limits.FLOOR_GRADIENT_FP64, scale)
+
+
+def _is_noise(scenario: Scenario, pair: Pair, scale: float) -> bool:
+    """Whether rounding alone may change torch's own gradient by more than any limit allows: past saturation, `1 - tanh(x)**2` is what rounding left."""
+    size = max(rms(pair.expected), scale)
+    return limits.NOISE_FACTOR * scenario.noise(pair.key)[0] > limits.CAP_FP64 * size
 
 
 CHECK = Check("numeric", "gradients_edges", judge, cost=4)
