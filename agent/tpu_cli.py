@@ -36,6 +36,9 @@ def tpu(
     fit: Annotated[
         bool, typer.Option("--fit", help="Find the largest batch and length that fit, and what helps where the size does not.")
     ] = False,
+    recompile: Annotated[
+        bool, typer.Option("--recompile", help="Tell what the calls that were seen cost in compilations, and pad.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
@@ -55,6 +58,7 @@ def tpu(
         mesh=mesh,
         write=write,
         fit=fit,
+        recompile=recompile,
         report=report,
         page=html,
         sandbox=sandbox.value if sandbox else "",

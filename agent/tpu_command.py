@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from migrate_agent.agent import tpu_mesh, tpu_tables
+from migrate_agent.agent import tpu_mesh, tpu_recompile, tpu_tables
 from migrate_agent.agent.config import Config, load_config
 from migrate_agent.agent.errors import MissingError, UsageError
 from migrate_agent.agent.exercise import Exercise, reached
@@ -25,6 +25,7 @@ from migrate_agent.agent.services import Services
 from migrate_agent.agent.store import plain, write, write_text
 from migrate_agent.agent.tpu_mesh import Sharded
 from migrate_agent.agent.tpu_page import page
+from migrate_agent.agent.tpu_recompile import Recompiled
 from migrate_agent.agent.verify_command import candidate_of
 from migrate_agent.tools.portable.ahead import Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
@@ -49,6 +50,7 @@ class Asked:
     mesh: str = ""
     write: bool = False
     fit: bool = False
+    recompile: bool = False
     report: Path | None = None
     page: Path | None = None
     sandbox: str = ""
@@ -65,6 +67,7 @@ class Found:
     fits: tuple[Fit, ...] = ()
     remedies: tuple[tuple[str, tuple[Remedy, ...]], ...] = ()
     """By topology, where the size that was asked about does not fit."""
+    recompiled: Recompiled | None = None
 
 
 def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
@@ -84,8 +87,9 @@ def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Pro
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         progress.stage(unit.id, "running the original on its examples")
-        with prepared(exercise, unit, stored, asked) as ahead:
-            found = answer(ahead, places, asked, config, progress)
+        prepared_unit, examples = prepared(exercise, unit, stored, asked)
+        with prepared_unit as ahead:
+            found = answer(ahead, examples, places, asked, config, progress)
     tell(found, asked)
     equal = found.sharded is None or found.sharded.check.equal
     return 0 if equal and all(cost.refused is None for cost in found.costs) else 1
@@ -105,8 +109,8 @@ def wanted(asked: Asked, config: Config) -> list[Topology]:
         raise UsageError(str(error)) from None
 
 
-def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> Ahead:
-    """The unit with its rewrite: the one in the working tree, else what the rules write. Raises `UsageError`."""
+def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> tuple[Ahead, Sequence[Example]]:
+    """The unit with its rewrite (the one in the working tree, else what the rules write), and all its examples. Raises `UsageError`."""
     services, inventory = exercise.services, exercise.inventory
     recording = exercise.known(stored)
     if not reached(recording, unit.id):
@@ -118,7 +122,8 @@ def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) ->
         translated = services.translate(inventory, recording.observations, example)
     except Untranslatable as error:
         raise UsageError(f"the example of {unit.id} has no equivalent in the mirror's names: {error}") from error
-    return Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits())
+    ahead = Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits())
+    return ahead, examples_of(recording, unit.id)
 
 
 def _example(recording: Recording, unit: Unit, asked: Asked) -> Example:
@@ -142,7 +147,9 @@ def rewritten(
     return inventory, unit, draft.files
 
 
-def answer(ahead: Ahead, places: Sequence[Topology], asked: Asked, config: Config, progress: Progress) -> Found:
+def answer(
+    ahead: Ahead, examples: Sequence[Example], places: Sequence[Topology], asked: Asked, config: Config, progress: Progress
+) -> Found:
     """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
     variant = Variant(asked.batch or config.tpu.batch, asked.length, asked.dtype or config.tpu.dtype)
     found: list[Cost] = []
@@ -156,11 +163,12 @@ def answer(ahead: Ahead, places: Sequence[Topology], asked: Asked, config: Confi
             progress.stage(ahead.unit.id, f"compiling for {place.name}")
             found += tpu_mesh.costs(ahead, variant, [place], shards.proposal) if shards else ahead.costs(variant, [Target(place)])
         fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
+        again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
     except ExtraMissing:
         raise MissingError(MISSING) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
-    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped)
+    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again)
 
 
 def fitted(
@@ -200,6 +208,7 @@ def told(found: Found) -> list[str]:
         *tpu_tables.lines(found.costs),
         *(tpu_mesh.lines(found.sharded) if found.sharded else ()),
         *tpu_tables.fits(found.fits, found.remedies),
+        *(tpu_recompile.lines(found.recompiled) if found.recompiled else ()),
     ]
 
 
@@ -213,6 +222,7 @@ def report(found: Found) -> dict[str, Any]:
         "costs": rows,
         "mesh": _mesh(found.sharded),
         **_fits(found),
+        "recompilation": _again(found.recompiled),
     }
 
 
@@ -231,3 +241,7 @@ def _fits(found: Found) -> dict[str, Any]:
 
 def _row(cost: Cost) -> dict[str, Any]:
     return {**plain(cost), "peak": cost.peak, "intensity": cost.intensity}
+
+
+def _again(found: Recompiled | None) -> dict[str, Any] | None:
+    return None if found is None else dict(plain(tpu_recompile.smaller(found)))

@@ -244,7 +244,7 @@ class Ahead:
         first = replace(first, largest=tuple(about["largest"]), notes=cost.notes(about))
         if "refused" in row:
             return replace(first, refused=judged(row["refused"], about))
-        return replace(first, **cost.read(row, text.get(str(job["name"]), ""), target.topology))
+        return replace(first, **cost.read(row, text.get(str(job["name"]), ""), target.topology, str(facts.get("root", ""))))
 
 
 def batch_over_data(rows: Sequence[Mapping[str, Any]], batch: int, target: Target) -> list[list[Any] | None] | Refusal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from migrate_agent.tools.portable import hlo
@@ -70,9 +70,9 @@ def hbm_of(place: Topology, devices: int) -> int:
     return int(place.chip.hbm * place.chips / max(devices, 1))
 
 
-def read(found: Mapping[str, Any], text: str, place: Topology, root: str = "") -> dict[str, Any]:
+def read(found: Mapping[str, Any], text: str, place: Topology, root: str) -> dict[str, Any]:
     """The figures of `Cost` from the compile job's row and the compiled program's text. Lines lose the `root` of the rewrite."""
-    arrays = hlo.buffers(text)
+    arrays = [replace(array, line=array.line.removeprefix(f"{root}/")) for array in hlo.buffers(text)]
     size, padded = sum(array.bytes for array in arrays), sum(array.padded for array in arrays)
     bound, by = roofline(found["flops"], found["bytes"], place, found["devices"])
     return {

@@ -69,4 +69,4 @@ def _exported(unit: AbstractUnit, arguments: Mapping[str, Any], variant: Mapping
             (output / f"{variant['name']}-{name}.bin").write_bytes(blob)
         except Exception as error:
             found[name] = {**found.get(name, {}), "refused": refusal(error, root)}
-    return {**found, "layers": unit.layers(), "owners": unit.owners(root), "annotations": unit.annotations()}
+    return {**found, "root": str(root), "layers": unit.layers(), "owners": unit.owners(root), "annotations": unit.annotations()}

@@ -76,7 +76,7 @@ def test_sixteen_chips_share_the_batch_and_reduce_the_gradients(tmp_path: Path, 
     [
         ("too much vmem", "8192, 8192", 8192, "vmem", 16),
         ("half", "32, 128", 128, "float16", 16),
-        ("too much hbm", "512, 4096", 4096, "hbm", 26),
+        ("too much hbm", "512, 4096", 4096, "hbm", 27),
     ],
 )
 def test_refusals_tell_the_line(tmp_path: Path, sandbox: Sandbox, body: str, shape: str, width: int, kind: str, line: int) -> None:

@@ -49,11 +49,13 @@ class Net(nnx.Module):
         self.second = nnx.Linear(2 * width, width, rngs=rngs)
         self.blocks = nnx.List([Block(width, rngs=rngs) for _ in range(3)] if "Block" in globals() else [])
 
-    def __call__(self, x):
+    def __call__(self, x, mask=None):
         x = self.second(nnx.relu(self.first(x)))
 """
 BODIES: Mapping[str, str] = {
     "plain": "        return x\n",
+    "mean": "        return x - x.mean(0)\n",
+    "masked": "        return (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)\n",
     "bad block": "        return doubled(x, (4, 100))\n",
     "too much vmem": "        return doubled(x, x.shape)\n",
     "half": "        return doubled(x.astype(jnp.float16), (16, 128))\n",
