@@ -72,7 +72,7 @@ class ReplaceInitialisers(Rule):
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.constant_(torch.as_tensor(self.w), 1)\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
-            "        self.w[...] = jnp.full_like(self.w, 1)\n",
+            "        self.w[...] = jnp.full_like(self.w[...], 1)\n",
         ),
     )
 
