@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import urllib.error
@@ -455,7 +456,8 @@ class _Front:
             answer = _through(forge, request, payload)
         if fault is not None:
             forge.sent.append(Sent(request.command, request.path, 0, body))
-            request.connection.close()
+            request.close_connection = True
+            request.connection.shutdown(socket.SHUT_RDWR)
             return
         _Front._give(request, forge, body, *answer)
 
