@@ -23,6 +23,12 @@ TEMPLATES: Mapping[str, str] = {
     "is_mps": "False",
     "itemsize": "{x}.dtype.itemsize",
 }
+DTYPES: Mapping[str, str] = {
+    "is_floating_point": "jnp.issubdtype({x}, jnp.floating)",
+    "is_complex": "jnp.issubdtype({x}, jnp.complexfloating)",
+    "is_signed": "not jnp.issubdtype({x}, jnp.unsignedinteger)",
+}
+"""Attributes of a dtype; on a tensor these are methods, which are called."""
 REFUSED: Mapping[str, str] = {
     "grad": "a gradient that is kept on a tensor: in JAX it is what `jax.grad` returns",
     "grad_fn": "the autograd graph is not there in JAX",
@@ -50,6 +56,10 @@ class ReplaceTensorAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.drop = nnx.Dropout(0.1, rngs=rngs)\n\n"
             "    def __call__(self, x):\n        return x * self.drop.rate\n",
         ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x if x.dtype.is_floating_point else x.float()\n",
+            "def f(x: jax.Array):\n    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -57,6 +67,8 @@ class ReplaceTensorAttributes(Rule):
         name = original.attr.value
         if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
             return context.place(context.build(template, self=updated.value))
+        if name in DTYPES and self._of_a_dtype(original):
+            return context.place(context.build(DTYPES[name], x=updated.value))
         if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(context.observed(original.value)):
             return None
         parent = context.parent()
@@ -73,6 +85,12 @@ class ReplaceTensorAttributes(Rule):
         if isinstance(parent, cst.AssignTarget):
             return None
         return context.place(context.build(TEMPLATES[name], x=updated.value))
+
+    def _of_a_dtype(self, node: cst.Attribute) -> bool:
+        fact, parent = self.context.observed(node.value), self.context.parent()
+        called = isinstance(parent, cst.Call) and parent.func is node
+        unknown = fact is None and self.context.file.names_torch
+        return not called and not isinstance(parent, cst.AssignTarget) and (unknown or (fact is not None and "dtype" in fact.kinds))
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`m.weight.data = x`: the parameter stays, with new values and perhaps a new shape."""

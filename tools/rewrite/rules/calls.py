@@ -33,6 +33,7 @@ class ReplaceTorchCalls(Rule):
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
             "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
         ),
+        ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
             "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
@@ -141,6 +142,8 @@ class ReplaceTorchCalls(Rule):
             return self._own_method(updated, name)
         row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
         fact = context.observed(func.value)
+        if name == "numel" and fact is not None and fact.kinds == ("size",):
+            return context.build("math.prod({x})", x=new.value)
         spelled = tensor_only(name) or self._torch_spelling(original, name)
         if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
             if row is None:
