@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.cli import guarded
-from migrate_agent.agent.pr.stack import branch_of
+from migrate_agent.agent.pr.stack import SINGLE, branch_of
 from migrate_agent.tests.agent.forge.prism import description, proxy
-from migrate_agent.tests.agent.forge.standin import Fault, StandIn
+from migrate_agent.tests.agent.forge.standin import PROJECT, Fault, StandIn
 from migrate_agent.tests.agent.pr.runs import OWNERS, UNITS, migrated
 from migrate_agent.tests.agent.repositories import git
 
@@ -153,3 +153,26 @@ def test_the_token_is_found_nowhere(team: Team, tmp_path: Path, monkeypatch: pyt
     assert [str(path) for path in files if CANARY.encode() in path.read_bytes()] == []
     objects = git(team.forge.bare, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").splitlines()
     assert [name for name in objects if CANARY in git(team.forge.bare, "cat-file", "-p", name)] == []
+
+
+def test_a_remote_in_a_folder(team: Team) -> None:
+    git(team.root, "remote", "set-url", "origin", f"file://{team.forge.bare}")
+    where = ("--single", "--forge", "github", "--base-url", team.forge.base, "--project", PROJECT)
+    assert team.pr("--yes", *where) == 0 and len(team.forge.pulls) == 1
+    team.forge.page = 1
+    assert team.pr("--yes", *where) == 0 and team.quiet()
+    team.forge.page = 100
+
+
+def test_what_is_refused_before_anything_is_done(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert team.pr() == 2 and "--yes" in team.err and team.quiet()
+    assert team.pr("--yes", "--remote", "upstream") == 2 and "no remote upstream" in team.err
+    git(team.forge.bare, "update-ref", f"refs/heads/{SINGLE}", "main")
+    team.forge.protected = {SINGLE}
+    assert team.pr("--yes", "--single") == 3 and "is protected" in team.err and team.quiet()
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_wrongwrongwrongwrongwrongwrongwrong")
+    assert team.pr("--yes") == 3 and "not accepted" in team.err and "ghp_wrong" not in team.err
+    monkeypatch.delenv("GITHUB_TOKEN")
+    monkeypatch.setenv("PATH", str(Path(shutil.which("git") or "").parent))
+    monkeypatch.setenv("GH_CONFIG_DIR", "/nonexistent")
+    assert team.pr("--yes") == 3 and "no token for" in team.err
