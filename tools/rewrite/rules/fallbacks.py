@@ -12,7 +12,7 @@ TORCH = ("torch", "torchvision", "torchaudio")
 
 
 class TakeImportFallbacks(Rule):
-    """A `try` that imports a torch name without a counterpart and uses it → the body of its `except ImportError:`.
+    """A `try` that imports torch names without a counterpart, and perhaps uses them → the body of its `except ImportError:`.
 
     One that only imports what has a counterpart goes as a whole. Declines where there is an `else` or a `finally`.
     """
@@ -23,6 +23,10 @@ class TakeImportFallbacks(Rule):
         (
             'try:\n    from torch.hub import _get_torch_home\n\n    home = _get_torch_home()\nexcept ImportError:\n    home = "~/.cache"\n',
             'home = "~/.cache"\n',
+        ),
+        (
+            "try:\n    from torch import _assert\nexcept ImportError:\n\n    def _assert(condition, message):\n        assert condition, message\n",
+            "def _assert(condition, message):\n    assert condition, message\n",
         ),
         (
             "from torch import nn\n\ntry:\n    from torch.nn import Identity\nexcept ImportError:\n\n    class Identity(nn.Module):\n        pass\n\n\n"
@@ -40,7 +44,8 @@ class TakeImportFallbacks(Rule):
             return cst.RemoveFromParent()
         first, last = self.context.span(original).line, self.context.span(original.handlers[0]).line
         inside = [hole for hole in self.context.holes if first <= hole.span.line < last]
-        if not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):
+        only_imports = bool(names) and not updated.body.body
+        if not only_imports and not any(hole.text.partition("(")[0].partition(".")[0] in names for hole in inside):
             return None
         end = self.context.span(original).end_line
         handled = next(h for h, new in zip(original.handlers, updated.handlers, strict=True) if new is handler)
