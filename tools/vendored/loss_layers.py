@@ -190,14 +190,14 @@ class LinearCrossEntropyLoss(nnx.Module):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         reduction: str = "mean",
         weight: jax.Array | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
         options: Any = None,
         rngs: nnx.Rngs,
-        device: Any = None,
-        dtype: Any = None,
     ) -> None:
         self.num_classes, self.out_features, self.reduction = num_classes, out_features, reduction
         self.ignore_index, self.label_smoothing = -100 if ignore_index is None else ignore_index, label_smoothing

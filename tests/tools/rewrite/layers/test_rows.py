@@ -19,7 +19,6 @@ from migrate_agent.tools.rewrite.tables import Layer, layers
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # that path of torch's is for inference without gradients
 
 ROWS = [row for row in layers().values() if row.name.startswith("torch.nn.")]
-DROPPED = {"device", "dtype"}
 DEPRECATED = {"min_value", "max_value"}
 OVERLOADED = {"Sequential", "RNN", "LSTM", "GRU"}
 """Classes whose constructor takes `*args`; their documentation gives the signature."""
@@ -46,7 +45,7 @@ def test_vendored_class_takes_the_same_arguments(row: Layer) -> None:
     kinds = inspect.signature(layer_classes()[row.vendored].__init__).parameters
     ours = [name for name, p in kinds.items() if name not in ("self", "rngs") and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     signature = parse_signature(row.signature)
-    assert ours == [name for name in (*signature.names, *signature.keyword_only) if name not in DROPPED]
+    assert ours == [*signature.names, *signature.keyword_only]
     takes_all = any(p.kind is p.VAR_KEYWORD for p in kinds.values())
     assert takes_all or kinds["rngs"].kind is inspect.Parameter.KEYWORD_ONLY
 
