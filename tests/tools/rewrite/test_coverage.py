@@ -87,7 +87,7 @@ def test_a_name_that_the_original_does_not_define_either_is_a_note(tmp_path: Pat
     assert any("einsum is not defined in the original either" in note for note in draft.notes)
 
 
-@pytest.mark.parametrize("line", ["from elsewhere import *", "def einsum(*args):\n    return torch.unheard_of(*args)"])
+@pytest.mark.parametrize("line", ["from elsewhere import *", "import torch\n\ndef einsum(*args):\n    return torch.unheard_of(*args)"])
 def test_a_name_that_something_may_define_is_not(tmp_path: Path, line: str) -> None:
     assert _composed(tmp_path, f"{line}\n{UNDEFINED}").holes
 
