@@ -159,12 +159,14 @@ def _median(call: Callable[[], Any], repeat: int = 20) -> float:
     return statistics.median(found)
 
 
-def rows(names: Sequence[str], generations: Sequence[str], timing: bool, checking: bool) -> Iterator[dict[str, Any]]:
+def rows(
+    names: Sequence[str], generations: Sequence[str], timing: bool, checking: bool, most: int | None = None
+) -> Iterator[dict[str, Any]]:
     """One row for each kernel, case and dtype."""
     for name, kernel in kernels().items():
         if names and name not in names:
             continue
-        for case in (*kernel.shapes, *kernel.bench):
+        for case in [*kernel.shapes, *kernel.bench][:most]:
             for dtype in kernel.dtypes:
                 row: dict[str, Any] = {"kernel": name, "case": case.label, "dtype": dtype.__name__}
                 small = case not in kernel.bench
@@ -192,13 +194,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compile", default="", metavar="GENERATIONS", help="compile for these: v5e,v6e,tpu7x")
     parser.add_argument("--time", action="store_true", help="time the large cases on jax's own device")
     parser.add_argument("--no-check", action="store_true", help="leave the comparison with the reference out")
+    parser.add_argument("--shapes", type=int, metavar="N", help="of each kernel the first N shapes only")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the JSON goes")
     options = parser.parse_args(arguments)
     if options.compile:
         os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     found = []
-    for row in rows(options.only, options.compile.split(",") if options.compile else (), options.time, not options.no_check):
+    for row in rows(
+        options.only, options.compile.split(",") if options.compile else (), options.time, not options.no_check, options.shapes
+    ):
         found.append(row)
         print(json.dumps(row), flush=True)
         document = {

@@ -61,19 +61,24 @@ def test_program_holds_the_kernel_for_a_tpu_only(name: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu: install migrate-agent[tpu]")
-@pytest.mark.parametrize("name", NAMES)
-def test_kernel_compiles_for_three_generations(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "migrate_agent.evals.bench.kernels", "--only", name, "--no-check"]
-    done = subprocess.run(
-        [*command, "--compile", "v5e,v6e,tpu7x", "--output", str(tmp_path / "out.json")],
-        env={"JAX_PLATFORMS": "cpu", "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
-    assert [row for row in rows if any("refused" in row[generation] for generation in ("v5e", "v6e", "tpu7x"))] == []
-    assert done.returncode == 0
+def test_first_shape_of_each_kernel_compiles(tmp_path: Path) -> None:
+    """For one generation of three each; `--compile v5e,v6e,tpu7x` compiles all shapes for all."""
+    refused = []
+    for turn, generation in enumerate(("v5e", "v6e", "tpu7x")):
+        file = tmp_path / f"{generation}.json"
+        only = [word for name in NAMES[turn::3] for word in ("--only", name)]
+        command = [sys.executable, "-m", "migrate_agent.evals.bench.kernels", *only, "--no-check", "--shapes", "1"]
+        environment = {"JAX_PLATFORMS": "cpu", "PATH": ""}
+        done = subprocess.run(
+            [*command, "--compile", generation, "--output", str(file)], env=environment, capture_output=True, text=True, check=False
+        )
+        rows = (
+            json.loads(file.read_text())["rows"]
+            if file.exists()
+            else [{"kernel": generation, generation: {"refused": done.stderr[-2000:]}}]
+        )
+        refused += [(row["kernel"], row.get("dtype"), row[generation]) for row in rows if "refused" in row[generation]]
+    assert refused == []
 
 
 def test_fallback_says_so() -> None:
