@@ -52,11 +52,12 @@ def migrate(*arguments: str, timeout: float = 300) -> subprocess.CompletedProces
 
 
 def steady(report: Path) -> Any:
-    """The report without times, folders and what the operating system decides (peak memory)."""
+    """The report without times (the figures are step times), folders and what the operating system decides (peak memory)."""
     document = json.loads(report.read_text())
     document.pop("repo")
     for unit in document["units"]:
         unit.pop("seconds")
+        unit.pop("figures")
         for verdict in unit["verdicts"]:
             verdict.pop("detail")
     return document

@@ -93,12 +93,12 @@ def test_killed_before_it_began(undisturbed: tuple[Any, int], tmp_path: Path) ->
 def test_killed_again_and_again(undisturbed: tuple[Any, int], tmp_path: Path) -> None:
     expected, moments = undisturbed
     root = repository(tmp_path / "repo", FILES)
-    killed = drive(root, moments // 4, signal.SIGKILL, "run", "--yes", "--report", str(tmp_path / "report.json"))
+    killed = drive(root, moments // 3, signal.SIGKILL, "run", "--yes", "--report", str(tmp_path / "report.json"))
     deaths = 1
     while killed.returncode == -signal.SIGKILL:
         deaths += 1
         assert deaths < 12
-        killed = drive(root, moments // 4, signal.SIGKILL, "resume")
+        killed = drive(root, moments // 3, signal.SIGKILL, "resume")
     assert killed.returncode == 1, killed.stderr
     assert deaths > 3
     assert result(root) == expected
