@@ -14,6 +14,8 @@ from migrate_agent.tools.verify.check import load_checks
 from migrate_agent.tools.verify.checks import compiles_for_tpu
 
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
+# Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
+AGAIN = frozenset({"gradients_edges", "gradients_native", "second_call"})
 WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
 
 
@@ -39,7 +41,8 @@ def test_wrong_candidate_is_refused(pair: Pair, wrong: Wrong, sandbox: ProcessSa
     refused = {verdict.check: verdict for verdict in evidence.verdicts if verdict.status != "pass"}
     assert wrong.check in refused, told(evidence)
     assert refused[wrong.check].status == wrong.status
-    assert not wrong.alone or len(refused) == 1, told(evidence)
+    beside = refused.keys() - {wrong.check} - (AGAIN if wrong.check not in AGAIN else set())
+    assert not wrong.alone or not beside, told(evidence)
     assert wrong.place in next(iter(refused.values())).detail
 
 
@@ -53,5 +56,6 @@ def test_without_the_compiler_it_is_said_what_to_install(sandbox: ProcessSandbox
 
 
 def test_every_check_has_a_wrong_candidate_that_it_alone_refuses() -> None:
+    """None beside it but those of `AGAIN`; each of these has one that no other check refuses."""
     alone = {wrong.check for pair in PAIRS for wrong in pair.wrongs if wrong.alone}
     assert {check.name for check in load_checks()} <= alone
