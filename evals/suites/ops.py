@@ -136,4 +136,4 @@ def versions(outcomes: object) -> dict[str, str]:
     return {package: version(package) for package in ("torch", "jax", "flax", "numpy")}
 
 
-OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 30.0, versions, kept=True, summary=summary, report=report)
+OPS = Suite("ops", "Operators (PyTorch's `op_db`)", "operators", groups, run, 120.0, versions, kept=True, summary=summary, report=report)
