@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite import vendoring
 from migrate_agent.tools.rewrite.formatting import format_python
-from migrate_agent.tools.rewrite.repo import FileModel
+from migrate_agent.tools.rewrite.repo import FileModel, unfollowed
 from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines, import_of
 from migrate_agent.tools.rewrite.translate import Translation, translation
 from migrate_agent.tools.rewrite.workspace import Statement, Workspace, workspace
@@ -123,6 +123,7 @@ class _Composer:
                     self._import(path, name)
             elif index not in selection.statements:
                 selection.statements.add(index)
+                statement = self.space.settle(path, index)
                 self._needs(path, self._text(path, statement), statement)
         if found:
             self._registrations(path, name)
@@ -139,6 +140,7 @@ class _Composer:
         for index, statement in enumerate(self.space.statements(path)):
             if name not in statement.registers or index in selection.statements:
                 continue
+            statement = self.space.settle(path, index)
             if reason := self._open(path, statement):
                 self.notes[f"{path}:{statement.first_line}: not registered with {name}: {reason}"] = None
                 continue
@@ -198,9 +200,9 @@ class _Composer:
             selection.qualified |= result.qualified
         elif file.bindings.get(name, "").partition(".")[0] in TORCH and name not in CANONICAL:
             self._leftover(path, name, statement)
-        elif (package := self._unfollowed(file, name)) and statement is not None:
-            reason = f"{name} comes from {package}, which needs torch, and its source cannot be followed"
-            self._hole(path, statement, "torch-package", reason)
+        elif (package := self.repo.unfollowed(file, name)) and statement is not None:
+            if not any(hole.code == "torch-package" for hole in statement.holes):
+                self._hole(path, statement, "torch-package", unfollowed(name, package))
         elif name in file.found:
             selection.found.add(name)
         elif self.want(path, name) or name in KNOWN:
@@ -217,14 +219,6 @@ class _Composer:
         if name in file.top_names or name in file.bindings or any(star not in self.repo.modules for star in file.stars):
             return False
         return name in global_names("\n".join(file.lines[statement.first_line - 1 : statement.last_line]))
-
-    def _unfollowed(self, file: FileModel, name: str) -> str:
-        """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""
-        dotted = "" if name in file.top_names else file.bindings.get(name, "")
-        package = dotted.partition(".")[0]
-        if package in self.space.inventory.bound:
-            return package
-        return package if package in self.repo.adopted and self.repo.resolve(dotted) is None else ""
 
     def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
         if statement is None:

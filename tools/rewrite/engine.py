@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -14,6 +14,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.rewrite.counters import counters
+from migrate_agent.tools.rewrite.exercised import Exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness
@@ -75,6 +76,8 @@ class Context:
     """Names bound anywhere in the file, so that helpers do not clash with them."""
     observed_lines: frozenset[int] = frozenset()
     """Lines on which something ran while the examples did."""
+    exercised: Exercised | None = None
+    """What the examples made use of, over all files; `None` where there were none."""
     stack: list[cst.CSTNode] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -93,6 +96,8 @@ class Context:
     """Class id → attributes that calls leave behind for people to look at."""
     counted: dict[str, frozenset[str]] = field(default_factory=dict)
     """Class id → numbers that calls count up."""
+    dead: dict[str, str] = field(default_factory=dict)
+    """Top-level names that stand for nothing but an error, with its reason."""
 
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:
@@ -107,6 +112,14 @@ class Context:
     def dotted(self, node: cst.CSTNode) -> str:
         """The dotted name that an original name or attribute stands for, or ""."""
         return self.facts.dotted.get(self.span(node), "") if isinstance(node, (cst.Name, cst.Attribute)) else ""
+
+    def unfollowed(self, node: cst.CSTNode) -> str:
+        """The dotted name of something from a package that needs torch and whose source cannot be followed, or ""."""
+        root = node
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        name = root.value if isinstance(root, cst.Name) else ""
+        return self.dotted(node) if name and self.repo.unfollowed(self.file, name) else ""
 
     def parent(self, level: int = 1) -> cst.CSTNode | None:
         """The original parent of the node that is being left."""
@@ -316,15 +329,21 @@ class Rewritten:
     vendored: frozenset[str]
     qualified: frozenset[str]
     spans: tuple[Span, ...]
+    dead: Mapping[str, str]
 
 
 def rewrite_file(
-    repo: Repo, file: FileModel, facts: Facts, randomness: Randomness, observed_lines: frozenset[int] = frozenset()
+    repo: Repo,
+    file: FileModel,
+    facts: Facts,
+    randomness: Randomness,
+    observed_lines: frozenset[int] = frozenset(),
+    exercised: Exercised | None = None,
 ) -> Rewritten:
     """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    context = Context(repo, file, facts, randomness, positions, taken_names(file), observed_lines)
+    context = Context(repo, file, facts, randomness, positions, taken_names(file), observed_lines, exercised)
     walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in rule_classes()])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)
@@ -345,6 +364,7 @@ def rewrite_file(
         frozenset(context.vendored),
         frozenset(context.qualified),
         spans,
+        context.dead,
     )
 
 

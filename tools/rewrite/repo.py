@@ -151,6 +151,14 @@ class Repo:
             self._resolved[dotted] = (model, found.name) if found and model else None
         return self._resolved[dotted]
 
+    def unfollowed(self, file: FileModel, name: str) -> str:
+        """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""
+        dotted = "" if name in file.top_names else file.bindings.get(name, "")
+        package = dotted.partition(".")[0]
+        if package in self.inventory.bound:
+            return package
+        return package if package in self.adopted and self.resolve(dotted) is None else ""
+
     def mirror(self, name: str) -> str:
         """The mirror's name of a module or package of the repository, or ""."""
         if model := self.modules.get(name):
@@ -226,6 +234,11 @@ class Repo:
     def buffer(self, model: ClassModel, name: str) -> bool | None:
         """Whether the buffer of this name is persistent; `None` where there is no such buffer."""
         return next((c.buffers[name] for c in self.ancestors(model) if name in c.buffers), None)
+
+
+def unfollowed(name: str, package: str) -> str:
+    """The reason why a name cannot be had."""
+    return f"{name} comes from {package}, which needs torch, and its source cannot be followed"
 
 
 def dotted_name(node: ast.expr, file: FileModel) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.coverage import unexercised
-from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
+from migrate_agent.tools.rewrite.dead import renamed, targets, used
+from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file, taken_names
+from migrate_agent.tools.rewrite.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.found import find_imports
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
@@ -19,7 +21,7 @@ from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
 from migrate_agent.tools.rewrite.statements import infer
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.rewrite.written import mutated_parameters, written_parameters
-from migrate_agent.tools.types import Hole, Inventory, Observations
+from migrate_agent.tools.types import Hole, Inventory, Observations, Span
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Workspace:
         self._facts: dict[str, Facts] = {}
         self._rewritten: dict[str, Rewritten] = {}
         self._statements: dict[str, tuple[Statement, ...]] = {}
+        self._settled: set[tuple[str, int]] = set()
 
     def facts(self, path: str) -> Facts:
         """The facts of a file; those of the files it imports come first, so that inherited attributes are known."""
@@ -74,8 +77,13 @@ class Workspace:
         """The file after all rules."""
         if path not in self._rewritten:
             lines = self.observed_lines(path)
-            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines)
+            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines, self.exercised)
         return self._rewritten[path]
+
+    @cached_property
+    def exercised(self) -> Exercised | None:
+        """What the examples made use of."""
+        return exercised(self.repo, self.observations)
 
     def observed_lines(self, path: str) -> frozenset[int]:
         """Lines of a file on which something ran while the examples did."""
@@ -86,6 +94,52 @@ class Workspace:
         if path not in self._statements:
             self._statements[path] = tuple(self._split(self.repo.files[path]))
         return self._statements[path]
+
+    def settle(self, path: str, index: int) -> Statement:
+        """A statement that is wanted. One that uses, while its file is imported, a name that stands for an error is such a name too."""
+        if (path, index) not in self._settled:
+            self._settled.add((path, index))
+            original = _logical(self.repo.files[path].tree)[index]
+            reasons = (self._dead(path, name) for name in sorted(used(original) & self._statements[path][index].needs))
+            if reason := next(filter(None, reasons), ""):
+                self._bury(path, index, original, reason)
+            elif reason := self._dead(path, renamed(original)):
+                result = self._rewritten[path]
+                self._rewritten[path] = replace(result, dead={**result.dead, **dict.fromkeys(targets(original[0]), reason)})
+        return self.statements(path)[index]
+
+    def _dead(self, path: str, name: str) -> str:
+        """The reason of the error that a name of a file stands for, or ""."""
+        file = self.repo.files[path]
+        if name not in file.top_names:
+            place = self.repo.resolve(file.bindings.get(name, ""))
+            if place is None or not place[1]:
+                return ""
+            path, name = place[0].file.path, place[1].partition(".")[0]
+        for index, statement in enumerate(self.statements(path)):
+            if name in statement.defines:
+                self.settle(path, index)
+        return self.rewritten(path).dead.get(name, "")
+
+    def _bury(self, path: str, index: int, original: list[ast.stmt], reason: str) -> None:
+        """Put an error in a statement's place; where an example used what it defines, or it does more than bind names, a hole."""
+        statement, result, uses = self._statements[path][index], self._rewritten[path], self.exercised
+        names = targets(original[0]) if len(original) == 1 else ()
+        ran = any(statement.first_line <= line <= statement.last_line for line in self.observed_lines(path))
+        if not names or ran or uses is None or {(path, name) for name in names} & (uses.read | uses.compared):
+            span = Span(statement.first_line, 0, statement.last_line, 0)
+            new = replace(statement, holes=(*statement.holes, Hole(path, span, "unknown-op", reason, "")))
+        else:
+            taken = "NotMigrated" in taken_names(self.repo.files[path])
+            text = f"{' = '.join(names)} = {'nnx_layers.' if taken else ''}NotMigrated({reason!r})\n"
+            note = f"{path}:{statement.first_line}: not migrated, an error once it is used: {reason}"
+            new = replace(statement, text=text, needs=global_names(text), holes=(), notes=(*statement.notes, note))
+            helper = frozenset({"NotMigrated"})
+            vendored, qualified = result.vendored | (set() if taken else helper), result.qualified | (helper if taken else set())
+            dead = {**result.dead, **dict.fromkeys(names, reason)}
+            self._rewritten[path] = replace(result, dead=dead, vendored=vendored, qualified=qualified)
+        every = self._statements[path]
+        self._statements[path] = (*every[:index], new, *every[index + 1 :])
 
     def _split(self, file: FileModel) -> list[Statement]:
         result = self.rewritten(file.file.path)

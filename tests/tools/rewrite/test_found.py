@@ -32,6 +32,7 @@ def drafted(folder: Path, seen: dict[str, str], module: str = '"math"') -> Draft
     for unit, name in (("One", "prod"), ("Two", "product")):
         (folder / f"pkg/{unit.lower()}.py").write_text(MODEL.format(unit=unit, name=name, module=module))
     observations = {f"pkg/{unit.lower()}.py": {READ[unit]: Observed((kind,))} for unit, kind in seen.items()}
+    observations["pkg/loader.py"] = {Span(2, 11, 2, 50): Observed(("object:x.Y",))}  # it ran
     return compose(scan(folder), observations, ["pkg/one.py:One", "pkg/two.py:Two"])
 
 

@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.rules.constants import leaves
 class StubUnexercised(Rule):
     """A branch or function with holes in it, on whose lines nothing ran while the examples did → `raise NotImplementedError(reason)`, and a note.
 
-    Declines where the file was not observed at all, or where anything in the block ran: then the hole stays.
+    Declines where no file was observed at all, or where anything in the block ran: then the hole stays.
     """
 
     ORDER = 99
@@ -93,7 +93,7 @@ class StubUnexercised(Rule):
         outer = context.functions[0] if context.functions else None
         if outer is not None and suite is not outer.body and not self._ran(outer.body):
             return None
-        if not lines or self._ran(suite):
+        if not (lines or (outer is not None and context.exercised)) or self._ran(suite):
             return None
         made = self._not_migrated(first, last)
         return cst.IndentedBlock([made]) if made else None
