@@ -237,6 +237,17 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """One row of a unit's weight map: torch's name, the path of the port's variable, the shape in torch, and the order of axes that turns
+    the port's array into torch's (`None`: as it is)."""
+
+    name: str
+    path: str
+    shape: tuple[int, ...]
+    axes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All verdicts on one candidate."""
 
@@ -246,7 +257,10 @@ class Evidence:
     notes: tuple[str, ...] = ()
     """What a reader should know beside the verdicts: examples that did not run, variations that the original does not take, …"""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What was measured but is not judged, and differs from run to run: peak memory in bytes, step times in seconds."""
+    """What was measured but is not judged: peak memory in bytes and step times in seconds, which differ from run to run; and for each TPU
+    topology that is configured, `tpu/TOPOLOGY/PROGRAM/QUANTITY`."""
+    weights: tuple[Weight, ...] = ()
+    """The weight map, as the port tells it of its first example; empty for a port that is no module of Flax NNX."""
 
     @property
     def status(self) -> Status:

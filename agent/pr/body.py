@@ -42,6 +42,17 @@ class Row(NamedTuple):
     limit: str
 
 
+class Compiled(NamedTuple):
+    """A program on a TPU topology, as the table has it."""
+
+    topology: str
+    program: str
+    peak: str
+    hbm: str
+    flops: str
+    moved: str
+
+
 def body(sheets: Sequence[Sheet], stands_on: str, links: Mapping[str, Links], commands: Sequence[str], limit: int) -> str:
     """The text, at most `limit` characters. `stands_on` is the request below, "" where there is none."""
     text = (
@@ -138,5 +149,15 @@ def _cell(text: str) -> str:
     return f"{fence}{room}{plain.replace('|', chr(92) + '|')}{room}{fence}"
 
 
-def _tpu(sheet: Sheet) -> list[tuple[str, str]]:
-    return [(name, f"{value:.6g}") for name, value in sheet.figures.items() if "tpu" in name.lower()]
+def _tpu(sheet: Sheet) -> list[Compiled]:
+    """The figures `tpu/TOPOLOGY/PROGRAM/QUANTITY` of a unit, one row a program."""
+    names = [tuple(name.split("/")) for name in sheet.figures if name.startswith("tpu/")]
+    programs = dict.fromkeys(parts[1:3] for parts in names if len(parts) == 4)
+    return [_compiled(sheet.figures, *program) for program in programs]
+
+
+def _compiled(figures: Mapping[str, float], topology: str, program: str) -> Compiled:
+    peak, hbm, flops, moved = (
+        figures.get(f"tpu/{topology}/{program}/{name}", 0.0) for name in ("peak_bytes", "hbm_bytes", "flops", "moved_bytes")
+    )
+    return Compiled(topology, program, f"{peak / 2**20:.4g} MiB", f"{hbm / 2**30:.4g} GiB", f"{flops:.3g}", f"{moved:.3g}")

@@ -115,6 +115,7 @@ def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, place: Pat
         verdicts=report.verdicts,
         notes=tuple(dict.fromkeys((*_own(report.notes, source, unit), *evidence.notes))),
         exercises=tuple(map(_exercise, examples_of(recording, unit.id)[:EXERCISES])),
+        weights=tuple((row.name, row.path, str(row.shape), "" if row.axes is None else str(row.axes)) for row in evidence.weights),
         figures=dict(evidence.figures),
         files={path: digest(text) for path, text in sorted(draft.files.items())},
     )

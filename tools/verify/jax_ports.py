@@ -102,6 +102,10 @@ class PortCandidate(Candidate):
         key = rngs.params()
         return Port(self.how.leaves(key), self.trained, self.model.call, key)
 
+    def weights(self) -> list[dict[str, Any]]:
+        """None: where a port's weights lie, its own file says."""
+        return []
+
     def load(self, state: Mapping[str, Array]) -> None:
         """Put a torch state into the port. Raises `MapError`."""
         filled: dict[int, Array] = {}

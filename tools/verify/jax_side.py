@@ -71,7 +71,7 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     changed = [
         name for name, value in kept.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
     ]
-    return {**before, "changed": changed, "kinds": candidate.kinds()}
+    return {**before, "changed": changed, "kinds": candidate.kinds(), "weights": candidate.weights()}
 
 
 def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:

@@ -126,6 +126,14 @@ class Candidate:
         """The module's state (or another's of the same class) under torch's names and in torch's layout."""
         return weights.state_dict(self.model if model is None else model)
 
+    def weights(self) -> list[dict[str, Any]]:
+        """The weight map as data: torch's name, the variable's path, the shape in torch, the order of axes."""
+        paths = weights.variable_paths(self.model)
+        return [
+            {"name": name, "path": paths[name], "shape": list(leaf.shape), "axes": None if leaf.axes is None else list(leaf.axes)}
+            for name, leaf in weights.leaves(self.model).items()
+        ]
+
     def parts(self, mode: str) -> tuple[Any, Any, Any]:
         """Graph definition, trainable parameters and the rest, in `train` or `eval` mode."""
         self.model.train() if mode == "train" else self.model.eval()

@@ -14,7 +14,7 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.portable.cost import Cost
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit, Weight
 from migrate_agent.tools.verify import arrays, limits, performance, search
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
@@ -222,7 +222,17 @@ class Results:
         theirs = self._expected.peak_memory_bytes if self._expected is not None else 0
         found = {"candidate_peak_memory_bytes": float(self.peak_memory_bytes), "original_peak_memory_bytes": float(theirs)}
         found |= {f"{key}_seconds": value for key, value in vars(self).get("seconds", {}).items()}
+        for cost in vars(self).get("tpu_costs", ()):
+            quantities = {"peak_bytes": cost.peak, "hbm_bytes": cost.hbm, "flops": cost.flops, "moved_bytes": cost.bytes}
+            found |= {f"tpu/{cost.topology}/{cost.program}/{name}": float(value) for name, value in quantities.items()}
         return {key: value for key, value in found.items() if value}
+
+    def weights(self) -> tuple[Weight, ...]:
+        """The weight map, with the rows whose names and shapes are the original's: what the candidate's process tells may be anything."""
+        if "exact" not in vars(self):
+            return ()
+        state, rows = self.described()["state"], self.exact.get("spec", {}).get("weights") or ()
+        return tuple(row for row in map(_weight, rows) if state.get(row.name) == list(row.shape))
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, dict[str, Array]]]:
@@ -284,6 +294,11 @@ class Results:
     def described(self) -> Mapping[str, Any]:
         """What the first example that ran says about the original."""
         return self.expected.examples[0]
+
+
+def _weight(row: Mapping[str, Any]) -> Weight:
+    axes = None if row["axes"] is None else tuple(map(int, row["axes"]))
+    return Weight(str(row["name"]), str(row["path"]), tuple(map(int, row["shape"])), axes)
 
 
 def source_file(inventory: Inventory, unit: Unit) -> SourceFile:

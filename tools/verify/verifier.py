@@ -80,7 +80,7 @@ def verify(
         if options.details:
             progress("details")
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
-        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures())
+        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures(), results.weights())
 
 
 def _verdicts(results: Results, options: Options, progress: Callable[[str], None]) -> list[Verdict]:

@@ -7,6 +7,8 @@ from migrate_agent.agent.pr.sheet import Sheet, from_text, to_text
 from migrate_agent.tests.agent.pr.sheets import sheet
 from migrate_agent.tools.types import Verdict
 
+QUANTITIES = {"peak_bytes": 12.0 * 2**20, "hbm_bytes": 2.0**34, "flops": 3.5e9, "moved_bytes": 2e6}
+TPU = {f"tpu/v5e:1x1/forward/{name}": value for name, value in QUANTITIES.items()}
 LINKS = Links("https://f/source", "https://f/target", "https://f/evidence")
 
 
@@ -32,7 +34,7 @@ def test_everything_of_the_unit_is_told() -> None:
     told = text(
         sheet(
             notes=("model.py:3: Net.f is run by no example",),
-            figures={"tpu_v5e_hbm_bytes": 12.0, "peak": 1.0},
+            figures={**TPU, "peak": 1.0},
             weights=(("fc.weight", "fc.kernel", "(8, 4)", "(1, 0)"),),
         )
     )
@@ -42,13 +44,13 @@ def test_everything_of_the_unit_is_told() -> None:
         "x: float32 (4, 8)",
         "fc.kernel",
         "(1, 0)",
-        "tpu_v5e_hbm_bytes",
+        "| v5e:1x1 | forward | 12 MiB | 16 GiB | 3.5e+09 | 2e+06 |",
         "migrate-agent verify",
         "https://f/evidence",
         "5 leaves compared",
     ):
         assert part in told.replace("\\_", "_"), part
-    assert "peak" not in told
+    assert "| peak |" not in told
 
 
 def test_several_units_are_named_in_the_tables() -> None:
