@@ -10,10 +10,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from migrate_agent.agent.errors import MissingError, UsageError, UserError
 from migrate_agent.agent.store import write_text
@@ -23,7 +23,8 @@ try:
 except ImportError as error:  # GitPython refuses to be imported where there is no git
     raise MissingError("git is not installed: install it (2.30 or later)") from error
 
-MANIFEST = ".migrate/files.json"
+MANIFEST, EVIDENCE = ".migrate/files.json", ".migrate/evidence"
+"""What the files of a run's branch were, and the evidence of the units that were merged one by one, each of which names its files."""
 TRAILER = "Migrate-Agent-Base"
 _FIXED = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.fsmonitor=false"),
@@ -142,7 +143,7 @@ class Repository:
         Looks in the base commit (exported to `base`) and the user's working tree.
         """
         ours = _written_by_us(base)
-        return [path for path in targets if any(_foreign(tree / path, ours.get(path, "")) for tree in (base, self.root))]
+        return [path for path in targets if any(_foreign(tree / path, ours.get(path, ())) for tree in (base, self.root))]
 
 
 @dataclass(frozen=True)
@@ -245,16 +246,25 @@ def _why_not(root: Path, stderr: str) -> str:
     return f"{root} is not a git repository: run `git init` and commit the code there, or give --repo"
 
 
-def _written_by_us(base: Path) -> dict[str, str]:
-    """Target files that an earlier migration left in the base commit: path → SHA-256 of the content as we wrote it."""
+def _written_by_us(base: Path) -> dict[str, set[str]]:
+    """Target files that earlier migrations left in the base commit: path → SHA-256 of the contents that we wrote."""
+    found: dict[str, set[str]] = {}
+    for listed in (_listed(base / MANIFEST), *(_listed(sheet).get("files") for sheet in (base / EVIDENCE).rglob("evidence.json"))):
+        for path, digest in listed.items() if isinstance(listed, dict) else ():
+            found.setdefault(path, set()).add(str(digest))
+    return found
+
+
+def _listed(file: Path) -> dict[str, Any]:
     try:
-        return {str(path): str(digest) for path, digest in json.loads((base / MANIFEST).read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, AttributeError):
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
+    return document if isinstance(document, dict) else {}
 
 
-def _foreign(file: Path, digest: str) -> bool:
-    return os.path.lexists(file) and (not file.is_file() or _digest(file.read_bytes()) != digest)
+def _foreign(file: Path, digests: Collection[str]) -> bool:
+    return os.path.lexists(file) and (not file.is_file() or _digest(file.read_bytes()) not in digests)
 
 
 def _digest(data: bytes) -> str:

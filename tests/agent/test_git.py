@@ -90,6 +90,11 @@ def test_export_is_the_whole_commit_as_it_was_committed(root: Path, tmp_path: Pa
     assert (tmp_path / "out/pkg/data.txt").read_bytes() == b"x\r\n"
 
 
+OURS = manifest({"m_jax.py": "ours\n"})
+SHEET = f'{{"files": {OURS}}}'
+"""Evidence of a unit that was merged by a request of its own."""
+
+
 @pytest.mark.parametrize(
     ("in_base", "in_tree", "conflict"),
     [
@@ -100,6 +105,8 @@ def test_export_is_the_whole_commit_as_it_was_committed(root: Path, tmp_path: Pa
         ({"m_jax.py": "ours, edited\n", ".migrate/files.json": manifest({"m_jax.py": "ours\n"})}, {}, True),
         ({"m_jax.py": "ours\n", ".migrate/files.json": manifest({"m_jax.py": "ours\n"})}, {"m_jax.py": "edited\n"}, True),
         ({"m_jax.py": "theirs\n", ".migrate/files.json": "[not json"}, {}, True),
+        ({"m_jax.py": "ours\n", ".migrate/evidence/m.py/M/evidence.json": SHEET}, {}, False),
+        ({"m_jax.py": "ours, edited\n", ".migrate/evidence/m.py/M/evidence.json": SHEET}, {}, True),
         ({"m_jax.py/file": "a folder\n"}, {}, True),
     ],
 )
