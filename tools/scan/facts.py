@@ -58,11 +58,16 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What later stages need of a file. `imported` are the dotted names of its import statements (`pkg.*` for a star import)."""
+    """What later stages need of a file. `imported` are the dotted names of its import statements (`pkg.*` for a star import).
+
+    `fallbacks` are names that come from torch, and are defined only where an old torch has none: `try: from torch.nn import Identity …
+    except ImportError: class Identity …`.
+    """
 
     exports: Exports
     definitions: tuple[Definition, ...] = ()
     imported: tuple[str, ...] = ()
+    fallbacks: frozenset[str] = frozenset()
 
 
 def read_facts(tree: ast.Module, file: SourceFile) -> tuple[Facts, list[Use]]:
@@ -73,7 +78,7 @@ def read_facts(tree: ast.Module, file: SourceFile) -> tuple[Facts, list[Use]]:
     reader.close_module()
     definitions = tuple(draft.definition(reader.used.get(draft.name, ())) for draft in reader.drafts.values())
     reader.visits.clear()  # bound methods: a circle that would wait for the garbage collector
-    return Facts(table, definitions, tuple(dict.fromkeys(reader.imported))), reader.uses
+    return Facts(table, definitions, tuple(dict.fromkeys(reader.imported)), frozenset(reader.fallbacks)), reader.uses
 
 
 @dataclass(slots=True)
@@ -114,6 +119,7 @@ class _Reader:
         self.used: dict[str, set[str]] = {}
         self.uses: list[Use] = []
         self.imported: list[str] = []
+        self.fallbacks: set[str] = set()
         self.visits: dict[type[ast.AST], Callable[..., None]] = {
             ast.Name: self.name,
             ast.Attribute: self.attribute,
@@ -189,7 +195,11 @@ class _Reader:
 
     def attempt(self, node: ast.Try) -> None:
         """`try: from apex import f … except ImportError: …`"""
-        self.spared(node.body, any(import_fails(handler) for handler in node.handlers))
+        optional = any(import_fails(handler) for handler in node.handlers)
+        self.spared(node.body, optional)
+        if optional and self.scope.kind == "module":
+            found = [pair for part in node.body if isinstance(part, ast.Import | ast.ImportFrom) for pair in bindings(part, self.file)]
+            self.fallbacks |= {local for local, dotted in found if dotted.startswith("torch.")}
         for part in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(part)
 

@@ -141,8 +141,12 @@ class Graph:
     @cached_property
     def units(self) -> frozenset[Key]:
         """The repository's classes that are modules: by their ancestors, or where one of these is not known, by `forward` and the layers they
-        build."""
-        classes = [key for key, definition in self.definitions.items() if definition.kind == "class" and not self.files[key.path].adopted]
+        build. Those that stand in for a class of torch's are none: torch has it."""
+        classes = [
+            key
+            for key, definition in self.definitions.items()
+            if definition.kind == "class" and not self.files[key.path].adopted and key.name not in self.readings[key.path].facts.fallbacks
+        ]
         sure = {key for key in classes if self.is_module(key)}
         open_ones = [key for key in classes if key not in sure and self._may_be_module(key)]
         while grown := {key for key in open_ones if key not in sure and self._builds_layers(key, sure)}:

@@ -45,6 +45,7 @@ def ids(root: Path) -> list[str]:
         ),
         ("from torch import nn\nif True:\n    class A(nn.Module): ...\nelse:\n    class A(nn.Module): ...", ["A"]),
         # not modules
+        ("from torch import nn\ntry:\n    from torch.nn import N\nexcept ImportError:\n    class N(nn.Module): ...", []),
         ("class Module: ...\nclass A(Module): ...", []),
         ("from flax import nnx\nclass A(nnx.Module): ...", []),
         ("import torch\nclass A(torch.autograd.Function): ...\nclass P(torch.nn.Parameter): ...", []),

@@ -127,6 +127,19 @@ def test_data_in_the_code_is_found(text: str) -> None:
     assert list(constants.find(source(text)))
 
 
+@pytest.mark.parametrize(
+    ("text", "original", "found"),
+    [
+        ("x = '" + "a" * 5000 + "'", 'x = (\n    """' + "a" * 5000 + '"""\n)', False),
+        ("x = '" + "a" * 5000 + "'", "x = '" + "a" * 5001 + "'", True),
+        ("x = [" + "0, " * 600 + "]", "y = [\n" + "    0,\n" * 600 + "]", False),
+        ("x = [" + "0, " * 600 + "]", "y = [" + "0, " * 599 + "1]", True),
+    ],
+)
+def test_what_the_original_holds_is_no_data(text: str, original: str, found: bool) -> None:
+    assert bool(list(constants.find(source(text), source(original)))) == found
+
+
 def test_documentation_is_not_data() -> None:
     assert not list(constants.find(source('"""' + "a" * 5000 + '"""')))
 
