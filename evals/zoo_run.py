@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.evals.packages import Package, cache_folder, lay_out
@@ -41,31 +42,37 @@ def _example_text(row: Mapping[str, Any]) -> str:
 def verified(package: Package, folder: Path, sandbox: str) -> Iterator[Outcome]:
     """The command line's own judgement: `migrate-agent run --yes --no-llm`, one outcome for each unit of its report."""
     make_repository(package, folder / "repository")
-    report = folder / "report.json"
-    command = [sys.executable, "-c", CLI, "run", "--repo", str(folder / "repository"), "--yes", "--no-llm"]
+    yield from migrated(package.name, folder / "repository", folder / "report.json", sandbox, package.exclude)
+
+
+def migrated(
+    name: str, repository: Path, report: Path, sandbox: str, exclude: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Outcome]:
+    """The same of any repository; `exclude` says of units why they do not count. The report is written to `report`."""
+    command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
     done = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
     if not report.exists():
         last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
-        yield Outcome(package.name, "wrong", f"the run gave no report: {last[0]}")
+        yield Outcome(name, "wrong", f"the run gave no report: {last[0]}")
         return
     rows = json.loads(report.read_text(encoding="utf-8"))
-    yield from (_outcome(package, row) for row in rows["units"])
-    sources = {unit["target"]: (folder / "repository" / unit["source"]).read_text(encoding="utf-8") for unit in rows["units"]}
-    yield from tidiness(package.name, _branch_files(folder / "repository", rows["branch"]), sources)
+    yield from (_outcome(name, exclude, row) for row in rows["units"])
+    sources = {unit["target"]: (repository / unit["source"]).read_text(encoding="utf-8") for unit in rows["units"]}
+    yield from tidiness(name, branch_files(repository, rows["branch"]), sources)
 
 
-def _outcome(package: Package, row: Mapping[str, Any]) -> Outcome:
+def _outcome(name: str, exclude: Mapping[str, str], row: Mapping[str, Any]) -> Outcome:
     unit = f"{row['source']}:{row['name']}"
-    if unit in package.exclude:
-        return Outcome(f"{package.name}/{unit}", "excluded", package.exclude[unit])
+    if unit in exclude:
+        return Outcome(f"{name}/{unit}", "excluded", exclude[unit])
     bad = [verdict for verdict in row["verdicts"] if verdict["status"] != "pass"]
     holes = [f"{hole['code']}: {hole['reason']}" for hole in row.get("holes", [])]
     reasons = [f"{verdict['check']}: {verdict['detail']}" for verdict in bad] + holes + [row.get("reason", "")]
     reason = "" if row["status"] == "verified" else next((text for text in reasons if text), "no reason given")
-    return Outcome(f"{package.name}/{unit}", STATUS[row["status"]], reason[:500], {"seconds": row["seconds"]})
+    return Outcome(f"{name}/{unit}", STATUS[row["status"]], reason[:500], {"seconds": row["seconds"]})
 
 
-def _branch_files(repository: Path, branch: str) -> dict[str, str]:
+def branch_files(repository: Path, branch: str) -> dict[str, str]:
     """The Python files that the branch added."""
     names = _git(repository, "diff", "--name-only", "--diff-filter=A", f"HEAD...{branch}").split()
     return {name: _git(repository, "show", f"{branch}:{name}") for name in names if name.endswith(".py")}

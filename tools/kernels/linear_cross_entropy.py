@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import nnx
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
@@ -41,6 +42,28 @@ def fused_linear_cross_entropy(
     if reduction == "none":
         return losses
     return losses.sum() / kept.sum() if reduction == "mean" else losses.sum()
+
+
+class FusedLinearCrossEntropyLoss(nnx.Module):
+    """A loss that takes a linear layer's weight (V, D) and bias (V,) with its input (M, D) and the classes (M,)."""
+
+    def __init__(
+        self, ignore_index: int = -100, label_smoothing: float = 0.0, reduction: str = "mean", *, implementation: str = "xla"
+    ) -> None:
+        self.ignore_index, self.label_smoothing, self.reduction = ignore_index, label_smoothing, reduction
+        self.implementation = implementation
+
+    def __call__(self, weight: jax.Array, x: jax.Array, target: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+        return fused_linear_cross_entropy(
+            x,
+            weight,
+            target,
+            bias,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+            implementation=self.implementation,
+        )
 
 
 def logits_reference(x: jax.Array, weight: jax.Array, label: jax.Array, bias: jax.Array | None) -> tuple[jax.Array, ...]:

@@ -135,7 +135,7 @@ class Expressions(ABC):
             self.name(node, f"{dotted}.{node.attr}")
             return self.named(self.dotted(node))
         if self.is_self(node.value, env) and self.classes:
-            return self.repo.attribute(self.classes[-1], node.attr)
+            return self.repo.attribute(self.classes[-1], node.attr) or self.of_a_layer(node.attr)
         if is_tensor(base):
             return TENSOR_ATTRIBUTES.get(node.attr)
         if base and len(base.kinds) == 1 and (model := self.repo.class_of(base.kinds[0].removeprefix("module:"))):
@@ -143,6 +143,11 @@ class Expressions(ABC):
         if base and node.attr in ("weight", "bias") and all(kind.removeprefix("module:") in layers() for kind in base.kinds):
             return Observed(("parameter",))
         return None
+
+    def of_a_layer(self, attribute: str) -> Observed | None:
+        """What `self.weight` is in a class that derives from a torch layer, where nothing assigns it."""
+        bases = [name for model in self.repo.ancestors(self.classes[-1]) for name in self.repo.bases(model)]
+        return Observed(("parameter",)) if attribute in ("weight", "bias") and any(name in layers() for name in bases) else None
 
     def on_Call(self, node: ast.Call, env: Env) -> Observed | None:
         callee = self.expr(node.func, env)

@@ -12,6 +12,7 @@ from migrate_agent.tools.rewrite.expressions import Env, Expressions, arithmetic
 from migrate_agent.tools.rewrite.facts import DICT, TUPLE, Facts, is_tensor
 from migrate_agent.tools.rewrite.parameters import parameter_facts
 from migrate_agent.tools.rewrite.repo import FileModel, Repo, known_to_torch
+from migrate_agent.tools.rewrite.tables import of_fused_package
 from migrate_agent.tools.types import Observed, Span
 
 
@@ -56,7 +57,11 @@ class _Walker(Expressions):
             case ast.Assign():
                 fact = self.expr(node.value, env)
                 for target in node.targets:
-                    if not self.replaces_import(target):
+                    if isinstance(target, ast.Tuple) and any(map(self.replaces_import, target.elts)):
+                        for each in target.elts:
+                            if not self.replaces_import(each):
+                                self.bind(each, None, None, env)
+                    elif not self.replaces_import(target):
                         self.bind(target, fact, node.value, env)
             case ast.AnnAssign():
                 fact = self.expr(node.value, env) if node.value else None
@@ -111,7 +116,8 @@ class _Walker(Expressions):
 
     def replaces_import(self, target: ast.expr) -> bool:
         """Whether a file's own `name = …` is for where the import of a known `name` fails."""
-        return not self.prefix and isinstance(target, ast.Name) and known_to_torch(self.file.bindings.get(target.id, ""))
+        dotted = self.file.bindings.get(target.id, "") if isinstance(target, ast.Name) and not self.prefix else ""
+        return known_to_torch(dotted) or of_fused_package(dotted)
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
         inner = dict(env)

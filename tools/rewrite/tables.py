@@ -175,6 +175,18 @@ def layers() -> Mapping[str, Layer]:
     return _index(_rows("migrate_agent.tools.rewrite.layers", Layer), lambda layer: (layer.name,))
 
 
+FUSED_PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "mamba_ssm", "causal_conv1d", "bitsandbytes"})
+"""Packages for GPUs with kernels that the tables know. They need not be installed."""
+
+
+@cache
+def of_fused_package(dotted: str) -> bool:
+    """Whether this is a kernel of such a package that the tables have, or a module or class that holds one."""
+    if dotted.partition(".")[0] not in FUSED_PACKAGES:
+        return False
+    return any(name == dotted or name.startswith(f"{dotted}.") for name in (*ops(), *layers()))
+
+
 def public_name(dotted: str) -> str:
     """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` → `torch.nn.ELU`. Other names stay."""
     if dotted.startswith("torch.nn.modules.") and (name := f"torch.nn.{dotted.rpartition('.')[2]}") in layers():

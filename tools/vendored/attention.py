@@ -163,7 +163,7 @@ class MultiheadAttention(nnx.Module):
         if self.add_zero_attn:
             zero = jnp.zeros((1, 1, self.embed_dim), key.dtype)
             key, value, mask = self.extend(key, value, mask, zero, zero)
-        query, key, value = (x.reshape(batch, -1, self.num_heads, self.head_dim).swapaxes(1, 2) for x in (query, key, value))
+        query, key, value = (x.reshape(batch, x.shape[1], self.num_heads, self.head_dim).swapaxes(1, 2) for x in (query, key, value))
         scores = promote_half(query) @ promote_half(key).swapaxes(-1, -2) / math.sqrt(self.head_dim)
         weights = softmax(scores if mask is None else scores + mask).astype(query.dtype)
         weights = dropout(weights, self.dropout, not self.deterministic, rngs=self.rngs)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 
 from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet
 from migrate_agent.tools import kernels
+from migrate_agent.tools.vendored import losses
 
 LAST = "torch.ones(3, 5, dtype=torch.bool).tril(2)"
 """What each of three queries sees of five keys: masks of FlashAttention end in the lower right corner."""
@@ -48,7 +49,30 @@ CASES = (
         "loss(x, m, t, label_smoothing=0.1)",
         "F.cross_entropy(x @ m.T, t, label_smoothing=0.1)",
     ),
+    (
+        "from apex.contrib.xentropy import SoftmaxCrossEntropyLoss",
+        "SoftmaxCrossEntropyLoss.apply(x @ m.T, t.abs() % 5, 0.1, 4)",
+        "F.cross_entropy(x @ m.T, t.abs() % 5, ignore_index=4, label_smoothing=0.1, reduction='none')",
+    ),
+    ("from xformers.ops import unbind", "sum(unbind(u, 1))", "u.sum(1)"),
 )
+
+
+WEIGHT = """
+import torch.nn as nn
+
+try:
+    from causal_conv1d import causal_conv1d_fn, causal_conv1d_states
+except ImportError:
+    causal_conv1d_fn, causal_conv1d_states = None, None
+
+
+class Short(nn.Conv1d):
+    def forward(self, x):
+        if causal_conv1d_fn is not None:
+            return causal_conv1d_fn(x, self.weight.squeeze(1), self.bias)
+        return super().forward(x)
+"""
 
 
 def operands() -> dict[str, torch.Tensor]:
@@ -77,12 +101,21 @@ def test_call_of_a_package_that_is_not_installed(imports: str, call: str, meanin
     for info in pkgutil.iter_modules(kernels.__path__):
         names |= vars(importlib.import_module(f"{kernels.__name__}.{info.name}"))
     tensors = operands()
+    names["cross_entropy"] = losses.cross_entropy
     with jax.enable_x64(True):
         names |= {name: jnp.asarray(tensor.numpy()) for name, tensor in tensors.items()}
         exec(text, names)
         found = np.asarray(names["result"])
     expected = eval(meaning, {"torch": torch, "F": F, **tensors})
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_weight_that_a_layer_inherits_is_an_array(tmp_path: Path) -> None:
+    """On a line that never runs where the package is missing, so nothing was observed there."""
+    text, holes = rewrite_snippet(tmp_path, WEIGHT)
+    assert not holes
+    assert "return causal_depthwise_conv(x, squeeze(self.weight, 1), bias=self.bias)" in text
+    assert "super().__call__" not in text and "causal_conv1d_fn is" not in text
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,41 @@ ROWS = (
     ),
     *(
         Layer(
+            f"liger_kernel.transformers.{place}LigerFusedLinearCrossEntropyLoss",
+            "ce_weight=None, ignore_index=-100, lse_square_scale=0.0, label_smoothing=0.0, reduction='mean', softcap=None, return_z_loss=False",
+            "FusedLinearCrossEntropyLoss",
+            to=only(
+                "vendored.FusedLinearCrossEntropyLoss(ignore_index={ignore_index}, label_smoothing={label_smoothing}, reduction={reduction})",
+                ce_weight=None,
+                lse_square_scale=0.0,
+                softcap=None,
+                return_z_loss=False,
+            ),
+        )
+        for place in ("", "fused_linear_cross_entropy.")
+    ),
+    *(
+        Layer(
+            f"liger_kernel.transformers.{place}LigerLayerNorm",
+            "hidden_size, eps=1e-06, bias=False, init_fn='ones'",
+            "LayerNorm",
+            to=only("vendored.LayerNorm({hidden_size}, eps={eps=1e-06}, rngs={rngs})", init_fn="ones"),
+            params=AFFINE,
+        )
+        for place in ("", "layer_norm.")
+    ),
+    *(
+        Layer(
+            f"mamba_ssm.ops.triton.{place}.RMSNorm",
+            "hidden_size, eps=1e-05, dropout_p=0.0, zero_centered_weight=False, device=None, dtype=None",
+            "RMSNorm",
+            to=only("vendored.RMSNorm({hidden_size}, {eps=1e-05}, rngs={rngs})", dropout_p=0.0, zero_centered_weight=False),
+            params=SCALE,
+        )
+        for place in ("layer_norm", "layernorm")
+    ),
+    *(
+        Layer(
             f"bitsandbytes.nn.{name}",
             f"input_features, output_features, bias=True, {rest}",
             "Linear",

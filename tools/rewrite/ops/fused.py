@@ -37,6 +37,13 @@ def _flash(operands: str) -> Template:
     return to
 
 
+def _smoothed_loss(call: Call) -> str:
+    """The loss of each row, that of half precision in float32 where asked for."""
+    logits = "vendored.promote_half({logits})" if call.literal("half_to_float") else "{logits}"
+    rest = "ignore_index={padding_idx}, label_smoothing={smoothing}, reduction='none'"
+    return f"vendored.cross_entropy({logits}, {{labels}}, {rest})"
+
+
 _FLASH = (
     "dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False, "
     "return_attn_probs=False"
@@ -75,6 +82,13 @@ OTHERS = (
         "vendored.LowerTriangularMask()",
         aliases=("xformers.ops.fmha.attn_bias.LowerTriangularMask",),
         returns="",
+    ),
+    Op("xformers.ops.unbind", "x, dim", "jnp.unstack({x}, axis={dim})", aliases=("xformers.ops.unbind.unbind",), returns="tuple"),
+    Op(
+        "apex.contrib.xentropy.SoftmaxCrossEntropyLoss.apply",
+        "logits, labels, smoothing=0.0, padding_idx=0, half_to_float=False",
+        _smoothed_loss,
+        aliases=("apex.contrib.xentropy.softmax_xentropy.SoftmaxCrossEntropyLoss.apply",),
     ),
     Op("flash_attn.ops.rms_norm.rms_norm", "x, weight, epsilon", "vendored.fused_rms_norm({x}, {weight}, eps={epsilon})"),
     Op(

@@ -5,24 +5,21 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.repo import known_to_torch
 from migrate_agent.tools.rewrite.rules.fallbacks import catches_import
-from migrate_agent.tools.rewrite.tables import layers, ops
-
-PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "mamba_ssm", "causal_conv1d", "bitsandbytes"})
-"""Packages for GPUs with kernels that the tables know."""
+from migrate_agent.tools.rewrite.tables import FUSED_PACKAGES, of_fused_package
 
 
 class TakeFusedKernels(Rule):
     """`try: from flash_attn import flash_attn_func … except ImportError: flash_attn_func = None` goes, and `flash_attn_func is not None` → `True`.
 
-    What else stands in the body of such a `try` stays (`HAS_FLASH = True`). Declines where something is imported that the kernel library lacks.
+    What else stands in the body of such a `try` stays (`HAS_FLASH = True`). Where it imports something that the kernel library lacks too, the
+    body of its `except` takes its place, which is what runs without the package. Declines where there is an `else` or a `finally`.
     """
 
     ORDER = 79
     KEEP = (
         "try:\n    import numpy as np\nexcept ImportError:\n    np = None\n\n\ndef f(x=np):\n    return x is not None\n",
-        "try:\n    from flash_attn import flash_attn_with_kvcache\nexcept ImportError:\n    flash_attn_with_kvcache = None\n",
+        "try:\n    from flash_attn import flash_attn_func\nfinally:\n    pass\n",
     )
     CHANGE = (
         (
@@ -36,6 +33,19 @@ class TakeFusedKernels(Rule):
             "FUSED = True\n\n\ndef f(*, rngs: nnx.Rngs):\n    return LayerNorm(4, eps=1e-6, rngs=rngs)\n",
         ),
         (
+            "try:\n    from flash_attn import flash_attn_func, flash_attn_with_kvcache\nexcept ImportError:\n"
+            "    flash_attn_func, flash_attn_with_kvcache = None, None\n\n\n"
+            "def f(q, k, v):\n    return flash_attn_func(q, k, v) if flash_attn_with_kvcache is None else q\n",
+            "flash_attn_func, flash_attn_with_kvcache = None, None\n\n\n"
+            "def f(q, k, v):\n    return flash_attention(q, k, v) if flash_attn_with_kvcache is None else q\n",
+        ),
+        (
+            "from torch import nn\n\ntry:\n    import bitsandbytes as bnb\nexcept ImportError:\n    bnb = None\n\n\n"
+            "def f(bits):\n    return bnb.nn.Linear8bitLt(2, 3) if bnb is not None and bits == 8 else nn.Linear(2, 3)\n",
+            "def f(bits, *, rngs: nnx.Rngs):\n    return (\n        Linear(2, 3, rngs=rngs)\n"
+            "        if True and bits == 8\n        else Linear(2, 3, rngs=rngs)\n    )\n",
+        ),
+        (
             "import xformers.ops as xops\n\n\ndef f(q, k, v):\n    return xops.memory_efficient_attention(q, k, v, attn_bias=xops.LowerTriangularMask())\n",
             "def f(q, k, v):\n    return memory_efficient_attention(q, k, v, attn_bias=LowerTriangularMask())\n",
         ),
@@ -45,7 +55,7 @@ class TakeFusedKernels(Rule):
         if original.relative or original.module is None or isinstance(original.names, cst.ImportStar):
             return None
         module = cst.Module([]).code_for_node(original.module)
-        kept = [alias for alias in original.names if not fused(f"{module}.{alias.evaluated_name}")]
+        kept = [alias for alias in original.names if not of_fused_package(f"{module}.{alias.evaluated_name}")]
         if len(kept) == len(original.names):
             return None
         if not kept:
@@ -53,16 +63,21 @@ class TakeFusedKernels(Rule):
         return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
 
     def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | None:
-        return cst.RemoveFromParent() if all(package(alias.evaluated_name) for alias in original.names) else None
+        return cst.RemoveFromParent() if all(of_fused_package(alias.evaluated_name) for alias in original.names) else None
 
     def leave_Try(self, original: cst.Try, updated: cst.Try) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         handlers = [handler for handler in original.handlers if catches_import(handler)]
         if not handlers or original.finalbody or original.orelse or not imports_fused(original.body):
             return None
-        if any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(updated.body)):
+        kept = updated.body
+        if imports_fused(kept):  # something that the kernel library lacks
+            kept = next(handler for handler in updated.handlers if catches_import(handler)).body
+            self.context.forget(original.body)
+        elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(kept)):
             return None
-        self.context.forget(*original.handlers)
-        body = [statement for statement in updated.body.body if isinstance(statement, cst.BaseStatement)]
+        else:
+            self.context.forget(*original.handlers)
+        body = [statement for statement in kept.body if isinstance(statement, cst.BaseStatement)]
         return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
@@ -73,28 +88,18 @@ class TakeFusedKernels(Rule):
         if not isinstance(target.comparator, cst.Name) or target.comparator.value != "None" or not isinstance(original.left, cst.Name):
             return None
         dotted = self.context.file.bindings.get(original.left.value, "")
-        if self.context.dotted(original.left) != dotted or not (fused(dotted) or package(dotted)):
+        if self.context.dotted(original.left) != dotted or not of_fused_package(dotted):
             return None
         return cst.Name(str(isinstance(target.operator, cst.IsNot)))
-
-
-def fused(dotted: str) -> bool:
-    """Whether this is a kernel of a package for GPUs that the kernel library has."""
-    return known_to_torch(dotted) and dotted.partition(".")[0] in PACKAGES
-
-
-def package(dotted: str) -> bool:
-    """Whether this is such a package, or a module in one that holds a known kernel."""
-    return dotted.partition(".")[0] in PACKAGES and any(name.startswith(f"{dotted}.") for name in (*ops(), *layers()))
 
 
 def imports_fused(suite: cst.BaseSuite) -> bool:
     """Whether a block imports something of these packages."""
     for small in _small(suite):
         if isinstance(small, cst.ImportFrom) and small.module is not None and not small.relative:
-            if cst.Module([]).code_for_node(small.module).partition(".")[0] in PACKAGES:
+            if cst.Module([]).code_for_node(small.module).partition(".")[0] in FUSED_PACKAGES:
                 return True
-        if isinstance(small, cst.Import) and any(package(alias.evaluated_name) for alias in small.names):
+        if isinstance(small, cst.Import) and any(alias.evaluated_name.partition(".")[0] in FUSED_PACKAGES for alias in small.names):
             return True
     return False
 

@@ -1,0 +1,64 @@
+"""Repositories in the style of code for GPUs (`examples/fused/`), migrated and verified with `--no-llm`, and the kernels that they came to.
+
+The packages themselves are for GPUs and are not installed: each repository falls back to plain torch where they are missing, which is what the
+rewrite is compared with, and the rewrite takes the branch that calls the package's kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from migrate_agent.evals.suite import Group, Options, Outcome, Suite
+from migrate_agent.evals.zoo_run import branch_files, commit_all, migrated
+
+REPOSITORIES = Path(__file__).parents[2] / "examples" / "fused"
+KERNELS: Mapping[str, str] = {
+    "apex": "cross_entropy",
+    "bitsandbytes": "Linear",
+    "causal_conv1d": "causal_depthwise_conv",
+    "flash_attn": "flash_attention",
+    "liger": "FusedLinearCrossEntropyLoss",
+    "mamba_ssm": "selective_scan",
+    "xformers": "memory_efficient_attention",
+}
+"""Repository → what stands for the package's kernel in the rewrite."""
+
+
+def groups(options: Options) -> Sequence[Group]:
+    """One repository at a time."""
+    return [(name,) for name in sorted(KERNELS) if options.wanted(name)]
+
+
+def run(group: Group, options: Options) -> Iterator[Outcome]:
+    """Migrate each repository by the command line: one outcome a unit, and one that says whether the kernel stands in the rewrite."""
+    for name in group:
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+            repository = Path(folder) / "repository"
+            shutil.copytree(REPOSITORIES / name, repository)
+            commit_all(repository)
+            report = Path(folder) / "report.json"
+            yield from migrated(name, repository, report, options.sandbox)
+            if report.exists():
+                yield _kernel(name, branch_files(repository, json.loads(report.read_text(encoding="utf-8"))["branch"]))
+
+
+def _kernel(name: str, files: Mapping[str, str]) -> Outcome:
+    """Whether the model's rewrite calls what stands for the package's kernel, and imports nothing of the package."""
+    text = files.get("model_jax.py", "")
+    called = f"{KERNELS[name]}(" in text
+    clean = f"import {name}" not in text and f"from {name}" not in text
+    reason = "" if called and clean else f"{KERNELS[name]} is not called" if not called else f"{name} is imported"
+    return Outcome(f"{name}/kernel", "wrong" if reason else "right", reason)
+
+
+def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """Our frameworks."""
+    return {name: version(name) for name in ("torch", "jax", "flax", "numpy")}
+
+
+FUSED = Suite("fused", "Repositories written around GPU kernels", "module classes and kernels", groups, run, 3600.0, versions, kept=True)
