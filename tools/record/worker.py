@@ -63,10 +63,13 @@ def run_example(session: Session, module: str, example: Example) -> None:
     """Build and call, in training mode and in evaluation mode. Raises what the user's code raises where no mode runs."""
     import torch
 
+    from migrate_agent.tools.record.memory import FilledMemory
+
     name = example.unit.partition(":")[2]
     cls = load_unit(module, name)
     namespace = make_namespace(sys.modules[module], example)
-    instance = construct(cls, example, namespace)
+    with FilledMemory():
+        instance = construct(cls, example, namespace)
     session.capture.forget(instance)
     failures = []
     modes = (False,) if example.train is False else (True, False)

@@ -304,13 +304,16 @@ class Author:
         return limits.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else limits.RELATIVE_STEP
 
     def initial(self) -> int:
-        """Fresh initial values, several constructions, sampled. Returns how many."""
+        """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
+        unset = self.original.unset(self.base + 999)
         rows: dict[str, list[Array]] = {}
         elements = sum(value.numel() for value in tensors_of(self.original.native).values())
         count = min(max(limits.INIT_ELEMENTS // max(elements, 1), limits.INITS[0]), limits.INITS[1])
         for seed in range(count):
             torch.manual_seed(self.base + 1000 + seed)
             for name, value in tensors_of(self.original.fresh()).items():
+                if name in unset:
+                    continue
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
         arrays.save(self.folder / "expected/initial.safetensors", {name: np.stack(values) for name, values in rows.items()})

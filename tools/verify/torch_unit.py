@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
+from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.sampling import Array, Leaf
@@ -104,9 +105,19 @@ class Original:
         self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
-    def fresh(self) -> Any:
-        """A newly constructed module."""
-        return construct(self.cls, self.example, self.namespace)
+    def fresh(self, unset: int = 0) -> Any:
+        """A newly constructed module; memory that its constructor leaves as it is holds `unset`."""
+        with FilledMemory(unset):
+            return construct(self.cls, self.example, self.namespace)
+
+    def unset(self, seed: int) -> frozenset[str]:
+        """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""
+        built = []
+        for value in (0, 1):
+            torch.manual_seed(seed)
+            built.append(tensors_of(self.fresh(value)))
+        differs = {name: (value != built[1][name]) & (value == value) for name, value in built[0].items()}  # NaN is set, and equals nothing
+        return frozenset(name for name, where in differs.items() if where.numel() and bool(where.all()))
 
     def likeness(self) -> str:
         """Equal for examples that exercise the same things: configuration of all submodules, states' and arguments' shapes."""
