@@ -127,6 +127,7 @@ class Observed:
     `size` (torch.Size), `dtype`, `device`, `generator`, `slice`, `ellipsis`, `module:<dotted class>` (an instance), `class:<dotted class>`,
     `function:<dotted name>`, `object:<dotted class>`. Classes and functions of the repository are dotted as they are imported there.
     `shapes` and `dtypes` are those of tensors, first seen first, at most four; dtypes are torch's names without prefix (`float32`).
+    A lazy layer of torch has the kind of what it becomes, and as `shapes` the input sizes `(n,)` that first calls gave it.
     """
 
     kinds: tuple[str, ...]

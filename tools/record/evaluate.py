@@ -77,8 +77,33 @@ def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, A
 
 
 def construct(cls: type, example: Example, namespace: Mapping[str, Any]) -> Any:
-    """An instance, built as `init` says. Raises what the constructor raises; `SyntaxError` where `init` is no argument list."""
-    return _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
+    """An instance, built as `init` says; one with lazy layers is called once, so that it has its parameters.
+
+    Raises what the constructor raises; `SyntaxError` where `init` is no argument list.
+    """
+    instance = _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
+    if example.call:
+        _materialise(instance, example, namespace)
+    return instance
+
+
+def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) -> None:
+    """The first call of a module with lazy layers, in evaluation mode, so that it changes nothing else."""
+    import torch
+
+    module = instance if isinstance(instance, torch.nn.Module) else torch.nn.Module()
+    lazy = [value for value in (*module.parameters(), *module.buffers()) if torch.nn.parameter.is_lazy(value)]
+    if not lazy:
+        return
+
+    def same_precision(value: Any) -> Any:
+        return value.to(lazy[0].dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    training = instance.training
+    args, kwargs = torch.utils._pytree.tree_map(same_precision, call_arguments(example, namespace))
+    with torch.no_grad():
+        instance.eval()(*args, **kwargs)
+    instance.train(training)
 
 
 def call_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

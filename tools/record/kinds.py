@@ -76,6 +76,17 @@ def base_kind(of: type) -> str:
     return _KNOWN[of]
 
 
+def is_lazy(of: type) -> bool:
+    """Whether instances of a module class get their shapes from their first call."""
+    return any(base.__qualname__ == "LazyModuleMixin" for base in of.__mro__)
+
+
+def becoming(of: type) -> type:
+    """What a lazy layer of torch is after its first call; any other class itself."""
+    after = of.__dict__.get("cls_to_become") if of.__module__.startswith("torch.nn.modules.") else None
+    return after if isinstance(after, type) else of
+
+
 def is_class(value: object) -> bool:
     return issubclass(type(value), type)
 
@@ -121,7 +132,7 @@ class Kinds:
         cls = type(value)
         kind = base_kind(cls)
         if kind == "module":
-            return f"module:{self.dotted(cls)}"
+            return f"module:{self.dotted(becoming(cls))}"
         if kind:
             return kind
         if is_class(value):

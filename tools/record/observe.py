@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from migrate_agent.tools.record.kinds import EXACT, Kinds, base_kind
+from migrate_agent.tools.record.kinds import EXACT, Kinds, base_kind, is_lazy
 from migrate_agent.tools.types import Observed, Span
 
 MAX_SHAPES = 4
@@ -19,7 +19,7 @@ _NOTHING: Any = object()
 class Entry:
     """What one expression was so far."""
 
-    __slots__ = ("dtypes", "kinds", "patience", "shapes", "span", "types", "whole")
+    __slots__ = ("dtypes", "kinds", "lazy", "patience", "shapes", "span", "types", "whole")
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -27,6 +27,7 @@ class Entry:
         self.kinds: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[str] = []
+        self.lazy: list[Any] = []  # modules without shapes as yet
         self.patience = PATIENCE
         self.whole = True
 
@@ -85,6 +86,8 @@ class Recorder:
             if cls in EXACT or kind in ("size", "dtype", "device", "dict"):
                 entry.types.add(cls)
             new = add(entry.kinds, self.kinds.of(value), MAX_KINDS)
+            if kind == "module" and is_lazy(cls):
+                entry.lazy.append(value)
             if len(entry.kinds) >= MAX_KINDS:
                 entry.types.add(cls)
         if new and self._changed is not None:
@@ -112,9 +115,20 @@ class Recorder:
             rows = result.setdefault(path, {})
             for entry in self.entries[start:end]:
                 if entry.kinds:
-                    found = Observed(tuple(entry.kinds), tuple(entry.shapes), tuple(entry.dtypes), bool(entry.shapes) and entry.whole)
+                    found = Observed(
+                        tuple(entry.kinds),
+                        tuple(entry.shapes) or sizes(entry.lazy),
+                        tuple(entry.dtypes),
+                        bool(entry.shapes) and entry.whole,
+                    )
                     rows[entry.span] = merge(rows.get(entry.span), found)
         return result
+
+
+def sizes(modules: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """The sizes of inputs that lazy layers took from their first calls, each as a shape; those that were never called are left out."""
+    found = [getattr(module, name, 0) for module in modules for name in ("in_features", "in_channels", "num_features")]
+    return tuple(dict.fromkeys((size,) for size in found if isinstance(size, int) and size > 0))[:MAX_SHAPES]
 
 
 def is_whole(tensor: Any) -> bool:

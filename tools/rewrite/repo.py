@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from migrate_agent.tools.rewrite.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables import layers, ops, public_name
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
@@ -217,7 +218,7 @@ class Repo:
 
     def is_module(self, dotted: str) -> bool:
         """Whether a dotted class name is a module class of torch or of the repository."""
-        if dotted in layers() or dotted in MODULE_BASES:
+        if dotted in layers() or dotted in LAZY or dotted in MODULE_BASES:
             return True
         model = self.class_of(dotted)
         return bool(model and self.is_module_class(model))

@@ -7,6 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
+from migrate_agent.tools.rewrite.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.ops.calls import INTEGERS
 from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
@@ -73,6 +74,8 @@ class ReplaceTorchCalls(Rule):
             return None
         if dotted in layers():
             return apply_layer(context, layers()[dotted], updated.args, original.args)
+        if dotted in LAZY:
+            return self._lazy(original, updated, dotted)
         if dotted in ops():
             kept = self._without_out(original)
             return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
@@ -128,6 +131,16 @@ class ReplaceTorchCalls(Rule):
         if strange and not dotted:
             raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
         return with_rngs(self.context, updated, dotted or "a module")
+
+    def _lazy(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:
+        """`nn.LazyLinear(5)` → `Linear(3, 5, rngs=rngs)`, with the size that its first call gave it while the examples ran."""
+        fact = self.context.observed(original)
+        sizes = sorted({shape[0] for shape in fact.shapes}) if fact else []
+        if len(sizes) != 1:
+            seen = f"examples gave it {', '.join(map(str, sizes))}" if sizes else "no example calls it"
+            raise Refuse(f"{dotted} takes the size of its input from its first call, and {seen}: write the size", "lazy-shape")
+        size = cst.Arg(cst.Integer(str(sizes[0])))
+        return apply_layer(self.context, layers()[LAZY[dotted]], [size, *updated.args], [size, *original.args])
 
     def _function(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
         found = self.context.repo.resolve(dotted)
