@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from flax import nnx
 
@@ -25,6 +26,7 @@ from migrate_agent.tools.record.examples import from_config
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import plan, scan
 from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
+from migrate_agent.tools.verify import jax_unit
 from migrate_agent.tools.verify.jax_modes import lift_to_float64
 from migrate_agent.tools.verify.torch_modes import exact
 
@@ -74,7 +76,7 @@ class Migrated:
     def rewrite(self, unit: Unit, example: Example) -> nnx.Module:
         """The rewrite in evaluation mode, as the example builds it."""
         file = next(file for file in self.inventory.files if file.path == unit.source)
-        built = _mirror(file.target_module, unit.name, translate(self.inventory, self.recording.observations, example))
+        built = _mirror(file.target_module, unit.name, translate(self.inventory, self.recording.observations, example), self.double)
         mode: Any = built
         mode.eval()
         return built
@@ -145,14 +147,9 @@ def _place(error: BaseException) -> str:
     return f" at {frames[-1].filename.partition('/candidate/')[2]}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
 
 
-def _mirror(module: str, name: str, example: Example) -> nnx.Module:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
+def _mirror(module: str, name: str, example: Example, exact: bool) -> nnx.Module:
     found: Any = importlib.import_module(module)
-    names = {**vars(found), "nnx": nnx, "jax": jax, "jnp": jnp, "np": np, "rngs": nnx.Rngs(0)}
-    exec(example.setup, names)
+    names = {**jax_unit.make_namespace(found, {"setup": example.setup}, example.tensors, exact), "np": np, "rngs": nnx.Rngs(0)}
     for part in name.split("."):
         found = getattr(found, part)
     built: nnx.Module = eval(f"_unit({example.init}\n)", {**names, "_unit": found})

@@ -21,6 +21,7 @@ LIFTED = {
     torch.complex32: torch.complex128,
 }
 DTYPE_NAMES = ("float32", "float", "float16", "half", "bfloat16", "complex64", "cfloat")
+CONSTRUCTORS = ("FloatTensor", "HalfTensor", "BFloat16Tensor")
 LIFTED_NAMES = {
     "torch.FloatTensor": "torch.DoubleTensor",
     "torch.HalfTensor": "torch.DoubleTensor",
@@ -230,18 +231,18 @@ class _FinfoLifted:
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Everything in float64: default dtype, explicit casts, `torch.finfo`, and the narrower dtypes' names, so that `x.dtype == torch.float32` holds."""
+    """Everything in float64: default dtype, casts, typed constructors, `torch.finfo`, and the narrower dtypes' names, so that `x.dtype == torch.float32` holds."""
     default, finfo = torch.get_default_dtype(), torch.finfo
-    names = {name: getattr(torch, name) for name in DTYPE_NAMES}
+    names = {name: getattr(torch, name) for name in (*DTYPE_NAMES, *CONSTRUCTORS)}
     torch.set_default_dtype(torch.float64)
     torch.finfo = _FinfoLifted(finfo)  # type: ignore[assignment, misc]
-    for name, dtype in names.items():
-        setattr(torch, name, LIFTED[dtype])
+    for name, narrow in names.items():
+        setattr(torch, name, torch.DoubleTensor if name in CONSTRUCTORS else LIFTED[narrow])
     try:
         with LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
             yield
     finally:
-        for name, dtype in names.items():
-            setattr(torch, name, dtype)
+        for name, narrow in names.items():
+            setattr(torch, name, narrow)
         torch.set_default_dtype(default)
         torch.finfo = finfo  # type: ignore[misc]

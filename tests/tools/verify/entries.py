@@ -26,9 +26,8 @@ def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
             torch.empty(3).exponential_(),
             torch.nn.functional.dropout(torch.ones(4), 0.75, True),
         ]
-        casts = [
-            str(value.dtype) for value in (torch.ones(1).float(), torch.ones(1).to(torch.bfloat16), torch.zeros(1, dtype=torch.float16))
-        ]
+        narrow = (torch.ones(1).float(), torch.ones(1).to(torch.bfloat16), torch.zeros(1, dtype=torch.float16), torch.FloatTensor([0.5]))
+        casts = [str(value.dtype) for value in narrow]
     return {"values": [value.tolist() for value in values], "draws": [draw[:2] for draw in stream.log()], "casts": casts}
 
 

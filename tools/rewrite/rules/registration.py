@@ -35,6 +35,12 @@ class ReplaceRegistrations(Rule):
             "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        for i in range(n):\n"
             "            setattr(self, f'm{i}', nnx.Cache(jnp.ones(3)))\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.register_buffer('m', torch.ones(d) if d else None)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.m = (nnx.Variable(jnp.ones(d)) if d else None)\n",
+        ),
     )
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
@@ -69,10 +75,18 @@ class ReplaceRegistrations(Rule):
             self.context.hole(call, f"{func.attr.value} with arguments that are not spelled out", "unsupported")
             return None
         value = values["value"]
-        if func.attr.value == "register_buffer" and not _is(value, "None"):
-            kind = "Cache" if _is(values.get("persistent"), "False") else "Variable"
-            value = self.context.build(f"nnx.{kind}({{value}})", value=value)
+        if func.attr.value == "register_buffer":
+            value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
         return new.func.value, values["name"], value
+
+    def _buffer(self, value: cst.BaseExpression, kind: str) -> cst.BaseExpression:
+        """The value in a variable; where it is `None`, for one of its conditions too, there is no variable."""
+        if _is(value, "None"):
+            return value
+        if isinstance(value, cst.IfExp) and (_perhaps_none(value.body) or _perhaps_none(value.orelse)):
+            whole = value.with_changes(body=self._buffer(value.body, kind), orelse=self._buffer(value.orelse, kind))
+            return whole if whole.lpar else whole.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return self.context.build(f"nnx.{kind}({{value}})", value=value)
 
     def _registered(
         self, call: cst.Call, owner: cst.BaseExpression, name: cst.BaseExpression, value: cst.BaseExpression
@@ -119,6 +133,11 @@ class RegisterParts(Rule):
             return None
         name = cst.SimpleString(f'"{target.attr.value}"')
         return cst.Expr(cst.Call(cst.Attribute(target.value, cst.Name("add_module")), tidy([cst.Arg(name), cst.Arg(updated.value)])))
+
+
+def _perhaps_none(value: cst.BaseExpression) -> bool:
+    """Whether this is `None`, or a conditional expression with `None` in an arm."""
+    return _is(value, "None") or (isinstance(value, cst.IfExp) and (_perhaps_none(value.body) or _perhaps_none(value.orelse)))
 
 
 def _bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
