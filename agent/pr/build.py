@@ -164,12 +164,11 @@ def _own(bench: Bench, head: str, count: int) -> list[Commit]:
 
 def from_branches(bench: Bench, remote: Remote) -> Finished:
     """What the remote's branches hold, for a machine that made no run: the units on them, bottom first, with the evidence beside the code."""
-    order = sorted(remote.heads, key=lambda branch: (len(_beyond(bench, remote, branch)), branch))
+    held = {branch: _sealed(bench, head) for branch, head in remote.heads.items() if foreign(bench, remote, branch) is None}
+    order = sorted(held, key=lambda branch: (len(held[branch]), branch))
     changes: dict[str, Change] = {}
     for branch in order:
-        if foreign(bench, remote, branch) is not None:
-            continue
-        for commit in map(bench.commit, reversed(_beyond(bench, remote, branch))):
+        for commit in reversed(held[branch]):
             sheet = sheet_at(bench, commit.sha, commit.unit) if commit.unit else None
             if sheet is not None:
                 changes.setdefault(commit.unit, Change(sheet, commit.sha, code(touched(bench.repository, commit.sha))))
@@ -182,5 +181,9 @@ def code(paths: frozenset[str]) -> frozenset[str]:
     return frozenset(path for path in paths if not path.startswith(f"{FOLDER}/"))
 
 
-def _beyond(bench: Bench, remote: Remote, branch: str) -> list[str]:
-    return bench.repository.run("rev-list", "--topo-order", remote.heads[branch], f"^{remote.tip}").split()
+def _sealed(bench: Bench, head: str) -> list[Commit]:
+    """The commits of ours that a branch ends with, top first: those below that were merged already, too, since what is above stands on them."""
+    found = [bench.commit(head)]
+    while found[-1].sealed and len(found[-1].parents) == 1:
+        found.append(bench.commit(found[-1].parents[0]))
+    return [commit for commit in found if commit.sealed]
