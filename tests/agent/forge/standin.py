@@ -88,7 +88,7 @@ class StandIn:
         git(self.bare, "config", "http.receivepack", "true")
         for memory in (self.pulls, self.statuses, self.comments, self.sent, self.pushes, self.faults):
             memory.clear()
-        self.protected = {"main"}
+        self.protected, self.page = {"main"}, 100
 
     @property
     def base(self) -> str:
@@ -249,7 +249,8 @@ def set_status(forge: StandIn, sha: str, body: Mapping[str, Any], **_: str) -> t
 def add_labels(forge: StandIn, number: str, body: Any, **_: str) -> tuple[int, Any]:
     """POST …/issues/{number}/labels."""
     names = body["labels"] if isinstance(body, dict) else body
-    forge.pulls[int(number) - 1]["labels"] += names
+    labels = forge.pulls[int(number) - 1]["labels"]
+    labels += [name for name in names if name not in labels]
     example = _example(forge, "post", "/repos/{owner}/{repo}/issues/{issue_number}/labels")
     one = example[0] if example else {}
     return 200, [one | {"name": name} for name in names]
@@ -260,7 +261,8 @@ def ask_review(forge: StandIn, number: str, body: Mapping[str, Any], **_: str) -
     pull = forge.pulls[int(number) - 1]
     if any(name in ("robot", "stranger") for name in body.get("reviewers", [])):
         return 422, {"message": "Reviews may only be requested from collaborators.", "errors": [], "documentation_url": ""}
-    pull["reviewers"] += [*body.get("reviewers", []), *body.get("team_reviewers", [])]
+    people = (*body.get("reviewers", []), *body.get("team_reviewers", []))
+    pull["reviewers"] += [name for name in people if name not in pull["reviewers"]]
     return 201, _pull(forge, pull, "list")
 
 

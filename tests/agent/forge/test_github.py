@@ -12,42 +12,27 @@ from migrate_agent.agent.forge.faults import Caller
 from migrate_agent.agent.forge.github import GitHub
 from migrate_agent.agent.forge.operations import GITHUB
 from migrate_agent.agent.forge.remote import Address
-from migrate_agent.tests.agent.forge.prism import description, proxy
+from migrate_agent.tests.agent.conftest import CANARY
 from migrate_agent.tests.agent.forge.standin import NAME, PROJECT, Fault, StandIn
 from migrate_agent.tests.agent.repositories import git, repository
 
-TOKEN = "ghp_canaryXcanaryYcanaryZ0123456789abcd"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
-    """A stand-in behind the validating proxy."""
-    described = description()
-    made = StandIn(tmp_path_factory.mktemp("server"), TOKEN, described)
-    try:
-        with proxy(described, tmp_path_factory.mktemp("prism"), made.upstream) as address:
-            made.proxy = address
-            yield made
-    finally:
-        made.close()
-
 
 @pytest.fixture
-def forge(server: StandIn, tmp_path: Path) -> Iterator[GitHub]:
+def forge(github: StandIn, tmp_path: Path) -> Iterator[GitHub]:
     """A client of a repository with two branches."""
-    server.reset(tmp_path / "server")
+    github.reset(tmp_path / "server")
     root = repository(tmp_path / NAME, {"a.py": "1\n"})
     git(root, "checkout", "-q", "-b", "ours/a")
     (root / "a.py").write_text("1\n2\n")
     git(root, "commit", "-qam", "second")
-    git(root, "push", "-q", str(server.bare), "main", "ours/a")
-    made = GitHub(Address("github", "127.0.0.1", server.base, PROJECT), TOKEN, Caller("127.0.0.1", lambda seconds: None))
+    git(root, "push", "-q", str(github.bare), "main", "ours/a")
+    made = GitHub(Address("github", "127.0.0.1", github.base, PROJECT), CANARY, Caller("127.0.0.1", lambda seconds: None))
     yield made
     made.close()
-    assert server.violations == []
+    assert github.violations == []
 
 
-def test_all_operations_pass_the_description(forge: GitHub, server: StandIn) -> None:
+def test_all_operations_pass_the_description(forge: GitHub, github: StandIn) -> None:
     assert forge.project().default_branch == "main"
     assert forge.protected("main") and not forge.protected("ours/a") and not forge.protected("ours/none")
     request = forge.open("ours/a", "main", "Title", "Text", draft=True)
@@ -61,28 +46,28 @@ def test_all_operations_pass_the_description(forge: GitHub, server: StandIn) -> 
     assert forge.notes(request) == [note] and forge.check(request.head) is None
     forge.set_check(request.head, Check("success", "2 of 2"), "https://page.example")
     assert forge.check(request.head) == Check("success", "2 of 2")
-    pull = server.pulls[0]
+    pull = github.pulls[0]
     assert (pull["body"], pull["draft"], pull["labels"], pull["reviewers"]) == ("New", False, ["jax", "port"], ["ann", "models"])
-    server.merge(1)
+    github.merge(1)
     assert [each.state for each in forge.requests("ours/", ["ours/a"])] == ["merged"]
     forms = {(each.method, each.path.replace("{owner}/{repo}", PROJECT).count("/")) for each in GITHUB}
-    assert {(each.method.lower(), each.path.partition("?")[0].count("/")) for each in server.sent if each.path != "/graphql"} <= forms
+    assert {(each.method.lower(), each.path.partition("?")[0].count("/")) for each in github.sent if each.path != "/graphql"} <= forms
 
 
-def test_pages_are_all_read(forge: GitHub, server: StandIn) -> None:
+def test_pages_are_all_read(forge: GitHub, github: StandIn) -> None:
     for name in ("a", "b", "c"):
-        git(server.bare, "update-ref", f"refs/heads/ours/{name}", server.head("ours/a"))
+        git(github.bare, "update-ref", f"refs/heads/ours/{name}", github.head("ours/a"))
         forge.open(f"ours/{name}", "main", name, name, draft=False)
-    server.page = 1
+    github.page = 1
     assert len(forge.requests("ours/", [])) == 3
-    server.page = 100
+    github.page = 100
 
 
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
         (
-            Fault("GET", f"/repos/{PROJECT}$", 401, {"message": f"Bad credentials: {TOKEN}"}),
+            Fault("GET", f"/repos/{PROJECT}$", 401, {"message": f"Bad credentials: {CANARY}"}),
             "401 while looking at the repository: the token is not",
         ),
         (Fault("GET", f"/repos/{PROJECT}$", 404, {"message": "Not Found"}), "404 .* hidden from this token"),
@@ -102,17 +87,17 @@ def test_pages_are_all_read(forge: GitHub, server: StandIn) -> None:
     ],
     ids=lambda value: f"{value.method} {value.status} {value.path}" if isinstance(value, Fault) else None,
 )
-def test_faults(forge: GitHub, server: StandIn, fault: Fault, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    server.faults.append(fault)
+def test_faults(forge: GitHub, github: StandIn, fault: Fault, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", CANARY)
+    github.faults.append(fault)
     with pytest.raises(ForgeError, match=says) as caught:
         forge.project()
         forge.set_draft(forge.open("ours/a", "main", "Title", "Text", draft=False), True)
-    assert TOKEN not in caught.value.message and "\n" not in caught.value.message
+    assert CANARY not in caught.value.message and "\n" not in caught.value.message
 
 
-def test_passing_faults_pass(forge: GitHub, server: StandIn) -> None:
-    server.faults += [Fault("GET", f"/repos/{PROJECT}$", 502), Fault("GET", f"/repos/{PROJECT}$", 429, {}, {"Retry-After": "3"})]
+def test_passing_faults_pass(forge: GitHub, github: StandIn) -> None:
+    github.faults += [Fault("GET", f"/repos/{PROJECT}$", 502), Fault("GET", f"/repos/{PROJECT}$", 429, {}, {"Retry-After": "3"})]
     assert forge.project().path == PROJECT
-    server.faults.append(Fault("POST", "/pulls$", 403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "3"}))
+    github.faults.append(Fault("POST", "/pulls$", 403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "3"}))
     assert forge.open("ours/a", "main", "Title", "Text", draft=False).number == 1

@@ -1,0 +1,26 @@
+"""The stand-in for GitHub behind the validating proxy: one for all tests of a process, since the proxy takes seconds to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from migrate_agent.tests.agent.forge.prism import description, proxy
+from migrate_agent.tests.agent.forge.standin import StandIn
+
+CANARY = "ghp_canaryXcanaryYcanaryZ0123456789abcd"
+"""The token of all tests, which is found nowhere afterwards."""
+
+
+@pytest.fixture(scope="session")
+def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+    """The stand-in; a test begins with `reset`."""
+    described = description()
+    made = StandIn(tmp_path_factory.mktemp("server"), CANARY, described)
+    try:
+        with proxy(described, tmp_path_factory.mktemp("prism"), made.upstream) as address:
+            made.proxy = address
+            yield made
+    finally:
+        made.close()
