@@ -10,13 +10,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from migrate_agent.agent.git import EVIDENCE
 from migrate_agent.agent.report import verdict_row
 from migrate_agent.agent.secrets import redacted
 from migrate_agent.agent.store import plain
 from migrate_agent.tools.types import Verdict
 
 VERSION = 1
-FOLDER = ".migrate/evidence"
+FOLDER = EVIDENCE
 NAME = "evidence.json"
 
 

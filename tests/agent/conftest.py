@@ -1,4 +1,4 @@
-"""The stand-in for GitHub behind the validating proxy: one for all tests of a process, since the proxy takes seconds to start."""
+"""The stand-ins for forges, GitHub's behind the validating proxy: one for all tests of a process, since the proxy takes seconds to start."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from migrate_agent.tests.agent.forge import gitlab_standin
 from migrate_agent.tests.agent.forge.prism import description, proxy
 from migrate_agent.tests.agent.forge.standin import StandIn
 
@@ -24,3 +25,12 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
             yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="session")
+def gitlab() -> Iterator[gitlab_standin.StandIn]:
+    """The stand-in for GitLab; a test begins with `reset`."""
+    made = gitlab_standin.StandIn()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()

@@ -430,7 +430,7 @@ class _Front:
     def answer(request: Handler, forge: StandIn) -> None:
         path = urlsplit(request.path).path
         if path.startswith(f"/{PROJECT}.git/"):
-            _git(request, forge)
+            serve_git(request, forge.folder, f"/{OWNER}", forge.token, forge.pushes)
             return
         payload = request.payload()
         body = json.loads(payload) if payload else None
@@ -488,18 +488,18 @@ def _through(forge: StandIn, request: Handler, payload: bytes) -> tuple[int, byt
     return status, body, {name: value for name, value in kept.items() if name.lower() in ("content-type", "link")}
 
 
-def _git(request: Handler, forge: StandIn) -> None:
-    """git's own server behind ours; pushing needs the token as a password."""
+def serve_git(request: Handler, folder: Path, prefix: str, token: str, pushes: list[str]) -> None:
+    """git's own server behind ours, over the repositories of a folder (`prefix` stands before their names); it asks for the token as a password."""
     parts = urlsplit(request.path)
     pushing = "receive-pack" in request.path
     given = base64.b64decode((request.headers.get("Authorization") or "Basic ").partition(" ")[2]).decode()
     payload = request.payload()
-    if given.partition(":")[2] != forge.token:
+    if given.partition(":")[2] != token:
         request.give(401, b"who are you?", {"WWW-Authenticate": 'Basic realm="stand-in"'})
         return
     environment = {
-        "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(forge.folder), "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "robot",
-        "PATH_INFO": parts.path.replace(f"/{OWNER}/", "/", 1), "QUERY_STRING": parts.query, "REQUEST_METHOD": request.command,
+        "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(folder), "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "robot",
+        "PATH_INFO": parts.path.removeprefix(prefix), "QUERY_STRING": parts.query, "REQUEST_METHOD": request.command,
         "CONTENT_TYPE": request.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(payload)), "REMOTE_ADDR": "127.0.0.1",
         "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""), "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
     }  # fmt: skip
@@ -507,5 +507,5 @@ def _git(request: Handler, forge: StandIn) -> None:
     head, _, body = done.stdout.partition(b"\r\n\r\n")
     headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
     if pushing and request.command == "POST":
-        forge.pushes.append(parts.path)
+        pushes.append(parts.path)
     request.give(int(headers.pop("Status", "200").split()[0]), body, headers)

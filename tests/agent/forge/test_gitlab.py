@@ -1,13 +1,9 @@
-"""The client for GitLab against a stand-in with a memory. It is not GitLab, and no description checks it: GitLab publishes none in a registry."""
+"""The client for GitLab against the stand-in."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -17,115 +13,19 @@ from migrate_agent.agent.forge.faults import Caller
 from migrate_agent.agent.forge.gitlab import GitLab
 from migrate_agent.agent.forge.operations import GITLAB
 from migrate_agent.agent.forge.remote import Address
-from migrate_agent.tests.agent.forge.standin import Handler, serve
-
-TOKEN, PROJECT = "glpat-canaryXcanaryY0123", "group/sub/vision"
-ROOT = "/api/v4/projects/group%2Fsub%2Fvision"
+from migrate_agent.tests.agent.forge.gitlab_standin import PROJECT, TOKEN, StandIn
 
 
-class StandIn:
-    """A project with merge requests, in the words of https://docs.gitlab.com/api/merge_requests/."""
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.statuses: dict[str, list[dict[str, Any]]] = {}
-        self.discussions: dict[int, list[dict[str, Any]]] = {}
-        self.sent: list[tuple[str, str]] = []
-        self.failing: list[tuple[int, dict[str, str]]] = []
-        self.server: ThreadingHTTPServer = serve(self._serve)
-
-    @property
-    def base(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def _serve(self, request: Handler) -> None:
-        parts = urlsplit(request.path)
-        payload = request.payload()
-        self.sent.append((request.command, parts.path))
-        status, value = 401, {"message": "401 Unauthorized"}
-        headers: dict[str, str] = {}
-        if request.headers.get("PRIVATE-TOKEN") == TOKEN:
-            if self.failing:
-                status, headers = self.failing.pop(0)
-                value = {"message": "go away"}
-            else:
-                query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-                status, value = self.answer(request.command, parts.path.removeprefix(ROOT), query, json.loads(payload) if payload else {})
-        request.give(status, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
-
-    def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
-        """Status and value."""
-        words = path.strip("/").split("/")
-        match (method, *words):
-            case ("GET", ""):
-                rights = {"project_access": {"access_level": 40}, "group_access": None}
-                facts = {"id": 7, "default_branch": "main", "web_url": f"{self.base}/{PROJECT}", "path_with_namespace": PROJECT}
-                return 200, facts | {"permissions": rights}
-            case ("GET", "repository", "branches", name):
-                return (200, {"name": unquote(name), "protected": True}) if name == "main" else (404, {"message": "404 Branch Not Found"})
-            case ("GET", "merge_requests"):
-                wanted = {"state": query.get("state", "all"), "source_branch": query.get("source_branch", "")}
-                return 200, [
-                    each
-                    for each in self.requests
-                    if wanted["state"] in ("all", each["state"]) and wanted["source_branch"] in ("", each["source_branch"])
-                ]
-            case ("POST", "merge_requests"):
-                if any(each["source_branch"] == body["source_branch"] and each["state"] == "opened" for each in self.requests):
-                    return 409, {"message": [f"Another open merge request already exists for this source branch: {body['source_branch']}"]}
-                number = len(self.requests) + 1
-                facts = {
-                    "id": 100 + number,
-                    "iid": number,
-                    "state": "opened",
-                    "sha": "a" * 40,
-                    "web_url": f"{self.base}/{PROJECT}/-/merge_requests/{number}",
-                }
-                refs = {
-                    "diff_refs": {"base_sha": "b" * 40, "start_sha": "b" * 40, "head_sha": "a" * 40},
-                    "reviewers": [{"id": 1}],
-                    "labels": [],
-                }
-                self.requests.append(body | facts | refs | {"author": {"username": "robot"}, "draft": body["title"].startswith("Draft: ")})
-                return 201, self.requests[-1]
-            case ("GET", "merge_requests", number):
-                return 200, self.requests[int(number) - 1]
-            case ("PUT", "merge_requests", number):
-                found = self.requests[int(number) - 1]
-                found["labels"] += filter(None, body.pop("add_labels", "").split(","))
-                found |= body
-                found["draft"] = found["title"].startswith("Draft: ")
-                return 200, found
-            case ("GET", "merge_requests", number, "discussions"):
-                return 200, [{"id": "x", "notes": [note]} for note in self.discussions.get(int(number), [])]
-            case ("POST", "merge_requests", number, "discussions"):
-                self.discussions.setdefault(int(number), []).append(body)
-                return 201, {"id": "x", "notes": [body]}
-            case ("GET", "repository", "commits", sha, "statuses"):
-                return 200, [each for each in self.statuses.get(sha, []) if each["name"] == query.get("name")]
-            case ("POST", "statuses", sha):
-                self.statuses.setdefault(sha, []).append(body | {"id": len(self.sent), "status": body["state"]})
-                return 201, self.statuses[sha][-1]
-            case ("GET", "api", "v4", "users"):
-                return 200, [{"id": 5, "username": "ann"}] if query["username"] == "ann" else []
-        return 404, {"message": "404 Not Found"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StandIn]:
-    """One for all tests."""
-    made = StandIn()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+@pytest.fixture
+def server(gitlab: StandIn) -> StandIn:
+    """The stand-in."""
+    return gitlab
 
 
 @pytest.fixture
 def forge(server: StandIn) -> Iterator[GitLab]:
     """A client of an empty project."""
-    for memory in (server.requests, server.statuses, server.discussions, server.sent, server.failing):
-        memory.clear()
+    server.reset()
     made = GitLab(Address("gitlab", "127.0.0.1", f"{server.base}/api/v4", PROJECT), TOKEN, Caller("127.0.0.1", lambda seconds: None))
     yield made
     made.close()
@@ -217,7 +117,7 @@ def test_every_operation_is_in_the_table(forge: GitLab, server: StandIn) -> None
     forge.set_check("a" * 40, Check("success", "x"), "")
     forge.ask_review(request, ["ann"])
     patterns = {(operation.method.upper(), re.sub(r"\\\{[^}]*\\\}|\{[^}]*\}", "[^/]+", operation.path)) for operation in GITLAB}
-    sent = {(method, path.removeprefix("/api/v4")) for method, path in server.sent}
+    sent = {(each.method, each.path.removeprefix("/api/v4")) for each in server.sent}
     unknown = [each for each in sent if not any(each[0] == method and re.fullmatch(pattern, each[1]) for method, pattern in patterns)]
     unused = [
         (method, pattern)

@@ -13,11 +13,15 @@ from typing import Any
 from migrate_agent.agent.forge.base import CONTEXT
 from migrate_agent.agent.pr.sheet import FOLDER, NAME, Sheet, folder_of, from_text
 from migrate_agent.agent.pr.stack import branch_of
+from migrate_agent.tests.agent.forge import gitlab_standin
 from migrate_agent.tests.agent.forge.standin import StandIn
 from migrate_agent.tests.agent.repositories import git
 
 HELPERS = ("nnx_layers.py", "nnx_layers_jax.py")
 """Where helpers with torch's semantics are copied to: each unit may bring those that it needs."""
+
+
+Served = StandIn | gitlab_standin.StandIn
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,14 @@ class Effect:
         return f"{self.reads} reads, {self.writes} writes, {self.pushes} pushes, {self.moved} branches moved"
 
 
-def heads(forge: StandIn) -> dict[str, str]:
+def heads(forge: Served) -> dict[str, str]:
     """Our branches on the forge, and their commits."""
+    assert forge.bare is not None
     lines = git(forge.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/migrate-agent").splitlines()
     return dict(line.removeprefix("refs/heads/").split() for line in lines)
 
 
-def effect(forge: StandIn, command: Callable[[], object]) -> Effect:
+def effect(forge: Served, command: Callable[[], object]) -> Effect:
     """Do it, and say what it did."""
     before = heads(forge)
     forge.sent.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.agent.pr.body import Links, body, closeness, fitted, stages
 from migrate_agent.agent.pr.sheet import Sheet, from_text, to_text
+from migrate_agent.tests.agent.pr.picture import page
 from migrate_agent.tests.agent.pr.sheets import sheet
 from migrate_agent.tools.types import Verdict
 
@@ -28,6 +29,12 @@ def test_the_verdict_is_seen_first() -> None:
         "| numeric | 3/3 | gradients_inputs | 9.5e-11 | 1e-10 |",
     ]
     assert "Stands on {{request:pr/low}}" in "\n".join(lines[:6])
+
+
+def test_a_browser_shows_the_verdict_before_all_else() -> None:
+    shown = page(text(sheet()))
+    assert shown.index("4 of 4 checks passed") < shown.index("<table>") < shown.index("<pre>") < shown.index("<details>")
+    assert "<td>gradients_inputs</td>" in shown and "Migrate model.py:Net to JAX" in shown
 
 
 def test_everything_of_the_unit_is_told() -> None:
