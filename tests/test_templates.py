@@ -58,6 +58,23 @@ def test_files_are_what_their_readers_expect(arguments: tuple[str, ...], tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_the_documentation_says_to_write_is_what_its_readers_expect(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "check.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    readers = (
+        ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+        ("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+        ("pre-commit", "validate-config"),
+    )
+    for block, (name, *arguments) in zip(blocks, readers, strict=True):
+        file = tmp_path / "block.yaml"
+        file.write_text(block, encoding="utf-8")
+        command = [str(BIN / name), *arguments, str(file)]
+        done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, block + done.stdout + done.stderr
+    variables = yaml.safe_load(GITLAB.read_text())["migrate-agent-check"]["variables"]
+    assert yaml.safe_load(blocks[1])["migrate-agent-check"]["variables"].keys() - variables.keys() == {"GIT_SUBMODULE_STRATEGY"}
+
+
 def test_the_actions_steps_use_inputs_that_it_has() -> None:
     action = yaml.safe_load(ACTION.read_text())
     used = set(re.findall(r"inputs\.([\w-]+)", ACTION.read_text()))
