@@ -168,6 +168,34 @@ def resets(repo: Repo, model: ClassModel) -> bool:
     return "reset_parameters" in model.methods and any(base in layers() for base in repo.bases(model))
 
 
+RESETS: Mapping[str, str] = {
+    **{f"torch.nn.{name}": "reset_affine" for name in ("Linear", *(f"Conv{t}{n}d" for t in ("", "Transpose") for n in (1, 2, 3)))},
+    **{f"torch.nn.{kind}Norm{n}d": "reset_normalisation" for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    **{f"torch.nn.{kind}Norm": "reset_normalisation" for kind in ("Layer", "Group", "RMS")},
+    "torch.nn.Embedding": "reset_embedding",
+}
+"""Layer → the vendored function that does what its own `reset_parameters` does."""
+
+
+def reset_layers(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
+    """The torch layers of which one's own `reset_parameters` is called: on what was observed, or in a class `owner` on `super()` or `self`.
+
+    Empty where a class of the repository defines the method, or nothing is known.
+    """
+    if upwards or own:
+        lines = list(repo.ancestors(owner)) if owner else []
+        if any("reset_parameters" in model.methods for model in lines[1:] if model is not owner) or (own and resetting(repo, owner)):
+            return set()
+        return {base for model in lines for base in repo.bases(model) if base in layers()}
+    kinds = {kind.removeprefix("module:") for kind in receiver.kinds} if receiver else set()
+    return kinds if kinds and kinds <= layers().keys() else set()
+
+
+def resetting(repo: Repo, owner: ClassModel | None) -> bool:
+    """Whether the class or one below it defines `reset_parameters`."""
+    return owner is not None and any("reset_parameters" in model.methods for model in (owner, *repo.descendants.get(owner.id, ())))
+
+
 def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str) -> None:
     keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in overrides(repo, owner, name)}
     function.calls |= keys
@@ -197,6 +225,13 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs = True
     elif keys := called(repo, facts.observed.get(span)):
         function.calls |= keys
+    elif isinstance(call.func, ast.Attribute) and call.func.attr == "reset_parameters":
+        receiver, value = facts.observed.get(span_of(call.func.value, file.lines)), call.func.value
+        upwards = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
+        own = receiver is not None and receiver.kinds == ("self",)
+        function.needs |= any(
+            RESETS.get(k, "")[6:] in ("affine", "embedding") for k in reset_layers(repo, function.model, receiver, upwards, own)
+        )
     elif isinstance(call.func, ast.Attribute):
         row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
         receiver = facts.observed.get(span_of(call.func.value, file.lines))

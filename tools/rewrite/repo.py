@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
+BUFFERS = frozenset({"num_batches_tracked"})
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -230,11 +231,17 @@ class Repo:
                 return current.attributes[name]
             if name in current.buffers:
                 return Observed(("tensor",))
-        return None
+        return Observed(("tensor",), ((),), ("int64",)) if name in self._inherited(model) else None
 
     def buffer(self, model: ClassModel, name: str) -> bool | None:
         """Whether the buffer of this name is persistent; `None` where there is no such buffer."""
-        return next((c.buffers[name] for c in self.ancestors(model) if name in c.buffers), None)
+        own = next((c.buffers[name] for c in self.ancestors(model) if name in c.buffers), None)
+        return True if own is None and name in self._inherited(model) else own
+
+    def _inherited(self, model: ClassModel) -> Set[str]:
+        """Buffers that the torch layers which a class derives from hold under the same names in NNX."""
+        bases = {base for one in self.ancestors(model) for base in self.bases(one)}
+        return BUFFERS if any(base.startswith(("torch.nn.BatchNorm", "torch.nn.InstanceNorm")) for base in bases) else frozenset()
 
 
 def unfollowed(name: str, package: str) -> str:

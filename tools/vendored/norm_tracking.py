@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from migrate_agent.tools.vendored.norm import batch_norm, instance_norm
-from migrate_agent.tools.vendored.numeric import promote_half
+from migrate_agent.tools.vendored.numeric import promote_half, value_of
 
 
 def move_statistics(
@@ -21,20 +21,20 @@ def move_statistics(
 
 def tracked_batch_norm(
     input: jax.Array,
-    running_mean: nnx.Variable[jax.Array],
-    running_var: nnx.Variable[jax.Array],
+    running_mean: nnx.Variable[jax.Array] | None,
+    running_var: nnx.Variable[jax.Array] | None,
     weight: jax.Array | None = None,
     bias: jax.Array | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> jax.Array:
-    """`batch_norm`; in training it moves the running statistics (the variance without bias) by those of the batch.
+    """`batch_norm`; in training it moves the running statistics (the variance without bias), where there are any, by those of the batch.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.batch_norm.html
     """
-    result = batch_norm(input, running_mean[...], running_var[...], weight, bias, training, momentum, eps)
-    if training:
+    result = batch_norm(input, value_of(running_mean), value_of(running_var), weight, bias, training, momentum, eps)
+    if training and running_mean is not None and running_var is not None:
         x, axes = promote_half(input), (0, *range(2, input.ndim))
         move_statistics(running_mean, running_var, x.mean(axes), x.var(axes, ddof=1), momentum)
     return result

@@ -9,8 +9,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias, stale_aliases
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.variables import subscript, variable, written
-from migrate_agent.tools.rewrite.tables import Refuse, methods
+from migrate_agent.tools.rewrite.rules.variables import own_layer, subscript, variable, written
+from migrate_agent.tools.rewrite.tables import Refuse, layers, methods
 from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
@@ -65,8 +65,9 @@ class _Writes(Rule):
         raise Refuse("a write through a view that is not followed", "alias-write")
 
     def _plain_attribute(self, node: cst.Attribute) -> bool:
-        """`self.x` that holds a tensor which is neither parameter nor buffer."""
-        return self.context.is_self(node.value) and not variable(self, node)
+        """`self.x` that holds a tensor which is neither parameter nor buffer, inherited ones included."""
+        inherited = any(node.attr.value in layers()[base].params for base in own_layer(self))
+        return self.context.is_self(node.value) and not variable(self, node) and not inherited
 
     def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The rewritten form of a receiver, as far as writing to it needs one."""
