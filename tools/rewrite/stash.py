@@ -49,7 +49,7 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
         stores = [
             s
             for s in function.body
-            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in s.targets)
+            if isinstance(s, ast.Assign | ast.AnnAssign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in _targets(s))
         ]
         since = min((s.end_lineno or s.lineno for s in stores), default=None)
         if _is_live(model, method, randomness) and any(since is None or load.lineno <= since for load in loads):
@@ -63,9 +63,13 @@ def _starts_empty(model: ClassModel, name: str) -> bool:
     values = [
         node.value
         for node in (ast.walk(constructor) if constructor else ())
-        if isinstance(node, ast.Assign) and any(model.own.get(id(t)) == name for t in node.targets)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and any(model.own.get(id(t)) == name for t in _targets(node))
     ]
-    return all(isinstance(value, ast.Constant) and value.value is None for value in values)
+    return all(value is None or (isinstance(value, ast.Constant) and value.value is None) for value in values)
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _read_elsewhere(repo: Repo, family: list[ClassModel], name: str) -> bool:

@@ -75,6 +75,11 @@ class AutogradFunction:
         return call(*(args[place] for place in places))
 
 
+def keep_gradient(value: jax.Array, old: jax.Array) -> jax.Array:
+    """`value`, with the gradient of `old`, whose place it takes: torch writes to parameters without gradients, but keeps theirs."""
+    return jax.lax.stop_gradient(value) + (old - jax.lax.stop_gradient(old))
+
+
 def is_static_value(value: Any) -> bool:
     """Whether there is no array in a value."""
     return not any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree.leaves(value))

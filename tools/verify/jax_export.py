@@ -40,7 +40,7 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     function = jaxpr_as_fun(traced.jaxpr)
     flat = jax.tree.leaves(arguments)
     kept = [index for index, value in enumerate(flat) if not is_key(value)]
-    _, outputs, _, _, inputs = jax.tree.unflatten(jax.tree.structure(traced.out_info), range(len(jax.tree.leaves(traced.out_info))))
+    _, outputs, _, _, inputs, _ = jax.tree.unflatten(jax.tree.structure(traced.out_info), range(len(jax.tree.leaves(traced.out_info))))
     wanted = [*outputs, *inputs.values()]
 
     def step(*given: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.jax_export import exported
 from migrate_agent.tools.verify.jax_session import Session, stored
-from migrate_agent.tools.verify.jax_unit import Candidate, Program
+from migrate_agent.tools.verify.jax_unit import Candidate, Program, moved
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 
@@ -82,8 +82,11 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     _, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
-    rest = rest if before is None else program(trainable, rest, before, targets)[2]
-    value, outputs, after, of_parameters, of_inputs = program(trainable, rest, leaves, targets)
+    if before is not None:
+        _, _, rest, _, _, written = program(trainable, rest, before, targets)
+        trainable = moved(trainable, written)
+    value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets)
+    trainable = moved(trainable, written)
     found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
     found |= _state_after(candidate, program, trainable, after, of_parameters)
     if of_inputs is not None:
@@ -128,8 +131,9 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
     losses = []
     for index in range(limits.STEPS + 1):
         leaves, targets = prepared[index % len(prepared)]
-        loss, _, rest, gradients, _ = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
+        loss, _, rest, gradients, _, written = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
         losses.append(float(loss))
+        values = [written.get(str(place), value) for place, value in enumerate(values)]
         stepped = rule.step([np.asarray(value) for value in values], [np.conj(np.asarray(item)) for item in jax.tree.leaves(gradients)])
         values = [jnp.asarray(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
     return losses

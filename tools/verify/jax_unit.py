@@ -201,14 +201,17 @@ class Program:
         return result
 
     def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
-        """(loss, outputs, rest, gradients of parameters, gradients of float inputs). jax's name for it appears in compile events."""
+        """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
+
+        jax's name for it appears in compile events.
+        """
         floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
         if not self.gradient:
-            value, (outputs, after) = self._objective(trainable, floats, rest, leaves, targets)
-            return value, outputs, after, None, None
+            value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets)
+            return value, outputs, after, None, None, written
         function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
-        (value, (outputs, after)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets)
-        return value, outputs, after, of_parameters, of_inputs
+        (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets)
+        return value, outputs, after, of_parameters, of_inputs, written
 
     def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
         model = nnx.merge(self.graphdef, trainable, rest, copy=True)
@@ -217,9 +220,9 @@ class Program:
         tree = codec.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         nnx.pop(model, nnx.Intermediate)  # by NNX's convention no state
-        graphdef, _, after = split(model)
+        graphdef, kept, after = split(model)
         self.traced = Traced(tree, stream.log(), graphdef, self.rearranged)
-        return loss(outputs, targets), (outputs, after)
+        return loss(outputs, targets), (outputs, after, _written(trainable, kept))
 
     def call(self, model: Any, leaves: Sequence[Any]) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""
@@ -229,6 +232,20 @@ class Program:
             result = model(*args, **kwargs)
         self.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
+
+
+def _written(before: Any, after: Any) -> dict[str, Any]:
+    """The leaves that are others than before, by number."""
+    old, new = jax.tree.flatten_with_path(before)[0], jax.tree.flatten_with_path(after)[0]
+    if [path for path, _ in old] != [path for path, _ in new]:
+        return {}
+    return {str(index): new[index][1] for index, (_, value) in enumerate(old) if new[index][1] is not value}
+
+
+def moved(trainable: Any, written: Mapping[str, Any]) -> Any:
+    """The parameters after a call that wrote to some of them."""
+    values, structure = jax.tree.flatten(trainable)
+    return jax.tree.unflatten(structure, [written.get(str(index), value) for index, value in enumerate(values)])
 
 
 def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:

@@ -208,8 +208,16 @@ class Original:
         if targets is not None:
             result.arrays |= _gradients(module, leaves)
         names = dict(module.named_parameters(remove_duplicate=False))
-        result.arrays |= {f"state/{name}": to_numpy(value) for name, value in tensors_of(module).items() if name not in names}
+        after = {name: to_numpy(value) for name, value in tensors_of(module).items()}
+        changed = {
+            name for name in names if name in state and not _same(after[name], state[name])
+        }  # some write to parameters as they are called
+        result.arrays |= {f"state/{name}": value for name, value in after.items() if name not in names or name in changed}
         return result
+
+
+def _same(value: Array, given: Array) -> bool:
+    return value.shape == given.shape and np.array_equal(value, given.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
 
 
 def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:

@@ -85,4 +85,43 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NORM, STREAM, DAMPED)
+FORCED = Pair(
+    "a weight that a call normalises",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(3, 4))
+
+        def forward(self, x):
+            if self.training:
+                with torch.no_grad():
+                    self.w.copy_(self.w / self.w.norm(dim=1, keepdim=True))
+            return torch.tanh(x @ self.w.T)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.w = nnx.Param(jax.random.normal(rngs.params(), (3, 4)))
+        self.deterministic = False
+
+    def __call__(self, x):
+        old = self.w[...]
+        if not self.deterministic:
+            new = old / jnp.linalg.norm(old, axis=1, keepdims=True)
+            self.w[...] = jax.lax.stop_gradient(new) + (old - jax.lax.stop_gradient(old))
+        return jnp.tanh(x @ self.w[...].T)
+""",
+    call="torch.randn(5, 4)",
+    wrongs=(
+        Wrong(
+            "not kept",
+            "buffers",
+            "        return jnp.tanh(x @ self.w[...].T)",
+            "        new, self.w[...] = self.w[...], old\n        return jnp.tanh(x @ new.T)",
+        ),
+        Wrong("without its gradient", "gradients_parameters", " + (old - jax.lax.stop_gradient(old))", ""),
+    ),
+)
+
+PAIRS = (NORM, STREAM, DAMPED, FORCED)

@@ -123,10 +123,17 @@ class _StopGradient(cst.CSTTransformer):
         return False
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        return updated_node.with_changes(value=_stop(updated_node.value))
+        kept = isinstance(updated_node.value, cst.Call) and _last(updated_node.value.func) == "keep_gradient"
+        return updated_node if kept else updated_node.with_changes(value=_stop(updated_node.value))
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         return updated_node.with_changes(value=_stop(updated_node.value)) if updated_node.value else updated_node
+
+
+def _last(node: cst.BaseExpression) -> str:
+    """The last part of a dotted name."""
+    name = node.attr if isinstance(node, cst.Attribute) else node
+    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _stop(value: cst.BaseExpression) -> cst.BaseExpression:

@@ -129,6 +129,14 @@ def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
     return fact.kinds if fact else ()
 
 
+def trained(rule: Rule, name: str) -> bool:
+    """Whether `self.<name>` of the class at hand is a parameter, and no buffer."""
+    context = rule.context
+    if context.cls is None or context.repo.buffer(context.cls, name) is not None:
+        return False
+    return "parameter" in _assigned(rule, context.cls, name)
+
+
 class MakeParameters(Rule):
     """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`."""
 
