@@ -1,5 +1,6 @@
 """What user code asks of modules in torch: walking them, and switching gradients off."""
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -36,6 +37,15 @@ def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
     if isinstance(function, nnx.Module):
         return nnx.remat(run)(function, *values)
     return jax.checkpoint(functools.partial(run, function))(*values)
+
+
+def copied(module: Any) -> Any:
+    """`copy.deepcopy(module)`, which draws random numbers of its own: torch's copies all draw from one generator."""
+    new = copy.deepcopy(module)
+    for (_, old), (_, twin) in zip(nnx.iter_graph(module), nnx.iter_graph(new), strict=True):
+        if isinstance(old, nnx.RngStream):
+            twin.key[...] = old()
+    return new
 
 
 def masked_set(x: jax.Array, mask: jax.Array, value: Any) -> jax.Array:

@@ -20,11 +20,23 @@ DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu
 
 
 class ReplaceModuleMethods(Rule):
-    """`self.modules()` → `modules(self)`, `self.apply(f)` → a loop, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`."""
+    """`self.modules()` → `modules(self)`, `self.apply(f)` → a loop, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
+
+    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers.
+    """
 
     ORDER = 12
-    KEEP = ("class Plain:\n    def f(self):\n        return self.modules()\n",)
+    KEEP = (
+        "class Plain:\n    def f(self):\n        return self.modules()\n",
+        "import copy\n\ndef f(options: dict):\n    return copy.deepcopy(options)\n",
+    )
     CHANGE = (
+        (
+            "import copy\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.one = nn.Dropout()\n        self.two = copy.deepcopy(self.one)\n",
+            "import copy\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.one = nnx.Dropout(0.5, rngs=rngs)\n"
+            "        self.two = copied(self.one)\n",
+        ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.apply(self._init)\n\n"
             "    def _init(self, m):\n        pass\n",
@@ -35,6 +47,8 @@ class ReplaceModuleMethods(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         func, new = original.func, updated.func
+        if self.context.dotted(func) == "copy.deepcopy" and len(original.args) == 1 and self._is_module(original.args[0].value):
+            return self.context.build("vendored.copied({module})", module=updated.args[0].value)
         if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute) or not self._is_module(func.value):
             return None
         name = func.attr.value

@@ -1,0 +1,36 @@
+"""Copies of modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from migrate_agent.tools.vendored.module_tools import copied
+
+
+class Block(nnx.Module):
+    """A layer, and dropout."""
+
+    def __init__(self, *, rngs: nnx.Rngs) -> None:
+        self.fc = nnx.Linear(3, 3, rngs=rngs)
+        self.drop = nnx.Dropout(0.5, rngs=rngs)
+
+
+def test_copies_have_the_same_parameters_and_draw_their_own_numbers() -> None:
+    block = Block(rngs=nnx.Rngs(0))
+    blocks = [block, copied(block), copied(block), *copied(nnx.List([copied(block)]))]
+    masks = {tuple(one.drop(jnp.ones(64)).tolist()) for one in blocks}
+    assert len(masks) == len(blocks)
+    assert all((one.fc.kernel[...] == block.fc.kernel[...]).all() for one in blocks)
+
+
+def test_copies_are_made_while_tracing() -> None:
+    def build(key: jax.Array) -> Any:
+        block = Block(rngs=nnx.Rngs(key))
+        return nnx.state(nnx.List([block, copied(block)]))
+
+    first, second = jax.tree.leaves(nnx.filter_state(jax.jit(build)(jax.random.key(0)), nnx.RngKey))
+    assert first != second
