@@ -32,7 +32,10 @@ def tpu(
     init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
     call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
     mesh: Annotated[str, typer.Option(metavar="AXIS=N,…", help="Shard over a mesh of data, fsdp and model, such as data=4,model=2.")] = "",
-    write: Annotated[bool, typer.Option("--write", help="With --mesh: write the shardings into the rewrite in the working tree.")] = False,
+    kernels: Annotated[bool, typer.Option("--kernels", help="Try the kernel library's TPU kernels in the place of plain JAX.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --mesh or --kernels: write what holds into the rewrite in the working tree.")
+    ] = False,
     fit: Annotated[
         bool, typer.Option("--fit", help="Find the largest batch and length that fit, and what helps where the size does not.")
     ] = False,
@@ -56,6 +59,7 @@ def tpu(
         init=init,
         call=call,
         mesh=mesh,
+        kernels=kernels,
         write=write,
         fit=fit,
         recompile=recompile,

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from migrate_agent.agent import tpu_mesh, tpu_recompile, tpu_tables
+from migrate_agent.agent import tpu_kernels, tpu_mesh, tpu_recompile, tpu_tables
 from migrate_agent.agent.config import Config, load_config
 from migrate_agent.agent.errors import MissingError, UsageError
 from migrate_agent.agent.exercise import Exercise, reached
@@ -23,6 +23,7 @@ from migrate_agent.agent.progress import Progress, stdout
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.services import Services
 from migrate_agent.agent.store import plain, write, write_text
+from migrate_agent.agent.tpu_kernels import Substituted
 from migrate_agent.agent.tpu_mesh import Sharded
 from migrate_agent.agent.tpu_page import page
 from migrate_agent.agent.tpu_recompile import Recompiled
@@ -48,6 +49,7 @@ class Asked:
     init: str = ""
     call: str = ""
     mesh: str = ""
+    kernels: bool = False
     write: bool = False
     fit: bool = False
     recompile: bool = False
@@ -68,6 +70,7 @@ class Found:
     remedies: tuple[tuple[str, tuple[Remedy, ...]], ...] = ()
     """By topology, where the size that was asked about does not fit."""
     recompiled: Recompiled | None = None
+    substituted: Substituted | None = None
 
 
 def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
@@ -159,6 +162,10 @@ def answer(
             progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
             shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(asked.mesh))
             shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if asked.write else shards
+        kernels = None
+        if asked.kernels:
+            progress.stage(ahead.unit.id, "trying kernels")
+            kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
         for place in places:
             progress.stage(ahead.unit.id, f"compiling for {place.name}")
             found += tpu_mesh.costs(ahead, variant, [place], shards.proposal) if shards else ahead.costs(variant, [Target(place)])
@@ -168,7 +175,7 @@ def answer(
         raise MissingError(MISSING) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
-    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again)
+    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again, kernels)
 
 
 def fitted(
@@ -208,6 +215,7 @@ def told(found: Found) -> list[str]:
         *tpu_tables.lines(found.costs),
         *(tpu_mesh.lines(found.sharded) if found.sharded else ()),
         *tpu_tables.fits(found.fits, found.remedies),
+        *(tpu_kernels.lines(found.substituted) if found.substituted else ()),
         *(tpu_recompile.lines(found.recompiled) if found.recompiled else ()),
     ]
 
@@ -223,6 +231,7 @@ def report(found: Found) -> dict[str, Any]:
         "mesh": _mesh(found.sharded),
         **_fits(found),
         "recompilation": _again(found.recompiled),
+        "kernels": _kernels(found.substituted),
     }
 
 
@@ -232,6 +241,13 @@ def _mesh(found: Sharded | None) -> dict[str, Any] | None:
     placed = [plain(each) for each in found.proposal.placed]
     kept = {"axes": dict(found.proposal.axes), "parameters": placed, "activations": list(found.proposal.activations)}
     return {**kept, "check": plain(found.check), "notes": list(found.notes), "written": list(found.written)}
+
+
+def _kernels(found: Substituted | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    told = {"tried": plain(found.adoption.tried), "adopted": list(found.adoption.kernels), "check": plain(found.adoption.check)}
+    return {**told, "written": list(found.written)}
 
 
 def _fits(found: Found) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The kernel library on every shape of its catalogue: `python -m migrate_agent.evals.bench.kernels [--only NAME]… [--compile v5e,v6e,tpu7x] [--time]`.
+"""The kernel library on every shape of its catalogue: `python -m migrate_agent.evals.bench.kernels [--only NAME]… [--compile v5e,v6e,tpu7x] [--strict] [--time]`.
 
 Each case runs in float32 and bfloat16, forward and gradient, by the kernel in pallas' interpreter and by the reference; the error is the relative root
-mean square of the difference. With `--compile` each is compiled for these generations by the TPU compiler (extra `tpu`); with `--time` the sizes of real
+mean square of the difference. `--strict` runs the tiny shapes in the interpreter that sees races,
+unset memory and reads out of bounds, too. With `--compile` each is compiled for these generations by the TPU compiler (extra `tpu`); with `--time` the sizes of real
 models are timed on the accelerator that jax finds: the kernel, or on a GPU cuDNN's attention, beside plain XLA.
 """
 
@@ -14,28 +15,25 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src.pallas.mosaic.interpret import interpret_pallas_call
-from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from migrate_agent.evals import records
 from migrate_agent.tools.kernels.catalogue import Case, Kernel, kernels
+from migrate_agent.tools.portable.interpreted import interpreted
 
 OUTPUT = records.FOLDER / "bench" / "kernels.json"
 LIMITS = {"float32": 2e-5, "bfloat16": 1.5e-2}
 """The largest relative error: some roundings of the dtype, as sums run in another order, and bfloat16 results are rounded once more."""
 GENERATIONS = {"v5e": "v5e:1x1", "v6e": "v6e:1x1", "tpu7x": "tpu7x:1x1x1"}
 READY: Callable[[Any], Any] = jax.block_until_ready
-FORGET: Callable[[], None] = jax.clear_caches
 RESET: Callable[[], None] = pltpu.reset_tpu_interpret_mode_state
 STRICT = pltpu.InterpretParams(detect_races=True, uninitialized_memory="nan", out_of_bounds_reads="raise")
 
@@ -62,20 +60,6 @@ def step(kernel: Kernel, case: Case, implementation: str) -> Callable[..., Any]:
         return result, pull(jax.tree.unflatten(tree, weights))
 
     return run
-
-
-@contextmanager
-def interpreted() -> Iterator[None]:
-    """TPU kernels run as plain JAX inside, jax's own as well. Nothing traced in here is kept."""
-    FORGET()
-    call = pl.pallas_call
-
-    def plainly(*arguments: Any, compiler_params: Any = None, **options: Any) -> Any:
-        return call(*arguments, **{**options, "interpret": True})
-
-    with mock.patch.object(pl, "pallas_call", plainly):
-        yield
-    FORGET()
 
 
 def errors(kernel: Kernel, case: Case, dtype: Any) -> list[float]:
@@ -160,7 +144,7 @@ def _median(call: Callable[[], Any], repeat: int = 20) -> float:
 
 
 def rows(
-    names: Sequence[str], generations: Sequence[str], timing: bool, checking: bool, most: int | None = None
+    names: Sequence[str], generations: Sequence[str], timing: bool, checking: bool, most: int | None = None, strictly: bool = False
 ) -> Iterator[dict[str, Any]]:
     """One row for each kernel, case and dtype."""
     for name, kernel in kernels().items():
@@ -173,6 +157,9 @@ def rows(
                 if checking and small:
                     row["errors"] = errors(kernel, case, dtype)
                     row["right"] = all(error <= LIMITS[dtype.__name__] for error in row["errors"])
+                if strictly and case.tiny and dtype == jnp.float32:
+                    row["strict_errors"] = strict_errors(kernel, case, dtype)
+                    row["right"] = row.get("right", True) and all(error <= LIMITS["float32"] for error in row["strict_errors"])
                 for generation in generations:
                     row[generation] = _attempt(partial(compiled, kernel, case, dtype, generation))
                 if timing and not small:
@@ -192,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=sorted(kernels()), help="this kernel (may be repeated)")
     parser.add_argument("--compile", default="", metavar="GENERATIONS", help="compile for these: v5e,v6e,tpu7x")
+    parser.add_argument("--strict", action="store_true", help="look for races, unset memory and reads out of bounds, on the tiny shapes")
     parser.add_argument("--time", action="store_true", help="time the large cases on jax's own device")
     parser.add_argument("--no-check", action="store_true", help="leave the comparison with the reference out")
     parser.add_argument("--shapes", type=int, metavar="N", help="of each kernel the first N shapes only")
@@ -202,7 +190,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     found = []
     for row in rows(
-        options.only, options.compile.split(",") if options.compile else (), options.time, not options.no_check, options.shapes
+        options.only,
+        options.compile.split(",") if options.compile else (),
+        options.time,
+        not options.no_check,
+        options.shapes,
+        options.strict,
     ):
         found.append(row)
         print(json.dumps(row), flush=True)

@@ -9,6 +9,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from migrate_agent.tools.kernels.catalogue import Array, Case, Kernel
 from migrate_agent.tools.kernels.common import float_reason, pad_axis, round_up, run_kernel, with_gradient
+from migrate_agent.tools.vendored.activations import softplus
 from migrate_agent.tools.vendored.numeric import promote_half
 
 
@@ -34,13 +35,13 @@ def selective_scan(
     """
     wide, steps = promote_half(u), promote_half(delta)
     steps = steps if delta_bias is None else steps + promote_half(delta_bias)[:, None]
-    steps = jax.nn.softplus(steps) if delta_softplus else steps
+    steps = softplus(steps) if delta_softplus else steps
     B, C = (by_groups(promote_half(x), u) for x in (B, C))
     groups = max(B.shape[1], C.shape[1])
     B, C = (jnp.broadcast_to(x, (x.shape[0], groups, *x.shape[2:])) for x in (B, C))
 
     def split(x: jax.Array) -> jax.Array:
-        return x.reshape(x.shape[0], groups, -1, x.shape[-1]).swapaxes(2, 3)
+        return x.reshape(x.shape[0], groups, x.shape[1] // groups, x.shape[-1]).swapaxes(2, 3)
 
     reason = float_reason(u, A) or ("" if A.shape[1] <= 64 else f"{A.shape[1]} states are more than 64")
     rates = promote_half(A).reshape(groups, -1, A.shape[1]).swapaxes(1, 2)
@@ -48,7 +49,7 @@ def selective_scan(
     y = y.swapaxes(2, 3).reshape(u.shape)
     y = y if D is None else y + promote_half(D)[:, None] * wide
     y = (y if z is None else y * jax.nn.silu(promote_half(z))).astype(u.dtype)
-    return (y, last.swapaxes(2, 3).reshape(u.shape[0], u.shape[1], -1)) if return_last_state else y
+    return (y, last.swapaxes(2, 3).reshape(u.shape[0], u.shape[1], A.shape[1])) if return_last_state else y
 
 
 def by_groups(x: jax.Array, u: jax.Array) -> jax.Array:
@@ -81,10 +82,10 @@ def scan_on_tpu(u: jax.Array, delta: jax.Array, A: jax.Array, B: jax.Array, C: j
         return pad_axis(pad_axis(x.reshape(batch * groups, length, width), 2, broad), 1, long)
 
     def columns(x: jax.Array) -> jax.Array:
-        return pad_axis(x.reshape(batch * groups, -1, length), 2, long)
+        return pad_axis(x.reshape(batch * groups, x.shape[2], length), 2, long)
 
     y, last = scan_chunks(rows(u), rows(delta), pad_axis(A, 2, broad), columns(B), columns(C), (tall, wide))
-    return y[:, :length, :width].reshape(u.shape), last[:, :, :width].reshape(batch, groups, -1, width)
+    return y[:, :length, :width].reshape(u.shape), last[:, :, :width].reshape(batch, groups, A.shape[1], width)
 
 
 def scan_blocks(length: int, width: int, states: int) -> tuple[int, int]:

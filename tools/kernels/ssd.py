@@ -10,6 +10,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from migrate_agent.tools.kernels.catalogue import Array, Case, Kernel
 from migrate_agent.tools.kernels.common import float_reason, pad_axis, round_up, run_kernel, with_gradient
+from migrate_agent.tools.vendored.activations import softplus
 from migrate_agent.tools.vendored.numeric import promote_half
 
 
@@ -37,17 +38,17 @@ def ssd_scan(
     """
     wide, steps = promote_half(x), promote_half(dt)
     steps = steps if dt_bias is None else steps + promote_half(dt_bias)
-    steps = jax.nn.softplus(steps) if dt_softplus else steps
+    steps = softplus(steps) if dt_softplus else steps
     heads, groups = x.shape[2], B.shape[2]
     start = jnp.zeros((x.shape[0], heads, B.shape[3], x.shape[3]), wide.dtype) if initial is None else promote_half(initial).swapaxes(2, 3)
-    chunk = min(chunk, round_up(x.shape[1], 8))
+    chunk = min(chunk, round_up(max(x.shape[1], 1), 8))
     reason = float_reason(x) or ("" if chunk == 128 or chunk >= x.shape[1] else f"chunks of {chunk} fill no tile of 128")
     kernel, reference = partial(ssd_on_tpu, chunk=chunk), partial(ssd_reference, chunk=chunk)
     operands = [
         (wide * steps[..., None]).swapaxes(1, 2),
         (steps * promote_half(A)).swapaxes(1, 2),
-        promote_half(B).swapaxes(1, 2).reshape(x.shape[0], groups, x.shape[1], -1),
-        promote_half(C).swapaxes(1, 2).reshape(x.shape[0], groups, x.shape[1], -1),
+        promote_half(B).swapaxes(1, 2).reshape(x.shape[0], groups, x.shape[1], B.shape[3]),
+        promote_half(C).swapaxes(1, 2).reshape(x.shape[0], groups, x.shape[1], B.shape[3]),
     ]
     y, last = run_kernel("ssd_scan", implementation, reason, kernel, reference, *operands, start)
     y = y.swapaxes(1, 2)
@@ -59,7 +60,8 @@ def ssd_scan(
 def ssd_reference(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, start: jax.Array, chunk: int) -> tuple[jax.Array, jax.Array]:
     """The bare sum in plain JAX: x (B, H, T, P), log decays (B, H, T), B, C (B, G, T, N), start (B, H, N, P) → (B, H, T, P), (B, H, N, P)."""
     length, each = x.shape[2], x.shape[1] // B.shape[1]
-    x, B, C, decay = (pad_axis(a, 2, round_up(length, chunk)).reshape(*a.shape[:2], -1, chunk, *a.shape[3:]) for a in (x, B, C, decay))
+    long = round_up(length, chunk)
+    x, B, C, decay = (pad_axis(a, 2, long).reshape(*a.shape[:2], long // chunk, chunk, *a.shape[3:]) for a in (x, B, C, decay))
     B, C = jnp.repeat(B, each, axis=1), jnp.repeat(C, each, axis=1)
     since = jnp.cumsum(decay, axis=-1)
     causal = jnp.tril(jnp.ones((chunk, chunk), bool))
@@ -73,7 +75,7 @@ def ssd_reference(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, st
 
     last, before = jax.lax.scan(step, start, (jnp.moveaxis(jnp.exp(since[..., -1]), 2, 0), jnp.moveaxis(added, 2, 0)))
     y += jnp.exp(since)[..., None] * (C @ jnp.moveaxis(before, 0, 2))
-    return y.reshape(*y.shape[:2], -1, y.shape[-1])[:, :, :length], last
+    return y.reshape(*y.shape[:2], long, y.shape[-1])[:, :, :length], last
 
 
 def ssd_on_tpu(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, start: jax.Array, chunk: int) -> tuple[jax.Array, jax.Array]:
@@ -85,7 +87,7 @@ def ssd_forward(x: jax.Array, decay: jax.Array, B: jax.Array, C: jax.Array, star
     """Chunk after chunk of each head, the state between them in VMEM."""
     (batch, heads, length, size), (_, groups, _, states) = x.shape, B.shape
     long, each = round_up(length, chunk), heads // groups
-    since = jnp.cumsum(pad_axis(decay, 2, long).reshape(batch * heads, -1, chunk), axis=-1).reshape(batch * heads, long)
+    since = jnp.cumsum(pad_axis(decay, 2, long).reshape(batch * heads, long // chunk, chunk), axis=-1).reshape(batch * heads, long)
 
     def body(x_ref: Any, row_ref: Any, column_ref: Any, B_ref: Any, C_ref: Any, start_ref: Any, y_ref: Any, last_ref: Any) -> None:
         @pl.when(pl.program_id(2) == 0)

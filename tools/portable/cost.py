@@ -42,6 +42,8 @@ class Cost:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     """What the compilation took here."""
+    kernels: int = 0
+    """How many Pallas kernels are in the compiled program."""
 
     @property
     def peak(self) -> int:
@@ -87,6 +89,7 @@ def read(found: Mapping[str, Any], text: str, place: Topology, root: str) -> dic
         "padding": 1 - size / padded if padded else 0.0,
         "padded": tuple(_worst(arrays)),
         "seconds": found["seconds"],
+        "kernels": text.count('custom_call_target="tpu_custom_call"'),
     }
 
 

@@ -32,7 +32,7 @@ def hide_library_frames(root: Path) -> None:
 
 
 def described(jaxpr: Any, root: Path) -> dict[str, Any]:
-    """`largest`: values by size, with dtype, shape and line; `kernels`: name, line, block shapes and dtypes of each Pallas kernel; `loops`, `checkpoints`: how many."""
+    """`largest`: values by size, with dtype, shape and line; `kernels`: name, line, blocks and dtypes of each Pallas kernel; `live`, `loops`, `checkpoints`: how many."""
     values: dict[tuple[str, str], dict[str, Any]] = {}
     kernels: list[dict[str, Any]] = []
     loops = checkpoints = 0
@@ -49,21 +49,51 @@ def described(jaxpr: Any, root: Path) -> dict[str, Any]:
             if size and key not in values:
                 values[key] = row
     largest = sorted(values.values(), key=lambda row: -int(row["bytes"]))[:LARGEST]
-    return {"largest": largest, "kernels": kernels, "loops": loops, "checkpoints": checkpoints}
+    return {"largest": largest, "kernels": kernels, "live": live_kernels(jaxpr.jaxpr), "loops": loops, "checkpoints": checkpoints}
+
+
+def live_kernels(jaxpr: Any) -> int:
+    """How many Pallas kernels a program's results depend on. jax's own elimination of dead code keeps every kernel."""
+    interpreters: Any = importlib.import_module("jax._src.interpreters.partial_eval")
+    kept, _ = interpreters.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return _live(kept, [True] * len(kept.outvars))
+
+
+def _live(jaxpr: Any, used: list[bool]) -> int:
+    """The kernels that these of a program's results depend on; of a loop, that any of its results does."""
+    needed = {id(variable) for variable, wanted in zip(jaxpr.outvars, used, strict=True) if wanted}
+    count = 0
+    for equation in reversed(jaxpr.eqns):
+        wanted = [id(variable) in needed for variable in equation.outvars]
+        if not any(wanted) and not equation.effects:
+            continue
+        needed |= {id(variable) for variable in equation.invars}
+        if equation.primitive.name == "pallas_call":
+            count += 1
+            continue
+        for inner in _inner(equation):
+            same = len(inner.outvars) == len(wanted) and equation.primitive.name not in ("scan", "while")
+            count += _live(inner, wanted if same else [True] * len(inner.outvars))
+    return count
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
     """All equations, those of inner programs too (but not those inside a kernel)."""
     for equation in jaxpr.eqns:
         yield equation
-        if equation.primitive.name == "pallas_call":
-            continue
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(inner, core.ClosedJaxpr):
-                    yield from equations(inner.jaxpr)
-                elif isinstance(inner, core.Jaxpr):
-                    yield from equations(inner)
+        if equation.primitive.name != "pallas_call":
+            for inner in _inner(equation):
+                yield from equations(inner)
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    """The programs that an equation holds."""
+    for value in equation.params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(inner, core.ClosedJaxpr):
+                yield inner.jaxpr
+            elif isinstance(inner, core.Jaxpr):
+                yield inner
 
 
 def line(equation: Any, root: Path) -> str:
@@ -92,4 +122,6 @@ def _kernel(equation: Any, root: Path) -> dict[str, Any]:
 
 
 def _size(size: Any) -> int:
-    return int(getattr(size, "block_size", size) or 1)
+    """How many elements of an axis a block holds; an axis that the kernel does not see counts as one."""
+    count = getattr(size, "block_size", size)
+    return count if isinstance(count, int) else 1

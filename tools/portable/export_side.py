@@ -17,6 +17,7 @@ from jax import export
 
 from migrate_agent.tools.portable import describe
 from migrate_agent.tools.portable.abstract import AbstractUnit
+from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.portable.remat import checkpointed
 from migrate_agent.tools.portable.steps import MODES, Steps
 from migrate_agent.tools.verify import arrays
@@ -29,7 +30,7 @@ PLATFORM = "tpu"
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: one row for each of `variants`, with the arguments of each program and what it holds; or the error, with its line.
 
-    `exact` asks for float64, `values` for the constructed module's arrays: `<name>-values.safetensors`, by number.
+    `interpreted` takes TPU kernels, as plain JAX; `exact` asks for float64, `values` for the constructed module's arrays: `<name>-values.safetensors`, by number.
     A variant is `{"name", "leaves", "dtype", "remat", "programs"}`. Writes `<name>-<program>.bin`.
     """
     configure("jax_enable_compilation_cache", False)
@@ -59,10 +60,11 @@ def _exported(unit: AbstractUnit, arguments: Mapping[str, Any], variant: Mapping
     if arguments.get("values"):
         held = unit.values(MODES[variant["programs"][0]])
         arrays.save(output / f"{variant['name']}-values.safetensors", {str(index): np.asarray(value) for index, value in enumerate(held)})
+    inside = bool(arguments.get("interpreted"))
     for name in variant["programs"]:
         try:
             jitted, flat = steps.flat(name)
-            with checkpointed(unit.model) if variant["remat"] else nullcontext():
+            with checkpointed(unit.model) if variant["remat"] else nullcontext(), interpreted(on_tpu=True) if inside else nullcontext():
                 traced = jitted.trace(*flat)
                 found[name] = {"arguments": steps.rows(name), "results": steps.results[name], **describe.described(traced.jaxpr, root)}
                 blob = export.export(jitted, platforms=[arguments.get("platform", PLATFORM)])(*flat).serialize()

@@ -49,7 +49,7 @@ def check(ahead: Ahead, proposal: Proposal) -> MeshCheck:
         file = f"{variant.name}-{PROGRAM}.bin"
         (folder / file).write_bytes((ran.output / file).read_bytes())
         held = arrays.load(ran.output / f"{variant.name}-values.safetensors")
-    inputs = _inputs(ahead, variant.batch)
+    inputs = example_inputs(ahead, variant.batch)
     arrays.save(folder / "values.safetensors", {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
     rows = facts[PROGRAM]["arguments"]
     arguments = {"axes": dict(proposal.axes), "file": file, "specs": proposal.specs(rows, variant.batch)}
@@ -60,8 +60,8 @@ def check(ahead: Ahead, proposal: Proposal) -> MeshCheck:
     return _judged(single, sharded, facts[PROGRAM]["results"], devices, split)
 
 
-def _inputs(ahead: Ahead, batch: int) -> list[Array]:
-    """The example's arrays, as many rows as the mesh needs."""
+def example_inputs(ahead: Ahead, batch: int) -> list[Array]:
+    """The example's arrays, with as many rows as are asked for."""
     stored = arrays.load(ahead.folder / "inputs0.safetensors")
     values = [stored[str(index)] for index in range(len(ahead.leaves))]
     old = shapes.batch_of(ahead.leaves)

@@ -1,6 +1,6 @@
 """Every kernel of the catalogue beside its reference, in the checking interpreter, lowered, and compiled where the TPU compiler is installed.
 
-What is here is every other case, in one dtype each; `python -m migrate_agent.evals.bench.kernels` does all.
+What is here is quick: `python -m migrate_agent.evals.bench.kernels --strict --compile v5e,v6e,tpu7x` does all kernels, shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,21 @@ from migrate_agent.tools.kernels.rms_norm import fused_rms_norm
 from migrate_agent.tools.kernels.ssd import ssd_scan
 
 NAMES = sorted(kernels())
+LONG = ("attention", "grouped_matmul", "linear_cross_entropy", "paged_attention", "selective_scan", "ssd", "top_k_routing")
+"""Their interpreted programs take long to compile on a CPU: of these only the tiny shape, and of jax's own kernels not even that."""
+THEIRS = ("attention", "grouped_matmul")
+COMPILED = {"v5e": "ssd", "v6e": "rotary", "tpu7x": "causal_conv1d"}
 CASES = [
-    pytest.param(kernel, case, kernel.dtypes[i % len(kernel.dtypes)], id=f"{name}-{i}")
-    for name, kernel in sorted(kernels().items())
-    for i, case in enumerate([case for case in kernel.shapes if not case.tiny][1::2][:3])
+    pytest.param(kernel, [case for case in kernel.shapes if not case.tiny][1], kernel.dtypes[i % len(kernel.dtypes)], id=name)
+    for i, (name, kernel) in enumerate(sorted(kernels().items()))
+    if name not in LONG
 ]
-TINY = [pytest.param(kernel, case, id=name) for name, kernel in sorted(kernels().items()) for case in kernel.shapes if case.tiny]
+TINY = [
+    pytest.param(kernel, case, id=name)
+    for name, kernel in sorted(kernels().items())
+    for case in kernel.shapes
+    if case.tiny and name not in THEIRS
+]
 
 
 def test_catalogue_holds_the_library() -> None:
@@ -56,29 +65,21 @@ def test_kernel_neither_races_nor_reads_what_is_not_there(kernel: Kernel, case: 
 def test_program_holds_the_kernel_for_a_tpu_only(name: str) -> None:
     kernel = kernels()[name]
     assert "tpu_custom_call" in lowered(kernel, kernel.shapes[0], jnp.bfloat16, "tpu")
-    assert "tpu_custom_call" not in lowered(kernel, kernel.shapes[0], jnp.bfloat16, "tpu", "xla")
-    assert "tpu_custom_call" not in lowered(kernel, kernel.shapes[0], jnp.bfloat16, "cuda")
+    if name == NAMES[-1]:
+        assert "tpu_custom_call" not in lowered(kernel, kernel.shapes[0], jnp.bfloat16, "cuda")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu: install migrate-agent[tpu]")
-def test_first_shape_of_each_kernel_compiles(tmp_path: Path) -> None:
-    """For one generation of three each; `--compile v5e,v6e,tpu7x` compiles all shapes for all."""
-    refused = []
-    for turn, generation in enumerate(("v5e", "v6e", "tpu7x")):
-        file = tmp_path / f"{generation}.json"
-        only = [word for name in NAMES[turn::3] for word in ("--only", name)]
-        command = [sys.executable, "-m", "migrate_agent.evals.bench.kernels", *only, "--no-check", "--shapes", "1"]
-        environment = {"JAX_PLATFORMS": "cpu", "PATH": ""}
-        done = subprocess.run(
-            [*command, "--compile", generation, "--output", str(file)], env=environment, capture_output=True, text=True, check=False
-        )
-        rows = (
-            json.loads(file.read_text())["rows"]
-            if file.exists()
-            else [{"kernel": generation, generation: {"refused": done.stderr[-2000:]}}]
-        )
-        refused += [(row["kernel"], row.get("dtype"), row[generation]) for row in rows if "refused" in row[generation]]
-    assert refused == []
+@pytest.mark.parametrize(("generation", "name"), COMPILED.items())
+def test_first_shape_compiles(generation: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    command = [sys.executable, "-m", "migrate_agent.evals.bench.kernels", "--only", name, "--no-check", "--shapes", "1"]
+    environment = {"JAX_PLATFORMS": "cpu", "PATH": ""}
+    done = subprocess.run(
+        [*command, "--compile", generation, "--output", str(file)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [row[generation]["kernels"] > 0 for row in json.loads(file.read_text())["rows"]] == [True, True]
 
 
 def test_fallback_says_so() -> None:
@@ -103,6 +104,6 @@ def test_chunks_are_the_recurrence() -> None:
     for t in range(x.shape[1]):
         h = np.exp(dt[0, t] * A)[:, None, None] * h + dt[0, t][:, None, None] * x[0, t][:, :, None] * B[0, t][:, None, :]
         expected[t] = (h * C[0, t][:, None, :]).sum(-1) + D[:, None] * x[0, t]
-    found = ssd_scan(*(jnp.asarray(operand, jnp.float32) for operand in (x, dt, A, B, C, D)))
+    found = jax.jit(ssd_scan)(*(jnp.asarray(operand, jnp.float32) for operand in (x, dt, A, B, C, D)))
     np.testing.assert_allclose(np.asarray(found)[0], expected, rtol=2e-4, atol=2e-5)
     assert jax.tree.leaves(found)[0].shape == x.shape

@@ -58,6 +58,8 @@ BODIES: Mapping[str, str] = {
     "masked": "        return (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)\n",
     "bad block": "        return doubled(x, (4, 100))\n",
     "too much vmem": "        return doubled(x, x.shape)\n",
+    "live kernel": "        return doubled(x, (16, 128))\n",
+    "dead kernel": "        doubled(x, (16, 128))\n        return x\n",
     "half": "        return doubled(x.astype(jnp.float16), (16, 128))\n",
     "too much hbm": "        return (x[:, None, :, None] * x[None, :, None, :]).sum((1, 3)) @ (x[:, :, None] * x.ravel()[None, None, :]).max(0)\n",
     "blocks": """        for block in self.blocks:

@@ -1,0 +1,33 @@
+"""TPU kernels run as plain JAX, to see on any machine what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import jax
+from jax.experimental import pallas as pl
+
+FORGET: Callable[[], None] = jax.clear_caches
+
+
+@contextmanager
+def interpreted(on_tpu: bool = False) -> Iterator[None]:
+    """Kernels run in pallas' interpreter inside, jax's own as well; `on_tpu` takes the branch for TPUs of `jax.lax.platform_dependent`.
+
+    Nothing traced in here is kept.
+    """
+    FORGET()
+    call, choose = pl.pallas_call, jax.lax.platform_dependent
+
+    def plainly(*arguments: Any, compiler_params: Any = None, **options: Any) -> Any:
+        return call(*arguments, **{**options, "interpret": True})
+
+    def chosen(*operands: Any, default: Any = None, **platforms: Any) -> Any:
+        return platforms["tpu"](*operands) if on_tpu and "tpu" in platforms else choose(*operands, default=default, **platforms)
+
+    with mock.patch.object(pl, "pallas_call", plainly), mock.patch.object(jax.lax, "platform_dependent", chosen):
+        yield
+    FORGET()
