@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from migrate_agent.agent.git import open_repository
+from migrate_agent.agent.pr.run import last_run
 from migrate_agent.tests.agent.repositories import git, repository
 
 MODEL = '''import torch
@@ -78,6 +80,13 @@ def test_units_are_verified_and_run_without_torch(migrated: Path, tmp_path: Path
     report = json.loads((migrated.parent / "report.json").read_text())
     assert [(unit["name"], unit["status"]) for unit in report["units"]] == [("Norm", "verified"), ("Net", "verified")]
     assert len(report["units"][1]["verdicts"]) > 10
+    finished = last_run(open_repository(migrated))
+    assert finished is not None
+    assert finished.changes[1].sheet.weights == (
+        ("fc.weight", "fc.kernel", "(8, 8)", "(1, 0)"),
+        ("fc.bias", "fc.bias", "(8,)", ""),
+        ("norm.scale", "norm.scale", "(8,)", ""),
+    )
     git(migrated, "worktree", "add", "-q", "--detach", str(tmp_path / "out"), report["branch"])
     code = (
         "import sys; sys.modules['torch'] = None; import jax, model_jax; from flax import nnx;"
@@ -101,6 +110,19 @@ def test_verify_refuses_a_wrong_rewrite_and_names_the_place(migrated: Path) -> N
     refused = migrate(*verify, "--against", "wrong_jax.py:Other")
     assert refused.returncode == 1, refused.stdout + refused.stderr
     assert "first differs in norm" in refused.stdout
+
+
+@pytest.mark.slow
+def test_check_fails_where_the_original_changed_and_names_the_submodule(migrated: Path, tmp_path: Path) -> None:
+    branch = json.loads((migrated.parent / "report.json").read_text())["branch"]
+    git(tmp_path, "clone", "-q", "-b", branch, str(migrated), "clone")
+    clone, report = tmp_path / "clone", tmp_path / "check.json"
+    (clone / "model.py").write_text(MODEL.replace("1e-5", "1e-3"))
+    stale = migrate("check", "--sandbox", "process", "--repo", str(clone), "--module", "model.py:Net", "--report", str(report))
+    assert stale.returncode == 1, stale.stdout + stale.stderr
+    (unit,) = json.loads(report.read_text())["units"]
+    assert (unit["name"], unit["status"], unit["changes"]) == ("Net", "failed", ["model.py:Norm changed"])
+    assert "first differs in norm" in unit["reason"]
 
 
 @pytest.mark.slow

@@ -228,11 +228,12 @@ class Results:
         return {key: value for key, value in found.items() if value}
 
     def weights(self) -> tuple[Weight, ...]:
-        """The weight map, with the rows whose names and shapes are the original's: what the candidate's process tells may be anything."""
+        """The weight map, in the original's order and with its names and shapes alone: what the candidate's process tells may be anything."""
         if "exact" not in vars(self):
             return ()
-        state, rows = self.described()["state"], self.exact.get("spec", {}).get("weights") or ()
-        return tuple(row for row in map(_weight, rows) if state.get(row.name) == list(row.shape))
+        found = {row.name: row for row in map(_weight, self.exact.get("spec", {}).get("weights") or ())}
+        state = self.described()["state"]
+        return tuple(found[name] for name in state if name in found and list(found[name].shape) == state[name])
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, dict[str, Array]]]:
