@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from migrate_agent.tests.agent.repositories import git
@@ -122,23 +122,15 @@ class StandIn:
         """Requests that asked for a change."""
         return [each for each in self.sent if each.writes]
 
-    def merge(self, number: int, squash: bool = False) -> str:
+    def merge(self, number: int, how: Literal["merge", "squash", "rebase"] = "merge") -> str:
         """Merge a request as a person does with the button, and delete its branch; requests that stood on it go to its base."""
         pull = self.pulls[number - 1]
         base, head = self.head(pull["base"]), self.head(pull["head"])
-        parents = ["-p", base] if squash else ["-p", base, "-p", head]
-        made = git(
-            self.bare,
-            "-c",
-            "user.name=Rita",
-            "-c",
-            "user.email=r@example.invalid",
-            "commit-tree",
-            f"{head}^{{tree}}",
-            *parents,
-            "-m",
-            f"Merge #{number}",
-        )
+        tree = git(self.bare, "merge-tree", "--write-tree", base, head)
+        message = git(self.bare, "log", "-1", "--format=%B", head) if how == "rebase" else f"Merge #{number}"
+        parents = ["-p", base, *(["-p", head] if how == "merge" else [])]
+        rita = ("-c", "user.name=Rita", "-c", "user.email=r@example.invalid")
+        made = git(self.bare, *rita, "commit-tree", tree, *parents, "-m", message)
         git(self.bare, "update-ref", f"refs/heads/{pull['base']}", made)
         git(self.bare, "update-ref", "-d", f"refs/heads/{pull['head']}")
         pull |= {"state": "closed", "merged": made, "sha": head}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,8 +51,10 @@ def test_all_operations_pass_the_description(forge: GitHub, github: StandIn) -> 
     assert (pull["body"], pull["draft"], pull["labels"], pull["reviewers"]) == ("New", False, ["jax", "port"], ["ann", "models"])
     github.merge(1)
     assert [each.state for each in forge.requests("ours/", ["ours/a"])] == ["merged"]
-    forms = {(each.method, each.path.replace("{owner}/{repo}", PROJECT).count("/")) for each in GITHUB}
-    assert {(each.method.lower(), each.path.partition("?")[0].count("/")) for each in github.sent if each.path != "/graphql"} <= forms
+    patterns = {(each.method.upper(), re.sub(r"\{[^}]*\}", "[^/]+", each.path)) for each in GITHUB}
+    sent = {(each.method, each.path.partition("?")[0]) for each in github.sent if each.path != "/graphql"}
+    fits = {(one, pattern) for one in sent for pattern in patterns if one[0] == pattern[0] and re.fullmatch(pattern[1], one[1])}
+    assert ({one for one, _ in fits}, {pattern for _, pattern in fits}) == (sent, patterns)
 
 
 def test_pages_are_all_read(forge: GitHub, github: StandIn) -> None:

@@ -61,7 +61,7 @@ def test_what_a_person_did_is_kept(team: Team, tmp_path: Path) -> None:
     git(person, "commit", "-q", "--amend", "-m", git(person, "log", "-1", "--format=%B").replace("Migrate", "I migrate"))
     git(person, "push", "-q", "--force")
     heads = team.heads()
-    team.forge.merge(1, squash=True)
+    team.forge.merge(1, "squash")
     del heads[BRANCHES[0]]
     assert team.pr("--yes") == 1
     assert team.heads() == heads and "this program did not make" in team.err and "stands on" in team.err

@@ -32,7 +32,7 @@ def test_a_run_opens_a_stack_that_is_kept_and_rebased(team: Team) -> None:
     assert team.command(*RUN) == 0
     assert team.quiet and "nothing was pushed or sent" in team.err
 
-    merged = team.forge.merge(1, squash=True)
+    merged = team.forge.merge(1, "squash")
     assert team.command(*RUN) == 0
     assert [(pull["state"], pull["base"]) for pull in team.forge.pulls] == [("closed", "main"), ("open", "main"), ("open", BRANCHES[1])]
     assert git(team.forge.bare, "rev-parse", f"{BRANCHES[1]}^", f"{BRANCHES[2]}^^").split() == [merged] * 2
@@ -43,7 +43,7 @@ def test_a_run_opens_a_stack_that_is_kept_and_rebased(team: Team) -> None:
 
 def test_a_run_from_the_merged_state_goes_on(team: Team) -> None:
     assert team.pr("--yes") == 0
-    team.forge.merge(1)
+    team.forge.merge(1, "rebase")
     git(team.root, "pull", "-q", "--ff-only", str(team.forge.bare), "main")
     assert team.command(*RUN) == 0
     assert list(story.problems(team.forge)) == [] and len(team.forge.pulls) == 3
