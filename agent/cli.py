@@ -19,7 +19,7 @@ from migrate_agent.agent.options import Debug, Repo, Sandbox, SandboxKind
 from migrate_agent.agent.options import relative as _relative
 from migrate_agent.agent.options import tools as _tools
 from migrate_agent.agent.port_commands import check, weights
-from migrate_agent.agent.pr_command import after_run
+from migrate_agent.agent.pr_command import after_run, before_run
 from migrate_agent.agent.pr_command import pr as submit
 from migrate_agent.agent.sandbox_command import app as sandbox_app
 from migrate_agent.agent.secrets import redacted
@@ -115,6 +115,8 @@ def run(
         max_tokens=max_tokens,
         max_seconds=max_seconds,
     )
+    if pr:
+        before_run(repo, yes)
     progress, services = _tools()
     result = start(repo, options, services, progress, ask, debug)
     _tell(progress, repo, result)

@@ -39,6 +39,17 @@ def pr(
     raise typer.Exit(told(repo, Options(asked, single, dry_run, yes, remote, forge, base_url, project)))
 
 
+def before_run(repo: Path, yes: bool) -> None:
+    """Raises `UserError` where what `run --pr` does at its end cannot be done: a long run should not end with it."""
+    from migrate_agent.agent.errors import UsageError
+    from migrate_agent.agent.git import open_repository
+    from migrate_agent.agent.pr.command import NOBODY, Options, whereto
+
+    whereto(open_repository(repo), Options())
+    if not yes and not _terminal():
+        raise UsageError(f"{NOBODY}: add --yes")
+
+
 def after_run(repo: Path, yes: bool) -> int:
     """What `run --pr` does at its end: `pr` with its defaults."""
     from migrate_agent.agent.pr.command import Options
@@ -51,9 +62,13 @@ def told(repo: Path, options: Options) -> int:
     from migrate_agent.agent.pr.command import Talk, submit
     from migrate_agent.agent.progress import Progress, stdout
 
-    progress, terminal = Progress(), sys.stdin.isatty() and sys.stderr.isatty()
+    progress = Progress()
 
     def show(line: str) -> None:
         stdout().print(redacted(line), markup=False, soft_wrap=True)
 
-    return submit(repo, options, Talk(progress.note, show, progress.warn, typer.confirm if terminal else None))
+    return submit(repo, options, Talk(progress.note, show, progress.warn, typer.confirm if _terminal() else None))
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -25,6 +25,8 @@ from migrate_agent.agent.pr.run import Finished, last_run
 from migrate_agent.agent.pr.stack import PREFIX, branch_of, single, stacked
 from migrate_agent.agent.pr.wanted import Asked, evidence_page, wanted
 
+NOBODY = "this would push and open requests, and nobody is there to be asked"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -53,16 +55,21 @@ class Talk:
 def submit(path: Path, options: Options, talk: Talk, environment: Mapping[str, str] = os.environ) -> int:
     """Exit status 0: all requests are as they should be; 1: some cannot be. Raises `UserError`."""
     repository = open_repository(path)
-    url = remote_url(repository, options.remote)
-    check_remote(repository, url)
-    place = address(url, environment, options.forge, options.base_url, options.project)
-    token = find_token(place.kind, place.host, environment)
+    place, token = whereto(repository, options, environment)
     os.environ.setdefault(
         "GITHUB_TOKEN" if place.kind == "github" else "GITLAB_TOKEN", token
     )  # what is named there is kept out of all texts
     with locked(home_of(repository.common)), closing(connect(place, token)) as forge:
         remote = GitRemote(repository, options.remote, place.host, USERS[place.kind], token)
         return _submit(repository, forge, remote, place, options, talk)
+
+
+def whereto(repository: Repository, options: Options, environment: Mapping[str, str] = os.environ) -> tuple[Address, str]:
+    """The project that the remote is, and the token for it; nothing is sent. Raises `UserError` with what is missing."""
+    url = remote_url(repository, options.remote)
+    check_remote(repository, url)
+    place = address(url, environment, options.forge, options.base_url, options.project)
+    return place, find_token(place.kind, place.host, environment)
 
 
 def _submit(repository: Repository, forge: Forge, git: GitRemote, place: Address, options: Options, talk: Talk) -> int:
@@ -144,7 +151,7 @@ def _ask(todo: Plan, place: Address, options: Options, talk: Talk) -> None:
     if options.yes:
         return
     if talk.confirm is None:
-        raise UsageError("this would push and open requests, and nobody is there to be asked: add --yes, or --dry-run to see what it is")
+        raise UsageError(f"{NOBODY}: add --yes, or --dry-run to see what it is")
     if not talk.confirm(f"Push {pushes} branches and do {len(todo.actions) - pushes} more things at {place.project} on {place.host}?"):
         raise UserError("nothing was pushed or sent", 1)
 

@@ -63,6 +63,7 @@ def test_a_push_that_the_server_refuses(team: Team) -> None:
 
 def test_what_is_refused_before_anything_is_done(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     assert team.pr() == 2 and "--yes" in team.err and team.quiet
+    assert team.command("run", "--pr") == 2 and "--yes" in team.err and "scanning" not in team.err
     assert team.pr("--yes", "--remote", "upstream") == 2 and "no remote upstream" in team.err
     git(team.forge.bare, "update-ref", f"refs/heads/{SINGLE}", "main")
     team.forge.protected = {SINGLE}
@@ -73,6 +74,7 @@ def test_what_is_refused_before_anything_is_done(team: Team, monkeypatch: pytest
     monkeypatch.setenv("PATH", str(Path(shutil.which("git") or "").parent))
     monkeypatch.setenv("GH_CONFIG_DIR", "/nonexistent")
     assert team.pr("--yes") == 3 and "no token for" in team.err
+    assert team.command("run", "--pr", "--yes") == 3 and "no token for" in team.err and "scanning" not in team.err
 
 
 def test_the_token_is_found_nowhere(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
