@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,9 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
             yield made
     finally:
         made.close()
+    # Whatever any test of this process left behind: logs, traces, configurations, repositories, evidence.
+    found = subprocess.run(["grep", "-rlaF", CANARY, str(tmp_path_factory.getbasetemp())], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, ""), found.stdout + found.stderr
 
 
 @pytest.fixture(scope="session")
