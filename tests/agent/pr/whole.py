@@ -119,7 +119,8 @@ def tell(asked: argparse.Namespace, root: Path, forge: StandIn) -> int:
     if asked.keep:
         shutil.copytree(root, asked.keep, symlinks=True)
     if asked.body:
-        asked.body.write_text(max((pull["body"] for pull in forge.pulls), key=lambda body: body.count("\n- ")), encoding="utf-8")
+        text = max((pull["body"] for pull in forge.pulls), key=lambda body: body.count("\n- "))
+        asked.body.write_text(text.replace(forge.base, "https://github.com"), encoding="utf-8")
     step("Again, nothing changed", again, quiet=True)
     lowest = story.opened(forge)[0]
     print(f"\n#{lowest['number']} is merged: main is at {forge.merge(lowest['number'])[:12]}")
