@@ -31,6 +31,7 @@ def test_right_candidate_is_verified(pair: Pair, sandbox: ProcessSandbox, folder
         needs_compiler()
     evidence = check_pair(pair, pair.candidate(), sandbox, folder / pair.name, stop=False)
     assert evidence.status == "verified", told(evidence)
+    assert not pair.topology or {f"tpu/{pair.topology}/{program}/peak_bytes" for program in ("forward", "train")} <= evidence.figures.keys()
 
 
 @pytest.mark.parametrize(("pair", "wrong"), WRONGS)
