@@ -15,6 +15,7 @@ from functools import cache
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
+from migrate_agent.tools.rewrite.vendoring import rngs_of
 from migrate_agent.tools.types import Observed
 
 FunctionKey = tuple[str, str]
@@ -63,6 +64,8 @@ class _Function:
     """Attribute names read from anything but `self`."""
     groups: set[frozenset[FunctionKey]] = field(default_factory=set)
     """Methods of which one is called where another may be (`self.m()` with `m` defined anew below)."""
+    later: set[FunctionKey] = field(default_factory=set)
+    """Methods that are kept as a value (`self.fn = self.m`, `partial(self.m, 2)`), and called who knows when."""
 
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
@@ -135,6 +138,7 @@ def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey
             if key in functions and key not in reached and functions[key].model:
                 reached.add(key)
                 todo.append(key)
+    reached -= {key for f in functions.values() for key in f.later} - roots
     outside = [f for f in functions.values() if f.key not in reached]
     todo = [f.key for f in outside]
     while todo:
@@ -151,11 +155,13 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
+        kept = {id(value) for child in ast.walk(node) for value in _kept(child)}
+        kept -= {id(part) for child in ast.walk(node) if _applies(child) for part in ast.walk(child)}
         for child in ast.walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
-                _note_method(repo, function, owner, child.attr)
+                _note_method(repo, function, owner, child.attr, kept=id(child) in kept)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)
         if owner and qualname.endswith(".__init__") and resets(repo, owner):
@@ -196,11 +202,34 @@ def resetting(repo: Repo, owner: ClassModel | None) -> bool:
     return owner is not None and any("reset_parameters" in model.methods for model in (owner, *repo.descendants.get(owner.id, ())))
 
 
-def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str) -> None:
-    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in overrides(repo, owner, name)}
+def _kept(node: ast.AST) -> list[ast.expr]:
+    """What a node keeps for later where it is a function: what is assigned or returned, and what `partial` is given."""
+    match node:
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Return(value=ast.expr() as value):
+            return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[function, *_]):
+            return [function]
+    return []
+
+
+def _applies(node: ast.AST) -> bool:
+    """`self.apply(f)`, which calls `f` there and then."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
+
+
+def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str, kept: bool = False) -> None:
+    found = overrides(repo, owner, name)
+    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in found}
     function.calls |= keys
+    if kept and not any(_decorated(model.methods[name]) for model in found):
+        function.later |= keys
     if len(keys) > 1 and name != "__init__":
         function.groups.add(frozenset(keys))
+
+
+def _decorated(node: FunctionNode) -> bool:
+    """Whether reading the attribute may call the method already, as a property does."""
+    return bool(node.decorator_list)
 
 
 def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
@@ -213,7 +242,9 @@ def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call) -> None:
     span = span_of(call.func, file.lines)
     dotted = facts.dotted.get(span, "")
-    if constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
+    if dotted in layers() and not layers()[dotted].to:
+        function.needs |= rngs_of(layers()[dotted].vendored) == "required"
+    elif constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
         function.needs = True
     elif dotted in ops():
         function.needs |= draws(ops()[dotted])

@@ -8,6 +8,8 @@ from migrate_agent.tools.rewrite.facts import Facts, is_tensor, span_of
 from migrate_agent.tools.rewrite.randomness import Randomness
 from migrate_agent.tools.rewrite.repo import ClassModel, Repo
 
+CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "tensor"))
+
 
 def stashes(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
     """Names of a module class's attributes that hold an intermediate array: first set when the module is called, and not read while it runs."""
@@ -23,7 +25,7 @@ def stashes(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness)
         for name in found
         if repo.buffer(model, name) is None
         and not any(_computes_with(one, name, randomness) for one in family)
-        and all(_starts_empty(one, name) for one in family)
+        and all(_starts_empty(one, name, facts if one.file is model.file else None) for one in family)
         and not _read_elsewhere(repo, family, name)
     )
 
@@ -57,15 +59,22 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
     return False
 
 
-def _starts_empty(model: ClassModel, name: str) -> bool:
-    """Whether the constructor sets it to nothing but `None`."""
+def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
+    """Whether the constructor sets it to nothing but `None`, or to a tensor that torch makes there and then (`torch.zeros(1)`)."""
     constructor = model.methods.get("__init__")
     values = [
         node.value
         for node in (ast.walk(constructor) if constructor else ())
         if isinstance(node, ast.Assign | ast.AnnAssign) and any(model.own.get(id(t)) == name for t in _targets(node))
     ]
-    return all(value is None or (isinstance(value, ast.Constant) and value.value is None) for value in values)
+    return all(value is None or _empty(value, model, facts) for value in values)
+
+
+def _empty(value: ast.expr, model: ClassModel, facts: Facts | None) -> bool:
+    if isinstance(value, ast.Constant):
+        return value.value is None
+    called = facts.dotted.get(span_of(value.func, model.file.lines), "") if facts and isinstance(value, ast.Call) else ""
+    return called in CREATING
 
 
 def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -24,6 +24,13 @@ class KeepIntermediates(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
             "    def __call__(self, x: jax.Array):\n        self.seen = nnx.Intermediate(x * 2)\n        return x\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.seen: torch.Tensor = torch.zeros(1)\n\n"
+            "    def forward(self, x: torch.Tensor):\n        self.seen = x * 2\n        return x\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
+            "    def __call__(self, x: jax.Array):\n        self.seen = nnx.Intermediate(x * 2)\n        return x\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
@@ -37,7 +44,10 @@ class KeepIntermediates(Rule):
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         """The attribute is not there before the first call, as after `nnx.pop`."""
         match original.body:
-            case [cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))])]:
+            case [
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))])
+                | cst.AnnAssign(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))
+            ]:
                 first = self.context.path[-1:] == ["__init__"] and self.context.is_self(owner)
                 return cst.RemoveFromParent() if first and self._stashed(name) else None
         return None
