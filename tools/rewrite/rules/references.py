@@ -26,6 +26,7 @@ DTYPE_NAMES = {
 """Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
 BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
 """Ways to compute attention: code may hand their names about, but XLA chooses."""
+FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
 VERSION = "torch.__version__"
 CONSTANTS: Mapping[str, str] = {
     **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
@@ -37,7 +38,8 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.Parameter": "nnx.Param",
     "torch.nn.parameter.Parameter": "nnx.Param",
     VERSION: repr(version("torch").partition("+")[0]),
-    "torch.autograd.Function": "vendored.AutogradFunction",
+    **dict.fromkeys(FUNCTION_BASES, "vendored.AutogradFunction"),
+    "torch.cuda._initialized": "False",
     "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
     "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
     "torch.nn.modules.instancenorm._InstanceNorm": "vendored.InstanceNormNd",

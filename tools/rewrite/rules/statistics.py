@@ -25,9 +25,9 @@ class MoveInheritedStatistics(Rule):
         (
             "import torch.nn.functional as F\nfrom torch import nn\n\nclass M(nn.BatchNorm2d):\n    def forward(self, x):\n"
             "        return F.batch_norm(x, self.running_mean if self.affine else None, self.running_var if self.affine else None, training=True)\n",
-            "class M(BatchNorm2d):\n    def __init__(self, *args, rngs: nnx.Rngs, **kwargs):\n        super().__init__(*args, rngs=rngs, **kwargs)\n\n"
-            "    def __call__(self, x):\n        return tracked_batch_norm(\n            x,\n            self.mean if self.affine else None,\n"
-            "            self.var if self.affine else None,\n            training=True,\n        )\n",
+            "class M(BatchNorm2d):\n"
+            "    def __call__(self, x):\n        return tracked_batch_norm(\n"
+            "            x, self.mean if self.affine else None, self.var if self.affine else None, training=True\n        )\n",
         ),
     )
 
