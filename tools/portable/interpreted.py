@@ -26,7 +26,8 @@ def interpreted(on_tpu: bool = False) -> Iterator[None]:
         return call(*arguments, **{**options, "interpret": True})
 
     def chosen(*operands: Any, default: Any = None, **platforms: Any) -> Any:
-        return platforms["tpu"](*operands) if on_tpu and "tpu" in platforms else choose(*operands, default=default, **platforms)
+        branch = platforms.get("tpu", default) if on_tpu else None
+        return branch(*operands) if branch else choose(*operands, default=default, **platforms)
 
     with mock.patch.object(pl, "pallas_call", plainly), mock.patch.object(jax.lax, "platform_dependent", chosen):
         yield

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.verify import arrays, codec, limits
+from migrate_agent.tools.verify import arrays, codec, jax_kernels, limits
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_side import curves, run_scenario
@@ -81,6 +81,7 @@ def compile_contract(session: Session) -> dict[str, Any]:
     found["stable"] = program.traced.graphdef == graphdef
     for platform in ("tpu", "cuda"):
         found["lowering"][platform] = _lower(session, traced, platform)
+    found["kernels"] = jax_kernels.on_tpu(session, *jax_kernels.given(session, scenario)) if jax_kernels.differs(traced.jaxpr) else None
     return found
 
 

@@ -51,6 +51,9 @@ kernels keep sums in float32 and round once, XLA rounds after some of the steps.
 NOISE_FACTOR_FP32: Final = 8.0
 """… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
 
+TPU_BRANCH_FP32: Final = 1e-4
+"""A kernel in float32 beside plain JAX in float32: both round, and sums run by blocks; right ones differ by 1e-7 … 1e-6."""
+
 KINK_SHIFT: Final = 1e-7
 KINK_CHANGE: Final = 1e-3
 """At the edges, a gradient that changes by more than a thousandth of its size where the inputs move by 1e-7 of theirs has a jump there

@@ -163,10 +163,27 @@ LARGE = Pair(
             return 2 * x
     """,
     """
-def large(x):
-    table = jnp.sin(jax.lax.stop_gradient(x.sum()) * jax.lax.broadcasted_iota(jnp.float32, (2**17, 2**14), 0))
-    square = table @ table.T
-    return x + (square @ square).min()
+from jax.experimental import pallas as pl
+
+
+def double(source, target):
+    target[...] = 2 * source[...]
+
+
+def doubled(x, size):
+    rows, columns = x.shape
+    wide = jnp.zeros((size, size), x.dtype).at[:rows, :columns].set(x)
+    return pl.pallas_call(double, out_shape=jax.ShapeDtypeStruct(wide.shape, wide.dtype))(wide)[:rows, :columns]
+
+
+@jax.custom_jvp
+def kernel(x):
+    return jax.lax.platform_dependent(x, tpu=lambda x: doubled(x, 128), default=lambda x: 2 * x)
+
+
+@kernel.defjvp
+def _(primals, tangents):
+    return kernel(*primals), 2 * tangents[0]
 
 
 class M(nnx.Module):
@@ -174,17 +191,26 @@ class M(nnx.Module):
         pass
 
     def __call__(self, x):
-        return 2 * x
+        return kernel(x)
 """,
     call="torch.randn(3, 4)",
     topology="v5e:1x1",
     wrongs=(
+        Wrong("more than a kernel's memory", "compiles_for_tpu", "(x, 128)", "(x, 8192)", place="refused (vmem) at m_jax.py:", alone=True),
         Wrong(
-            "more than the chip's memory",
-            "compiles_for_tpu",
-            "return 2 * x",
-            "return 2 * jax.lax.platform_dependent(x, cpu=jnp.positive, cuda=jnp.positive, tpu=large)",
-            place="refused (hbm) at m_jax.py:",
+            "otherwise on a TPU",
+            "kernels",
+            "= 2 * source[...]",
+            "= 2.01 * source[...]",
+            place="on a TPU output 0: error 5.0e-03",
+            alone=True,
+        ),
+        Wrong(
+            "a kernel that nothing depends on",
+            "kernels",
+            "return kernel(x)",
+            "kernel(x)\n        return 2 * x",
+            place="kernels are dead code",
             alone=True,
         ),
     ),
