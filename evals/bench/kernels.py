@@ -1,9 +1,10 @@
 """The kernel library on every shape of its catalogue: `python -m migrate_agent.evals.bench.kernels [--only NAME]… [--compile v5e,v6e,tpu7x] [--strict] [--time]`.
 
 Each case runs in float32 and bfloat16, forward and gradient, by the kernel in pallas' interpreter and by the reference; the error is the relative root
-mean square of the difference. `--strict` runs the tiny shapes in the interpreter that sees races,
-unset memory and reads out of bounds, too. With `--compile` each is compiled for these generations by the TPU compiler (extra `tpu`); with `--time` the sizes of real
-models are timed on the accelerator that jax finds: the kernel, or on a GPU cuDNN's attention, beside plain XLA.
+mean square of the difference. `--strict` runs the tiny shapes in the interpreter that sees races, unset memory and reads out of bounds, too. With
+`--compile` each is compiled for these generations by the TPU compiler (extra `tpu`); with `--time` the sizes of real models are timed on the accelerator
+that jax finds: the kernel, or on a GPU cuDNN's attention, beside plain XLA. What the result file has of other runs stays in it; `--docs FILE` writes how
+many shapes compile into the page between its two marks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from jax._src.pallas.mosaic.interpret import interpret_pallas_call
 from jax.experimental.pallas import tpu as pltpu
 
 from migrate_agent.evals import records
+from migrate_agent.evals.bench.tpu import between
 from migrate_agent.tools.kernels.catalogue import Case, Kernel, kernels
 from migrate_agent.tools.portable.interpreted import interpreted
 
@@ -33,6 +35,7 @@ OUTPUT = records.FOLDER / "bench" / "kernels.json"
 LIMITS = {"float32": 2e-5, "bfloat16": 1.5e-2}
 """The largest relative error: some roundings of the dtype, as sums run in another order, and bfloat16 results are rounded once more."""
 GENERATIONS = {"v5e": "v5e:1x1", "v6e": "v6e:1x1", "tpu7x": "tpu7x:1x1x1"}
+MARKS = ("<!-- kernels -->", "<!-- end of the kernels -->")
 READY: Callable[[Any], Any] = jax.block_until_ready
 RESET: Callable[[], None] = pltpu.reset_tpu_interpret_mode_state
 STRICT = pltpu.InterpretParams(detect_races=True, uninitialized_memory="nan", out_of_bounds_reads="raise")
@@ -167,6 +170,31 @@ def rows(
                 yield row
 
 
+def merged(known: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of earlier runs, with what was found now in them."""
+    kept: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in (*known, *found):
+        kept.setdefault((row["kernel"], row["case"], row["dtype"]), {}).update(row)
+    return list(kept.values())
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Of how many shapes and dtypes of each kernel the compiler makes a program for each generation, as Markdown, and what it refuses."""
+    yield f"| kernel | shapes and dtypes | {' | '.join(GENERATIONS)} |"
+    yield f"|---|---|{'---|' * len(GENERATIONS)}"
+    for name, kernel in kernels().items():
+        own = [row for row in found if row["kernel"] == name]
+        cells = []
+        for generation in GENERATIONS:
+            asked = [row[generation] for row in own if generation in row]
+            cells.append(f"{sum('refused' not in row for row in asked)} of {len(asked)}" if asked else "not asked")
+        yield f"| {name} | {len(kernel.dtypes) * (len(kernel.shapes) + len(kernel.bench))} | {' | '.join(cells)} |"
+    for row in found:
+        for generation in GENERATIONS:
+            if reason := row.get(generation, {}).get("refused"):
+                yield f"\n{row['kernel']} {row['case']} {row['dtype']} on {generation}: {reason}"
+
+
 def _attempt(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return call()
@@ -183,11 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", action="store_true", help="time the large cases on jax's own device")
     parser.add_argument("--no-check", action="store_true", help="leave the comparison with the reference out")
     parser.add_argument("--shapes", type=int, metavar="N", help="of each kernel the first N shapes only")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table of what compiles into this page")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the JSON goes")
     options = parser.parse_args(arguments)
     if options.compile:
         os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    known = json.loads(options.output.read_text(encoding="utf-8"))["rows"] if options.output.exists() else []
     found = []
     for row in rows(
         options.only,
@@ -202,10 +232,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document = {
             "machine": {"platform": platform.platform(), "cpus": os.cpu_count(), "jax": jax.__version__},
             "device": jax.devices()[0].device_kind,
-            "rows": found,
+            "rows": merged(known, found),
         }
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if options.docs:
+        text = "\n".join(table(json.loads(options.output.read_text(encoding="utf-8"))["rows"]))
+        options.docs.write_text(between(options.docs.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
     bad = [row for row in found if not row.get("right", True) or any("refused" in x for x in row.values() if isinstance(x, dict))]
     return 1 if bad or not found else 0
 

@@ -182,12 +182,12 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{head} {row['program']} | {row['batch']} | {' | '.join(figures)} | {bound} | {moved} | {row['padding']:.0%} |"
 
 
-def between(page: str, text: str) -> str:
+def between(page: str, text: str, marks: tuple[str, str] = MARKS) -> str:
     """The page with the text between its two marks. Raises `ValueError` where it has none."""
-    before, first, rest = page.partition(MARKS[0])
-    _, last, after = rest.partition(MARKS[1])
+    before, first, rest = page.partition(marks[0])
+    _, last, after = rest.partition(marks[1])
     if not (first and last):
-        raise ValueError(f"the page lacks {MARKS[0]} and {MARKS[1]}")
+        raise ValueError(f"the page lacks {marks[0]} and {marks[1]}")
     return f"{before}{first}\n{text}\n{last}{after}"
 
 

@@ -24,9 +24,10 @@ KERNELS: Mapping[str, str] = {
     "flash_attn": "flash_attention",
     "liger": "FusedLinearCrossEntropyLoss",
     "mamba_ssm": "selective_scan",
+    "triton": "silu",
     "xformers": "memory_efficient_attention",
 }
-"""Repository → what stands for the package's kernel in the rewrite."""
+"""Repository → what stands for the package's kernel (of `triton`: the repository's own) in the rewrite."""
 
 
 def groups(options: Options) -> Sequence[Group]:

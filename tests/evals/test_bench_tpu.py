@@ -1,4 +1,4 @@
-"""The table of `bench.tpu`: what its rows say, and where they stand in the page."""
+"""The tables of `bench.tpu` and `bench.kernels`: what their rows say, and where they stand in the page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from migrate_agent.evals.bench import kernels
 from migrate_agent.evals.bench.tpu import MARKS, between, table
 
 ROW: dict[str, Any] = {
@@ -45,3 +46,16 @@ def test_the_table_stands_between_its_marks() -> None:
     assert between(page, "new") == f"head\n{MARKS[0]}\nnew\n{MARKS[1]}\ntail\n"
     with pytest.raises(ValueError, match="lacks"):
         between("head", "new")
+
+
+def test_rows_of_kernels_are_kept_over_runs() -> None:
+    old = [
+        {"kernel": "ssd", "case": "1x2", "dtype": "float32", "v5e": {"kernels": 1}},
+        {"kernel": "rotary", "case": "3", "dtype": "float32"},
+    ]
+    new: list[dict[str, Any]] = [{"kernel": "ssd", "case": "1x2", "dtype": "float32", "v6e": {"refused": "too large"}, "right": True}]
+    rows = kernels.merged(old, new)
+    assert [(row["kernel"], row.get("v5e"), row.get("right")) for row in rows] == [("ssd", {"kernels": 1}, True), ("rotary", None, None)]
+    lines = list(kernels.table(rows))
+    assert "| ssd | 10 | 1 of 1 | 0 of 1 | not asked |" in lines
+    assert lines[-1].strip() == "ssd 1x2 float32 on v6e: too large"
