@@ -49,7 +49,7 @@ def test_the_table_stands_between_its_marks() -> None:
 
 
 def test_rows_of_kernels_are_kept_over_runs() -> None:
-    old = [
+    old: list[dict[str, Any]] = [
         {"kernel": "ssd", "case": "1x2", "dtype": "float32", "v5e": {"kernels": 1}},
         {"kernel": "rotary", "case": "3", "dtype": "float32"},
     ]
