@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,14 @@ COMPARED: Mapping[type, Callable[[Any, Any], bool]] = {
     cst.Equal: operator.eq,
     cst.NotEqual: operator.ne,
 }
+
+
+PARSES = frozenset(
+    "packaging.version.parse packaging.version.Version distutils.version.LooseVersion distutils.version.StrictVersion "
+    "pkg_resources.parse_version".split()
+)
+"""What makes a version of its text, to be compared part by part."""
+RELEASE = re.compile(r"\d+(\.\d+)*")
 
 
 class DecideConstants(Rule):
@@ -46,6 +55,12 @@ class DecideConstants(Rule):
         (
             'import torch\n\ndef f(x: torch.Tensor):\n    if torch.__version__ < "1.8":\n        x = x + 1\n    return x\n',
             "def f(x: jax.Array):\n    return x\n",
+        ),
+        (
+            "import torch\nfrom packaging import version\n\nnew = version.parse(torch.__version__) >= version.parse('1.10')\n\n"
+            "def f(x: torch.Tensor, flash: bool):\n"
+            "    assert not (flash and version.parse(torch.__version__) < version.parse('2.0')), 'too old'\n    return x\n",
+            "from packaging import version\n\nnew = True\n\ndef f(x: jax.Array, flash: bool):\n    return x\n",
         ),
         (
             'import torch\n\nhas_silu = "silu" in dir(torch.nn.functional)\n\ndef f(x: torch.Tensor):\n    return x if has_silu else x * 2\n',
@@ -118,14 +133,24 @@ class DecideConstants(Rule):
         return self._holds(original.args[0].value, original.args[1].value)
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
-        """`"silu" in dir(F)`, `torch.__version__ >= "2.0"`."""
-        if VERSION in {self.context.dotted(original.left), self.context.dotted(original.comparisons[0].comparator)}:
+        """`"silu" in dir(F)`, `torch.__version__ >= "2.0"`, `version.parse(torch.__version__) < version.parse("2.0")`."""
+        sides = original.left, original.comparisons[0].comparator
+        if VERSION in {self.context.dotted(side) for side in sides}:
             return _compared(updated)
+        if all(self._parses(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
+            return _compared(updated, release)
         asked = original.comparisons[0].comparator
         only = len(original.comparisons) == 1 and isinstance(original.comparisons[0].operator, cst.In)
         if not only or not isinstance(asked, cst.Call) or not isinstance(asked.func, cst.Name) or asked.func.value != "dir":
             return None
         return self._holds(asked.args[0].value, original.left) if len(asked.args) == 1 else None
+
+    def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
+        return cst.RemoveFromParent() if self._decided(original.test, updated.test) else None
+
+    def _parses(self, node: cst.BaseExpression) -> bool:
+        """Whether this makes a version of one text."""
+        return isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) in PARSES
 
     def _holds(self, place: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
         """Whether a module of torch has a name; `None` where this is no question about torch."""
@@ -151,18 +176,31 @@ class DecideConstants(Rule):
         return cst.FlattenSentinel(body)
 
 
-def _compared(node: cst.Comparison) -> cst.Name | None:
-    """What comparing two literal texts comes to; `None` for anything else."""
-    left, only = node.left, node.comparisons[0]
-    compare = COMPARED.get(type(only.operator))
-    if (
-        compare is None
-        or len(node.comparisons) > 1
-        or not isinstance(left, cst.SimpleString)
-        or not isinstance(only.comparator, cst.SimpleString)
-    ):
+def _text(node: cst.BaseExpression) -> str | None:
+    """A literal text, or the one that a call is given."""
+    value = node.args[0].value if isinstance(node, cst.Call) else node
+    found = value.evaluated_value if isinstance(value, cst.SimpleString) else None
+    return found if isinstance(found, str) else None
+
+
+def release(text: str) -> tuple[int, ...] | None:
+    """`"1.8.0"` → `(1, 8)`: zeros at the end mean nothing. `None` for what is no plain release."""
+    if not RELEASE.fullmatch(text):
         return None
-    return cst.Name(str(compare(left.evaluated_value, only.comparator.evaluated_value)))
+    parts = [int(part) for part in text.split(".")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(parts)
+
+
+def _compared(node: cst.Comparison, read: Callable[[str], Any] = str) -> cst.Name | None:
+    """What comparing two literal texts comes to; `None` for anything else."""
+    only = node.comparisons[0]
+    compare, texts = COMPARED.get(type(only.operator)), (_text(node.left), _text(only.comparator))
+    if compare is None or len(node.comparisons) > 1:
+        return None
+    left, right = (None if text is None else read(text) for text in texts)
+    return None if left is None or right is None else cst.Name(str(compare(left, right)))
 
 
 def leaves(suite: cst.BaseSuite) -> bool:
