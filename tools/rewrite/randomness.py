@@ -242,8 +242,8 @@ def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call) -> None:
     span = span_of(call.func, file.lines)
     dotted = facts.dotted.get(span, "")
-    if dotted in layers() and not layers()[dotted].to:
-        function.needs |= rngs_of(layers()[dotted].vendored) == "required"
+    if dotted in layers() and isinstance(written := layers()[dotted].to, str):
+        function.needs |= "{rngs}" in written if written else rngs_of(layers()[dotted].vendored) == "required"
     elif constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
         function.needs = True
     elif dotted in ops():

@@ -31,7 +31,7 @@ class TakeImportFallbacks(Rule):
         (
             "from torch import nn\n\ntry:\n    from torch.nn import Identity\nexcept ImportError:\n\n    class Identity(nn.Module):\n        pass\n\n\n"
             "def f():\n    return Identity()\n",
-            "def f(*, rngs: nnx.Rngs):\n    return Identity()\n",
+            "def f():\n    return Identity()\n",
         ),
     )
 

@@ -19,7 +19,7 @@ class TakeFusedKernels(Rule):
     ORDER = 79
     KEEP = (
         "try:\n    import numpy as np\nexcept ImportError:\n    np = None\n\n\ndef f(x=np):\n    return x is not None\n",
-        "try:\n    from flash_attn import flash_attn_func\nfinally:\n    pass\n",
+        "try:\n    from flash_attn import flash_attn_with_kvcache\nfinally:\n    pass\n",
     )
     CHANGE = (
         (
@@ -42,8 +42,7 @@ class TakeFusedKernels(Rule):
         (
             "from torch import nn\n\ntry:\n    import bitsandbytes as bnb\nexcept ImportError:\n    bnb = None\n\n\n"
             "def f(bits):\n    return bnb.nn.Linear8bitLt(2, 3) if bnb is not None and bits == 8 else nn.Linear(2, 3)\n",
-            "def f(bits, *, rngs: nnx.Rngs):\n    return (\n        Linear(2, 3, rngs=rngs)\n"
-            "        if True and bits == 8\n        else Linear(2, 3, rngs=rngs)\n    )\n",
+            "def f(bits, *, rngs: nnx.Rngs):\n    return Linear(2, 3, rngs=rngs) if bits == 8 else Linear(2, 3, rngs=rngs)\n",
         ),
         (
             "import xformers.ops as xops\n\n\ndef f(q, k, v):\n    return xops.memory_efficient_attention(q, k, v, attn_bias=xops.LowerTriangularMask())\n",
