@@ -19,6 +19,8 @@ import numpy as np
 
 Kind = Literal["float", "float32", "positive", "negative", "int", "int8", "float8", "bool", "partition", "lengths"]
 
+NARROW: Mapping[str, str] = {"int8": " int8", "float8": " float8"}
+
 
 @dataclass(frozen=True)
 class Array:
@@ -68,8 +70,8 @@ class Case:
 
     @property
     def label(self) -> str:
-        """A short name for reports: shapes and options."""
-        shapes = ",".join("None" if x is None else "x".join(map(str, x.shape)) for x in self.operands)
+        """A short name for reports: shapes, narrow dtypes and options."""
+        shapes = ",".join("None" if x is None else "x".join(map(str, x.shape)) + NARROW.get(x.kind, "") for x in self.operands)
         return shapes + "".join(f",{name}={value}" for name, value in self.options.items())
 
     def draw(self, dtype: Any, seed: int = 0) -> list[jax.Array | None]:
