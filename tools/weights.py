@@ -1,6 +1,7 @@
 """Moves torch state dictionaries (name → numpy array) into NNX modules and back.
 
 Names are attribute paths. NNX's standard layers spell some leaves otherwise and hold them in another axis order; `RULES` says which.
+What a container with `registered = False` holds stands under its other names alone.
 Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
 intermediates do not. Importing this module imports no torch.
 """
@@ -153,7 +154,7 @@ def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
         if isinstance(value, nnx.Variable):
             if _belongs(value):
                 yield _leaf(node, attribute, prefix, name, value)
-        elif isinstance(value, (nnx.Module, list, tuple, dict)):
+        elif isinstance(value, (nnx.Module, list, tuple, dict)) and getattr(value, "registered", True) is not False:
             yield from _walk(value, f"{path}." if path else "", (*above, id(node)))
 
 

@@ -137,3 +137,15 @@ class ParameterDict(OrderedModuleDict):
 
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(key, as_parameter(value))
+
+
+class UnregisteredList(nnx.List[Any]):
+    """A plain list of modules that are registered under other names, by which alone they stand in state dictionaries."""
+
+    registered = False
+
+
+class UnregisteredDict(OrderedModuleDict):
+    """A plain dictionary of modules that are registered under other names, by which alone they stand in state dictionaries."""
+
+    registered = False
