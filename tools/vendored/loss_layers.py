@@ -30,6 +30,31 @@ def optional_buffer(value: jax.Array | None) -> nnx.Variable[jax.Array] | None:
     return None if value is None else nnx.Variable(value)
 
 
+class Loss(nnx.Module):
+    """What losses share, as a base class of one's own: `torch.nn.modules.loss._Loss`."""
+
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None
+    ) -> None:
+        self.reduction = legacy_reduction(size_average, reduce, reduction)
+
+
+class WeightedLoss(Loss):
+    """A loss with a buffer `weight`, or `None`, as a base class of one's own: `torch.nn.modules.loss._WeightedLoss`."""
+
+    def __init__(
+        self,
+        weight: jax.Array | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        *,
+        rngs: nnx.Rngs | None = None,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.weight = optional_buffer(weight)
+
+
 class MSELoss(nnx.Module):
     """Mean squared error. https://docs.pytorch.org/docs/stable/generated/torch.nn.MSELoss.html"""
 

@@ -12,6 +12,7 @@ NO = (
     "torch.is_autocast_cpu_enabled",
     "torch.jit.is_scripting",
     "torch.jit.is_tracing",
+    "torch._C._is_tracing",
     "torch.onnx.is_in_onnx_export",
     "torch.compiler.is_compiling",
     "torch._dynamo.is_compiling",

@@ -15,8 +15,8 @@ WALKERS: Mapping[str, str] = {
     name: f"vendored.{name}({{module}})"
     for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters")
 }
-DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty"})
-"""Methods that give the module itself; in JAX there is nothing to do."""
+DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty", "flatten_parameters"})
+"""Methods that give the module itself, or nothing; in JAX there is nothing to do."""
 
 
 class ReplaceModuleMethods(Rule):
