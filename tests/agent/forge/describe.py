@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,46 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for inner in value:
             yield from references(inner)
+
+
+def example(description: Mapping[str, Any], method: str, path: str) -> Any:
+    """GitHub's own example of a successful answer, as far as the description requires it; nothing without the description.
+
+    What is optional goes: GitHub's examples are not right throughout by GitHub's description.
+    """
+    if not description:
+        return [] if path.endswith("labels") else {}
+    responses = description["paths"][path][method]["responses"]
+    content = responses.get("200") or responses["201"]
+    media = content["content"]["application/json"]
+    example = _resolved(description, next(iter(media["examples"].values())))
+    return _required(description, json.loads(json.dumps(example["value"])), media["schema"])
+
+
+def _resolved(description: Mapping[str, Any], part: Any) -> Any:
+    """The part of the description that a reference leads to."""
+    while "$ref" in part:
+        _, _, kind, name = part["$ref"].split("/")
+        part = description["components"][kind][name]
+    return part
+
+
+def _required(description: Mapping[str, Any], value: Any, schema: Any) -> Any:
+    schema = _resolved(description, schema)
+    if isinstance(value, list):
+        return [_required(description, each, schema["items"]) for each in value]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    parts, wanted = schema["properties"], schema.get("required", [])
+    blank = {key: _blank(_resolved(description, parts.get(key, {}))) for key in wanted}
+    return blank | {key: _required(description, each, parts.get(key, {})) for key, each in value.items() if key in wanted}
+
+
+def _blank(schema: Mapping[str, Any]) -> Any:
+    """A value for what an example lacks though the description requires it."""
+    kind = schema.get("type", "null")
+    blanks = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+    return None if schema.get("nullable") or "null" in kind else blanks[kind]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from migrate_agent.tests.agent.forge.standin import Handler, Sent, serve, serve_git
+from migrate_agent.tests.agent.forge.served import Handler, serve, serve_git
+from migrate_agent.tests.agent.forge.standin import Sent
 from migrate_agent.tests.agent.repositories import git
 
 TOKEN, PROJECT = "glpat-canaryXcanaryY0123", "group/sub/vision"

@@ -6,22 +6,20 @@ to the stand-in and back. Answers are GitHub's own examples from that descriptio
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 import re
 import socket
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from migrate_agent.tests.agent.forge.describe import example
+from migrate_agent.tests.agent.forge.served import Handler, serve, serve_git
 from migrate_agent.tests.agent.repositories import git
 
 OWNER, NAME = "acme", "vision"
@@ -140,19 +138,17 @@ class StandIn:
         return made
 
 
-# The interface ------------------------------------------------------------------------------------------------------------------------------
-
-
 def repository(forge: StandIn, **_: str) -> tuple[int, Any]:
     """GET /repos/{owner}/{repo}."""
-    facts = {
+    facts: dict[str, Any] = {
         "name": NAME,
         "full_name": PROJECT,
         "html_url": f"{forge.base}/{PROJECT}",
         "url": f"{forge.base}/repos/{PROJECT}",
         "default_branch": "main",
     }
-    return 200, _example(forge, "get", "/repos/{owner}/{repo}") | facts | {"permissions": {"admin": False, "push": True, "pull": True}}
+    facts["permissions"] = {"admin": False, "push": True, "pull": True}
+    return 200, example(forge.description, "get", "/repos/{owner}/{repo}") | facts
 
 
 def branch(forge: StandIn, name: str, **_: str) -> tuple[int, Any]:
@@ -161,7 +157,7 @@ def branch(forge: StandIn, name: str, **_: str) -> tuple[int, Any]:
     if not head:
         return 404, {"message": "Branch not found", "documentation_url": "", "status": "404"}
     facts = {"name": unquote(name), "protected": unquote(name) in forge.protected}
-    return 200, _example(forge, "get", "/repos/{owner}/{repo}/branches/{branch}") | facts
+    return 200, example(forge.description, "get", "/repos/{owner}/{repo}/branches/{branch}") | facts
 
 
 def list_pulls(forge: StandIn, query: Mapping[str, str], **_: str) -> tuple[int, Any]:
@@ -225,9 +221,9 @@ def add_comment(forge: StandIn, number: str, body: Mapping[str, Any], **_: str) 
 def get_status(forge: StandIn, sha: str, **_: str) -> tuple[int, Any]:
     """GET …/commits/{ref}/status."""
     found = {each["context"]: each for each in forge.statuses.get(sha, [])}
-    example = _example(forge, "get", "/repos/{owner}/{repo}/commits/{ref}/status")
-    one = (example.get("statuses") or [{}])[0]
-    return 200, example | {"sha": sha, "statuses": [one | each for each in found.values()], "total_count": len(found)}
+    given = example(forge.description, "get", "/repos/{owner}/{repo}/commits/{ref}/status")
+    one = (given.get("statuses") or [{}])[0]
+    return 200, given | {"sha": sha, "statuses": [one | each for each in found.values()], "total_count": len(found)}
 
 
 def set_status(forge: StandIn, sha: str, body: Mapping[str, Any], **_: str) -> tuple[int, Any]:
@@ -235,7 +231,7 @@ def set_status(forge: StandIn, sha: str, body: Mapping[str, Any], **_: str) -> t
     if git(forge.bare, "cat-file", "-t", sha) != "commit":
         return 422, {"message": f"No commit found for SHA: {sha}", "errors": [], "documentation_url": ""}
     forge.statuses.setdefault(sha, []).append(dict(body))
-    return 201, _example(forge, "post", "/repos/{owner}/{repo}/statuses/{sha}") | dict(body)
+    return 201, example(forge.description, "post", "/repos/{owner}/{repo}/statuses/{sha}") | dict(body)
 
 
 def add_labels(forge: StandIn, number: str, body: Any, **_: str) -> tuple[int, Any]:
@@ -243,8 +239,8 @@ def add_labels(forge: StandIn, number: str, body: Any, **_: str) -> tuple[int, A
     names = body["labels"] if isinstance(body, dict) else body
     labels = forge.pulls[int(number) - 1]["labels"]
     labels += [name for name in names if name not in labels]
-    example = _example(forge, "post", "/repos/{owner}/{repo}/issues/{issue_number}/labels")
-    one = example[0] if example else {}
+    given = example(forge.description, "post", "/repos/{owner}/{repo}/issues/{issue_number}/labels")
+    one = given[0] if given else {}
     return 200, [one | {"name": name} for name in names]
 
 
@@ -274,49 +270,9 @@ ROUTES: tuple[tuple[str, str, Callable[..., tuple[int, Any]]], ...] = (
 )
 
 
-def _example(forge: StandIn, method: str, path: str) -> Any:
-    """GitHub's own example of a successful answer, as far as the description requires it; nothing without the description.
-
-    What is optional goes: GitHub's examples are not right throughout by GitHub's description.
-    """
-    if not forge.description:
-        return [] if path.endswith("labels") else {}
-    responses = forge.description["paths"][path][method]["responses"]
-    content = responses.get("200") or responses["201"]
-    media = content["content"]["application/json"]
-    example = _resolved(forge, next(iter(media["examples"].values())))
-    return _required(forge, json.loads(json.dumps(example["value"])), media["schema"])
-
-
-def _resolved(forge: StandIn, part: Any) -> Any:
-    """The part of the description that a reference leads to."""
-    while "$ref" in part:
-        _, _, kind, name = part["$ref"].split("/")
-        part = forge.description["components"][kind][name]
-    return part
-
-
-def _required(forge: StandIn, value: Any, schema: Any) -> Any:
-    schema = _resolved(forge, schema)
-    if isinstance(value, list):
-        return [_required(forge, each, schema["items"]) for each in value]
-    if not isinstance(value, dict) or "properties" not in schema:
-        return value
-    parts, wanted = schema["properties"], schema.get("required", [])
-    blank = {key: _blank(_resolved(forge, parts.get(key, {}))) for key in wanted}
-    return blank | {key: _required(forge, each, parts.get(key, {})) for key, each in value.items() if key in wanted}
-
-
-def _blank(schema: Mapping[str, Any]) -> Any:
-    """A value for what an example lacks though the description requires it."""
-    kind = schema.get("type", "null")
-    blanks = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
-    return None if schema.get("nullable") or "null" in kind else blanks[kind]
-
-
 def _pull(forge: StandIn, pull: Mapping[str, Any], kind: str = "one") -> dict[str, Any]:
     path = "/repos/{owner}/{repo}/pulls" + ("" if kind == "list" else "/{pull_number}")
-    found = _example(forge, "get", path)
+    found = example(forge.description, "get", path)
     found = dict(found[0] if isinstance(found, list) and found else found or {})
     number, root = pull["number"], f"{forge.base}/repos/{PROJECT}"
     found |= {key: pull[key] for key in ("number", "state", "title", "body", "draft")}
@@ -332,7 +288,7 @@ def _pull(forge: StandIn, pull: Mapping[str, Any], kind: str = "one") -> dict[st
 
 
 def _comment(forge: StandIn, comment: Mapping[str, Any]) -> dict[str, Any]:
-    found = _example(forge, "get", "/repos/{owner}/{repo}/pulls/{pull_number}/comments")
+    found = example(forge.description, "get", "/repos/{owner}/{repo}/pulls/{pull_number}/comments")
     facts = {"url": f"{forge.base}/repos/{PROJECT}/pulls/comments/1"}
     return {**(found[0] if found else {}), **facts, "path": comment["path"], "line": comment["line"], "body": comment["body"]}
 
@@ -343,43 +299,6 @@ def graphql(forge: StandIn, body: Any) -> tuple[int, Any]:
     name = "convertPullRequestToDraft" if "convertPullRequestToDraft" in body["query"] else "markPullRequestReadyForReview"
     forge.pulls[number - 1]["draft"] = name == "convertPullRequestToDraft"
     return 200, {"data": {name: {"clientMutationId": None, "pullRequest": {"isDraft": forge.pulls[number - 1]["draft"]}}}}
-
-
-# The servers --------------------------------------------------------------------------------------------------------------------------------
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def payload(self) -> bytes:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            parts = []
-            while size := int(self.rfile.readline(), 16):
-                parts.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            return b"".join(parts)
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-
-    def give(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Tests read what was sent, not a log."""
-
-
-def serve(answer: Callable[[Handler], None]) -> ThreadingHTTPServer:
-    def handle(self: Handler) -> None:
-        answer(self)
-
-    methods = {f"do_{name}": handle for name in ("GET", "POST", "PATCH", "PUT", "DELETE")}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), methods))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    return server
 
 
 class _Back:
@@ -478,26 +397,3 @@ def _through(forge: StandIn, request: Handler, payload: bytes) -> tuple[int, byt
         told = body.decode() + next((value for name, value in kept.items() if name.lower() == "sl-violations"), "")
         forge.violations.append(f"{request.command} {request.path} {payload.decode()[:200]}: {told[:2000]}")
     return status, body, {name: value for name, value in kept.items() if name.lower() in ("content-type", "link")}
-
-
-def serve_git(request: Handler, folder: Path, prefix: str, token: str, pushes: list[str]) -> None:
-    """git's own server behind ours, over the repositories of a folder (`prefix` stands before their names); it asks for the token as a password."""
-    parts = urlsplit(request.path)
-    pushing = "receive-pack" in request.path
-    given = base64.b64decode((request.headers.get("Authorization") or "Basic ").partition(" ")[2]).decode()
-    payload = request.payload()
-    if given.partition(":")[2] != token:
-        request.give(401, b"who are you?", {"WWW-Authenticate": 'Basic realm="stand-in"'})
-        return
-    environment = {
-        "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(folder), "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "robot",
-        "PATH_INFO": parts.path.removeprefix(prefix), "QUERY_STRING": parts.query, "REQUEST_METHOD": request.command,
-        "CONTENT_TYPE": request.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(payload)), "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""), "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
-    }  # fmt: skip
-    done = subprocess.run(["git", "http-backend"], input=payload, env=environment, capture_output=True, check=True)
-    head, _, body = done.stdout.partition(b"\r\n\r\n")
-    headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-    if pushing and request.command == "POST":
-        pushes.append(parts.path)
-    request.give(int(headers.pop("Status", "200").split()[0]), body, headers)
