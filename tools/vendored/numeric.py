@@ -1,6 +1,6 @@
 """Small helpers that the layers share: parameter initialisers, reduction dtypes, optional parameters, sizes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -34,6 +34,11 @@ def promote_half(x: jax.Array) -> jax.Array:
     https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html
     """
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+def repeated(x: Any, count: int) -> tuple[Any, ...]:
+    """`x` for each of `count` axes, or the values that an iterable `x` has for them: `torch.nn.modules.utils._pair` and its like."""
+    return tuple(x) if isinstance(x, Iterable) else (x,) * count
 
 
 def value_of(variable: Any) -> Any:

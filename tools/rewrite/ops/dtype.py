@@ -94,6 +94,16 @@ DEVICES = [
 ]
 
 PYTHON = [
+    *(
+        Op(
+            f"torch.nn.modules.utils.{name}",
+            "x",
+            f"vendored.repeated({{x}}, {count})",
+            returns="tuple",
+            samples=(f"torch.nn.modules.utils.{name}(3)",),
+        )
+        for name, count in (("_single", 1), ("_pair", 2), ("_triple", 3), ("_quadruple", 4))
+    ),
     Op("torch.Tensor.item", "self", "{self}.item()", returns=""),
     Op("torch.Tensor.tolist", "self", "{self}.tolist()", returns="list"),
     Op("torch.Tensor.numpy", "self, *, force=False", "np.asarray({self})", returns="ndarray"),

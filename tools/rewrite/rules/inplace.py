@@ -46,6 +46,12 @@ class ReplaceInplaceUpdates(_Writes):
             "def f(x: jax.Array):\n    x = x.at[1:].add(2)\n    return x\n",
         ),
         (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.conv = nn.Conv1d(d, d, 1)\n        self.conv.weight.data *= 0.1\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.conv = Conv1d(d, d, 1, rngs=rngs)\n"
+            "        self.conv.weight = self.conv.weight[...] * 0.1\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    return x\n",
             "def f(x: jax.Array):\n    y = x.reshape(-1)\n    y = y.at[0].set(1)\n    x = y.reshape(x.shape)\n    return x\n",
         ),
@@ -75,9 +81,12 @@ class ReplaceInplaceUpdates(_Writes):
             if is_tensor(self.context.observed(target)):
                 return self._synchronised(target, updated)
             return None
+        kind = type(updated.operator)
+        if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._tensor(target.value) and kind in OPERATORS:
+            value = cst.BinaryOperation(new, OPERATORS[kind](), self._atom(updated.value))
+            return self._try(original, lambda: self._assign(target, self._next(target), value))
         if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
             return None
-        kind = type(updated.operator)
         if kind in AT_METHODS and self._basic(target):
             return self._try(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
         operator = OPERATORS.get(kind)
