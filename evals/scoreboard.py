@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,14 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= FEW else f"{len(names)} groups of cases"
 
 
+def _by_reason(cases: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What was left out, the names that share a reason together."""
+    names: dict[str, list[str]] = {}
+    for case in cases:
+        names.setdefault(case["reason"], []).append(case["case"].partition("/")[2])
+    return [f"{', '.join(found)}: {reason}" for reason, found in names.items()]
+
+
 def beside(result: Mapping[str, Any]) -> str:
     """The peers as a Markdown table: right results of each tool on the same cases."""
     rates: Mapping[str, Mapping[str, Sequence[int]]] = result["summary"]["rates"]
@@ -88,7 +96,7 @@ def beside(result: Mapping[str, Any]) -> str:
     fails = [
         f"{tool} fails by: {', '.join(f'{kind} {n}' for kind, n in kinds.items())}" for tool, kinds in result["summary"]["failures"].items()
     ]
-    others = [f"{case['case'].partition('/')[2]}: {case['reason']}" for case in result["cases"] if case["status"] == "excluded"]
+    others = _by_reason(case for case in result["cases"] if case["status"] == "excluded")
     missing = [f"not measured yet: {_some(result['missing'])}"] if result.get("missing") else []
     notes = [
         f"`migrate-agent eval --suite {result['suite']}`, {when(result)}",

@@ -31,7 +31,7 @@ class Chosen(NamedTuple):
     sample: Sample
 
 
-LAZY = "lazy: it gets its shapes from its first call, and a module of NNX when it is built; the rewriter says that it has no rule"
+LAZY = "lazy: its first call gives it its shapes, which this suite makes no program of; migrated where an example calls it"
 EXCLUDED = {f"Lazy{kind}{n}d": LAZY for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3)}
 RANDOM = {"RReLU": "random while training", "AlphaDropout": "random", "FeatureAlphaDropout": "random"}
 """Modules whose values in training mode are random: they are compared in evaluation mode. (The verifier judges distributions.)"""
