@@ -91,6 +91,12 @@ DEVICES = [
     Op("torch.Tensor.cuda", "self, device=None", "{self}"),
     Op("torch.Tensor.pin_memory", "self", "{self}"),
     Op("torch.Tensor.requires_grad_", "self, requires_grad=True", "{self}"),
+    Op(
+        "torch.autograd.Variable",
+        "data=None, requires_grad=False, volatile=False",
+        "{data}",
+        samples=("torch.autograd.Variable(torch.ones(2))",),
+    ),
 ]
 
 PYTHON = [
