@@ -5,8 +5,13 @@ from __future__ import annotations
 from migrate_agent.tools.rewrite.tables import Layer
 
 ROWS = (
-    Layer("torch.nn.modules.loss._Loss", "size_average=None, reduce=None, reduction='mean'", "Loss"),
-    Layer("torch.nn.modules.loss._WeightedLoss", "weight=None, size_average=None, reduce=None, reduction='mean'", "WeightedLoss"),
+    Layer("torch.nn.modules.loss._Loss", "size_average=None, reduce=None, reduction='mean'", "Loss", samples=("",)),
+    Layer(
+        "torch.nn.modules.loss._WeightedLoss",
+        "weight=None, size_average=None, reduce=None, reduction='mean'",
+        "WeightedLoss",
+        samples=("", "torch.ones(3)"),
+    ),
     Layer("torch.nn.MSELoss", "size_average=None, reduce=None, reduction='mean'", "MSELoss", samples=("",)),
     Layer("torch.nn.L1Loss", "size_average=None, reduce=None, reduction='mean'", "L1Loss", samples=("",)),
     Layer("torch.nn.SmoothL1Loss", "size_average=None, reduce=None, reduction='mean', beta=1.0", "SmoothL1Loss", samples=("",)),

@@ -23,5 +23,6 @@ NO = (
 
 ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
+    Op("torch.device", "*args, **kwargs", "None", returns=""),
     Op("torch.is_grad_enabled", "", "True", returns="bool", samples=("torch.is_grad_enabled()",)),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 from typing import Any, cast
 
 import jax
@@ -25,7 +26,7 @@ OVERLOADED = {"Sequential", "RNN", "LSTM", "GRU"}
 
 
 def torch_class(row: Layer) -> Any:
-    return getattr(torch.nn, row.name.removeprefix("torch.nn."))
+    return attrgetter(row.name.removeprefix("torch.nn."))(torch.nn)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.vendored not in OVERLOADED], ids=lambda row: row.name)
