@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from migrate_agent.tools.scan.exports import Exports, bindings, dotted_text, exports
-from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, written
+from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, leaves_unless_available, written
 from migrate_agent.tools.types import SourceFile
 
 How = Literal["call", "base", "decorator", "load", "method"]
@@ -209,6 +209,7 @@ class _Reader:
         self.spared(node.body, asks_availability(node.test))
         for part in node.orelse:
             self.visit(part)
+        self.optional |= self.scope.kind == "function" and leaves_unless_available(node)
 
     def spared(self, body: list[ast.stmt], optional: bool) -> None:
         before, self.optional = self.optional, self.optional or optional
@@ -265,7 +266,7 @@ class _Reader:
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.scope.bound.setdefault(node.name, None)
-        owner, method = self.owner, self.method
+        owner, method, optional = self.owner, self.method, self.optional
         if self.scope.kind == "module":
             self.owner = node.name
             self.drafts.setdefault(node.name, _Draft(node.name, "function", node.lineno))
@@ -277,7 +278,7 @@ class _Reader:
         if node.returns is not None:
             self.visit(node.returns)
         self.closure(node)
-        self.owner, self.method = owner, method
+        self.owner, self.method, self.optional = owner, method, optional
 
     def decorate(self, node: ast.expr) -> None:
         if isinstance(node, ast.Call):

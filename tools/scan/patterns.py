@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from migrate_agent.tools.scan.exports import dotted_text
 
@@ -40,8 +41,24 @@ def import_fails(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(kind, ast.Name) and kind.id in ("ImportError", "ModuleNotFoundError") for kind in kinds)
 
 
+_THERE = re.compile(r"is_(\w+_)?(available|initialized)|is_distributed(_\w+)?|(get_)?(world_size|num_processes)")
+
+
 def asks_availability(test: ast.expr) -> bool:
-    """Whether a test holds only where a device or package is there."""
+    """Whether a test holds only where a device, a package or other processes are there."""
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-    names = [dotted_text(part.func) or "" for part in parts if isinstance(part, ast.Call)]
-    return any(name.rpartition(".")[2].startswith("is_") and name.endswith("available") for name in names)
+    return any(_THERE.fullmatch(_asked(part).rpartition(".")[2]) for part in parts)
+
+
+def _asked(test: ast.expr) -> str:
+    """The name of what a test calls, or compares by `>` with a number."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Gt):
+        test = test.left
+        return dotted_text(test.func if isinstance(test, ast.Call) else test) or ""
+    return (dotted_text(test.func) or "") if isinstance(test, ast.Call) else ""
+
+
+def leaves_unless_available(node: ast.If) -> bool:
+    """`if not is_distributed(): return x`: what follows runs only where it is there."""
+    negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) and asks_availability(node.test.operand)
+    return negated and isinstance(node.body[-1], ast.Return)

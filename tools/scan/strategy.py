@@ -61,7 +61,7 @@ def _seen(graph: Graph, key: Key, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterat
     for owner in (key, *graph.called(key)):
         for hit in hits.get(owner, ()):
             row = DETECTORS[hit.row]
-            if hit.optional and row.unit == "substitute":
+            if hit.optional:
                 continue
             if row.unit == "substitute" or (row.unit == "redesign" and owner in near):
                 through = "" if owner == key else f" through {owner.name}"

@@ -1,0 +1,34 @@
+"""What only several processes need says nothing about the strategy of a module that runs in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tools.scan import scan
+
+Write = Callable[[Mapping[str, str | bytes]], Path]
+
+
+GUARDED = "from torch import nn\nimport torch\nimport torch.distributed as dist\n{}\nclass A(nn.Module):\n    def forward(self, x): return mean(x)\n"
+IS = "def is_distributed(): return dist.is_initialized() and dist.get_world_size() > 1\n"
+
+
+@pytest.mark.parametrize(
+    ("helper", "strategy"),
+    [
+        ("def mean(x):\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        ("def mean(x):\n    if dist.is_initialized():\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
+        ("def mean(x):\n    if dist.get_world_size() > 1:\n        dist.all_reduce(x)\n    return x\n", "rewrite"),
+        (IS + "def mean(x):\n    if not is_distributed():\n        return x\n    dist.all_reduce(x)\n    return x\n", "rewrite"),
+        (IS + "def mean(x):\n    if not is_distributed():\n        raise ValueError\n    dist.all_reduce(x)\n    return x\n", "redesign"),
+        (
+            "def other(x):\n    if not dist.is_initialized():\n        return x\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n",
+            "redesign",
+        ),
+    ],
+)
+def test_what_only_several_processes_need_is_no_reason_to_redesign(write: Write, helper: str, strategy: str) -> None:
+    assert [unit.strategy for unit in scan(write({"m.py": GUARDED.format(helper)})).units] == [strategy]
