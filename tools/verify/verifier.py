@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
+from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict, Weight
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.details import details
 from migrate_agent.tools.verify.kept import kept, key_of
@@ -80,7 +80,15 @@ def verify(
         if options.details:
             progress("details")
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
-        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures(), results.weights())
+        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures(), _weights(results))
+
+
+def _weights(results: Results) -> tuple[Weight, ...]:
+    """The weight map; none where what the candidate's process told is no map."""
+    try:
+        return results.weights()
+    except MALFORMED:
+        return ()
 
 
 def _verdicts(results: Results, options: Options, progress: Callable[[str], None]) -> list[Verdict]:
