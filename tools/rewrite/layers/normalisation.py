@@ -34,5 +34,7 @@ ROWS = (
     ),
     *(Layer(f"torch.nn.BatchNorm{n}d", BATCHNORM, f"BatchNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
     *(Layer(f"torch.nn.InstanceNorm{n}d", INSTANCENORM, f"InstanceNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
+    Layer("torch.nn.modules.batchnorm._BatchNorm", BATCHNORM, "BatchNormNd", params=RUNNING, samples=("6",)),
+    Layer("torch.nn.modules.instancenorm._InstanceNorm", INSTANCENORM, "InstanceNormNd", params=RUNNING, samples=("6",)),
     Layer("torch.nn.LocalResponseNorm", "size, alpha=0.0001, beta=0.75, k=1.0", "LocalResponseNorm", samples=("2",)),
 )
