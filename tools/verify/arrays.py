@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,10 @@ def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if value.dtype.kind != "c":
         return name, np.ascontiguousarray(value).reshape(value.shape)
     return name + COMPLEX, np.stack([value.real, value.imag], axis=-1)
+
+
+with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hold it; the original's side may do without
+    import_module("ml_dtypes")
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
