@@ -52,28 +52,18 @@ class WeightedLoss(Loss):
         rngs: nnx.Rngs | None = None,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.weight = optional_buffer(weight)
+        self.weight = nnx.data(optional_buffer(weight))
 
 
-class MSELoss(nnx.Module):
+class MSELoss(Loss):
     """Mean squared error. https://docs.pytorch.org/docs/stable/generated/torch.nn.MSELoss.html"""
-
-    def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None
-    ) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
         return mse_loss(input, target, reduction=self.reduction)
 
 
-class L1Loss(nnx.Module):
+class L1Loss(Loss):
     """Mean absolute error. https://docs.pytorch.org/docs/stable/generated/torch.nn.L1Loss.html"""
-
-    def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", *, rngs: nnx.Rngs | None = None
-    ) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
         return l1_loss(input, target, reduction=self.reduction)
@@ -109,20 +99,8 @@ class HuberLoss(nnx.Module):
         return huber_loss(input, target, delta=self.delta, reduction=self.reduction)
 
 
-class BCELoss(nnx.Module):
+class BCELoss(WeightedLoss):
     """Binary cross entropy of probabilities. https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html"""
-
-    def __init__(
-        self,
-        weight: jax.Array | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        *,
-        rngs: nnx.Rngs | None = None,
-    ) -> None:
-        self.reduction = legacy_reduction(size_average, reduce, reduction)
-        self.weight = nnx.data(optional_buffer(weight))
 
     def __call__(self, input: jax.Array, target: jax.Array) -> jax.Array:
         return binary_cross_entropy(input, target, weight=value_of(self.weight), reduction=self.reduction)

@@ -15,6 +15,9 @@ from safetensors.numpy import load_file, save_file
 
 COMPLEX = "@complex"
 
+with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hold it; the original's side may do without
+    import_module("ml_dtypes")
+
 
 def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays (any numpy dtype of numbers or booleans); makes the folder."""
@@ -26,10 +29,6 @@ def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if value.dtype.kind != "c":
         return name, np.ascontiguousarray(value).reshape(value.shape)
     return name + COMPLEX, np.stack([value.real, value.imag], axis=-1)
-
-
-with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hold it; the original's side may do without
-    import_module("ml_dtypes")
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:

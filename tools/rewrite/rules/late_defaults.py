@@ -104,11 +104,8 @@ def _with_defaults(body: cst.BaseSuite, late: list[cst.Param]) -> cst.IndentedBl
         if old and m.matches(old[0], m.SimpleStatementLine(body=[m.Expr(m.SimpleString() | m.ConcatenatedString()), m.ZeroOrMore()]))
         else 0
     )
-    return (
-        cst.IndentedBlock([*old[:start], *statements, *old[start:]])
-        if not isinstance(body, cst.IndentedBlock)
-        else body.with_changes(body=[*old[:start], *statements, *old[start:]])
-    )
+    whole = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock([])
+    return whole.with_changes(body=[*old[:start], *statements, *old[start:]])
 
 
 def _unwrapped(value: cst.BaseExpression) -> cst.BaseExpression:
