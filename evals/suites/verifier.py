@@ -80,7 +80,7 @@ def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outco
         return Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
     original = originals()[case.original]
     started = time.monotonic()
-    found = [_verified(original, case.source, sandbox, folder, case.kind, seed) for seed in range(options.seeds)]
+    found = [_verified(original, case, sandbox, folder, seed) for seed in range(options.seeds)]
     wanted = case.kind == "right"
     good = all((evidence.status == "verified") == wanted for evidence in found)
     worst = next((evidence for evidence in found if (evidence.status == "verified") != wanted), found[0])
@@ -103,10 +103,11 @@ def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outco
     )
 
 
-def _verified(original: Original, text: str, sandbox: Sandbox, folder: Path, kind: str, seed: int) -> Evidence:
-    limits = Limits(seconds=SECONDS.get(kind, corpus.CASE_SECONDS))
-    how = HowToVerify(limits=limits, seed=seed, localise=kind == "wrong")
-    return corpus.verify_case(original, text, sandbox, folder / original.name, how)
+def _verified(original: Original, case: Case, sandbox: Sandbox, folder: Path, seed: int) -> Evidence:
+    """One verification; the place of a failure is looked for once, and where the case says what it must be."""
+    limits = Limits(seconds=SECONDS.get(case.kind, corpus.CASE_SECONDS))
+    how = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0)
+    return corpus.verify_case(original, case.source, sandbox, folder / original.name, how)
 
 
 def told(evidence: Evidence) -> dict[str, str]:
