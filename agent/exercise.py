@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +31,9 @@ class Exercise:
     sandbox: Sandbox
     folder: Path
 
-    def known(self, stored: Recording) -> Recording:
-        """What the examples that the user gave show, and what was recorded before."""
-        examples = self.services.examples(self.inventory, self.config)
+    def known(self, stored: Recording, only: Sequence[Example] = ()) -> Recording:
+        """What the examples that the user gave show (or `only` these of them), and what was recorded before."""
+        examples = only or self.services.examples(self.inventory, self.config)
         ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "examples", self.config.limits.limits())
         return merge_recordings((ran, stored))
 

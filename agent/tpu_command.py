@@ -115,7 +115,8 @@ def wanted(asked: Asked, config: Config) -> list[Topology]:
 def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> tuple[Ahead, Sequence[Example]]:
     """The unit with its rewrite (the one in the working tree, else what the rules write), and all its examples. Raises `UsageError`."""
     services, inventory = exercise.services, exercise.inventory
-    recording = exercise.known(stored)
+    own = [example for example in services.examples(inventory, exercise.config) if example.unit == unit.id]
+    recording = exercise.known(stored, () if asked.recompile or asked.write else own[:1])
     if not reached(recording, unit.id):
         recording = exercise.guessed(unit, recording)
     example = _example(recording, unit, asked)
