@@ -30,14 +30,16 @@ def ports(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_linen_port_is_verified_with_report_and_page(ports: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "weights"), [("linen_net.py", "linen.toml"), ("equinox_net.py:Network", "equinox.toml")])
+def test_port_is_verified_with_report_and_page(target: str, weights: str, ports: Path, tmp_path: Path) -> None:
     report, page = tmp_path / "report.json", tmp_path / "page.html"
-    options = ("--weights", "linen.toml", "--sandbox", "process", "--report", str(report), "--html", str(page))
-    done = run(ports, "verify", "model.py:Net", "--against", "linen_net.py", *options)
+    options = ("--weights", weights, "--sandbox", "process", "--report", str(report), "--html", str(page))
+    done = run(ports, "verify", "model.py:Net", "--against", target, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(report.read_text())
     assert document["version"] == 1 and document["totals"]["verified"] == 1
     assert document["units"][0]["figures"]["candidate_peak_memory_bytes"] > 0
+    assert len(document["units"][0]["verdicts"]) > 20
     text = page.read_text()
     assert text.count("<svg") >= 6 and "src=" not in text and "http" not in text
 

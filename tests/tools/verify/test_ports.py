@@ -40,12 +40,9 @@ def check_port(sandbox: ProcessSandbox, folder: Path, target: str, port: str, ol
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("target", "port"),
-    [("linen_net.py:Net", "linen.toml"), ("equinox_net.py:Network", "equinox.toml"), ("function_net.py:forward", "function.json")],
-)
-def test_right_port_is_verified(target: str, port: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
-    evidence = check_port(sandbox, tmp_path, target, port)
+def test_right_function_is_verified(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    """Right ports in Linen and Equinox: `tests/examples/test_ports.py`, through the command line."""
+    evidence = check_port(sandbox, tmp_path, "function_net.py:forward", "function.json")
     assert evidence.status == "verified", told(evidence)
     assert len(evidence.verdicts) > 20
 
