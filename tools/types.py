@@ -165,11 +165,15 @@ class Hole:
 
 @dataclass(frozen=True)
 class Draft:
-    """The target files that a set of units needs (relative path → text), with the holes and notes left in them."""
+    """The target files that a set of units needs (relative path → text), with the holes and notes left in them.
+
+    `postponed` are the ids of units that the files name, and that stand there as an error once they are constructed.
+    """
 
     files: Mapping[str, str]
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
+    postponed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

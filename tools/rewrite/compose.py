@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.rewrite.canonical import CANONICAL, KNOWN, TORCH
 from migrate_agent.tools.rewrite.formatting import format_python
+from migrate_agent.tools.rewrite.postponed import postponed, stub
 from migrate_agent.tools.rewrite.repo import FileModel, unfollowed
 from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines, import_of
 from migrate_agent.tools.rewrite.translate import Translation, translation
 from migrate_agent.tools.rewrite.workspace import Statement, Workspace, workspace
-from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span
-
-CANONICAL: Mapping[str, str] = {
-    "jax": "import jax",
-    "jnp": "import jax.numpy as jnp",
-    "lax": "from jax import lax",
-    "nnx": "from flax import nnx",
-    "np": "import numpy as np",
-    "optax": "import optax",
-    "einops": "import einops",
-    "math": "import math",
-    "functools": "import functools",
-    "partial": "from functools import partial",
-    "nullcontext": "from contextlib import nullcontext",
-    "operator": "import operator",
-    "Any": "from typing import Any",
-}
-"""Names that rewritten code uses, and the import that binds each."""
-TORCH = ("torch", "torchvision", "torchaudio")
-KNOWN = frozenset(dir(builtins)) | {
-    "__name__",
-    "__file__",
-    "__class__",
-    "__qualname__",
-    "__module__",
-    "__doc__",
-    "__path__",
-    "__annotations__",
-}
+from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span, Unit
 
 
 @dataclass
@@ -63,27 +36,41 @@ def compose(
     units: Iterable[str],
     overrides: Mapping[str, str] | None = None,
     examples: Sequence[Example] = (),
+    refused: Collection[str] = (),
 ) -> Draft:
     """The target files (relative path → text) that the units with these ids need, and the holes left in them.
 
     `overrides` replaces the rewritten class of a unit by the given text. `examples` are those by which the units will be exercised: what
-    their texts name is included too. Raises `KeyError` for an unknown unit.
+    their texts name is included too. Classes that the units name are there as stubs where no example ran them, and where they are among the
+    `refused` (unit ids). Raises `KeyError` for an unknown unit.
     """
-    return _Composer(workspace(inventory, observations), overrides or {}).compose(list(units), examples)
+    return _Composer(workspace(inventory, observations), overrides or {}, list(units), refused).compose(examples)
+
+
+def mentions(
+    inventory: Inventory, observations: Observations, unit: str, examples: Sequence[Example] = (), refused: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The ids of the other units whose rewrites the draft of one unit holds; those that are stubs in it are left out."""
+    composer = _Composer(workspace(inventory, observations), {}, [unit], refused)
+    composer.select(examples)
+    return tuple(each.id for each in inventory.units if each.id != unit and composer.holds(each))
 
 
 class _Composer:
-    def __init__(self, space: Workspace, overrides: Mapping[str, str]) -> None:
-        self.space, self.repo = space, space.repo
+    def __init__(self, space: Workspace, overrides: Mapping[str, str], units: list[str], refused: Collection[str]) -> None:
+        self.space, self.repo, self.units = space, space.repo, units
         self.overrides = overrides
+        self.postponed = postponed(space.repo, space.observations, space.exercised, units, refused)
         self.selections: dict[str, _Selection] = {}
         self.holes: list[Hole] = []
         self.notes: dict[str, None] = {}
         self.example_helpers: dict[str, set[str]] = {}
         self._mirrored: dict[str, dict[str, str]] = {}
+        self._stubs: dict[str, str] = {}
 
-    def compose(self, units: list[str], examples: Sequence[Example]) -> Draft:
-        for identifier in units:
+    def select(self, examples: Sequence[Example]) -> None:
+        """Everything that the units, and the texts of their examples, need."""
+        for identifier in self.units:
             unit = self.space.inventory.unit(identifier)
             self.want(unit.source, unit.name.partition(".")[0])
             self._reexport(unit.source, unit.name.partition(".")[0])
@@ -91,12 +78,26 @@ class _Composer:
             if example.unit in self.repo.units:
                 self._example(translation(self.space, example))
         self._module_attributes()
+
+    def holds(self, unit: Unit, stubs: bool = False) -> bool:
+        """Whether the class of a unit is selected: as it was rewritten, or as a stub."""
+        name = unit.name.partition(".")[0]
+        return unit.source in self.selections and any(
+            name in statement.defines
+            and index in self.selections[unit.source].statements
+            and self._is_stub(unit.source, statement) == stubs
+            for index, statement in enumerate(self.space.statements(unit.source))
+        )
+
+    def compose(self, examples: Sequence[Example]) -> Draft:
+        self.select(examples)
         files = {self._target(path): self._render(path) for path in sorted(self.selections)}
         for path in list(files):
             files |= {package: "" for package in self._packages(path) if package not in files}
         for target, names in self._vendored().items():
             files[target] = vendoring.render(names)
-        return Draft(format_python(files), tuple(self._sorted_holes()), tuple(self.notes))
+        stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
+        return Draft(format_python(files), tuple(self._sorted_holes()), tuple(self.notes), stubs)
 
     # -- selection --------------------------------------------------------------------------------------------------
     def selection(self, path: str) -> _Selection:
@@ -153,6 +154,8 @@ class _Composer:
         todo = [(path, first)]
         while todo:
             file, statement = todo.pop()
+            if self._is_stub(file, statement):
+                continue
             if statement.holes:
                 return statement.holes[0].reason
             for name in statement.needs:
@@ -183,7 +186,19 @@ class _Composer:
         for name in statement.defines:
             if (override := self.overrides.get(f"{path}:{name}")) is not None:
                 return override
-        return statement.text
+        return self._stub(path, statement) or statement.text
+
+    def _is_stub(self, path: str, statement: Statement) -> bool:
+        return bool(self._stub(path, statement)) and f"{path}:{statement.defines[0]}" not in self.overrides
+
+    def _stub(self, path: str, statement: Statement) -> str:
+        """What stands for a class that is put off, "" where it is none."""
+        identifier = f"{path}:{statement.defines[0]}" if len(statement.defines) == 1 else ""
+        if identifier not in self.postponed:
+            return ""
+        if identifier not in self._stubs:
+            self._stubs[identifier] = stub(statement.text, self.postponed[identifier])
+        return self._stubs[identifier]
 
     def _needs(self, path: str, text: str, statement: Statement) -> None:
         needs = statement.needs if text is statement.text else global_names(text)
@@ -347,6 +362,10 @@ class _Composer:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _note_holes(self, path: str, statement: Statement) -> None:
+        if self._is_stub(path, statement):
+            name = statement.defines[0]
+            note = f"{path}:{statement.first_line}: {name} is not migrated, an error once one is made: {self.postponed[f'{path}:{name}']}"
+            self.notes[note] = None
         if self._text(path, statement) is not statement.text:
             return
         self.holes += statement.holes
@@ -355,7 +374,7 @@ class _Composer:
     def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
         if not selection.vendored and not selection.qualified:
             return []
-        package, module = vendored_module(file)
+        package, module = vendoring.module_of(file.file)
         lines = []
         if selection.vendored:
             lines.append(f"from {package or ''}{module} import {', '.join(sorted(selection.vendored))}")
@@ -369,25 +388,8 @@ class _Composer:
             selection = self.selections.get(path, _Selection())
             names = selection.vendored | selection.qualified | self.example_helpers.get(path, set())
             if names:
-                found.setdefault(vendored_file(self.repo.files[path]), set()).update(names)
+                found.setdefault(vendoring.file_of(self.repo.files[path].file), set()).update(names)
         return found
 
     def _sorted_holes(self) -> list[Hole]:
         return sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
-
-
-def vendored_module(file: FileModel) -> tuple[str, str]:
-    """How a file's mirror imports the vendored helpers: (relative package, module name)."""
-    module = file.file.target_module.split(".")
-    if not file.file.path.endswith("__init__.py"):
-        module = module[:-1]
-    return ("." * len(module), "nnx_layers") if module else ("", "nnx_layers_jax")
-
-
-def vendored_file(file: FileModel) -> str:
-    """Where the vendored helpers of a file's mirror lie: in its top package, or beside a top-level file."""
-    root = PurePosixPath(file.file.import_root or ".")
-    module = file.file.target_module.split(".")
-    if len(module) > 1 or file.file.path.endswith("__init__.py"):
-        return str(root / module[0] / "nnx_layers.py")
-    return str(root / "nnx_layers_jax.py")

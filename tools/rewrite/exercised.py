@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from migrate_agent.tools.rewrite.facts import span_of
@@ -19,11 +19,13 @@ class Exercised:
     """`read` are the top-level names that running code read, `called` the last parts of the names of classes and functions that were called.
 
     `compared` are the top-level names that the source asks about with `is`, run or not: what stands for them must not change the answer.
+    `instances` are the dotted names of classes of which an instance, or a method, was seen anywhere.
     """
 
     read: frozenset[Place] = frozenset()
     called: frozenset[str] = frozenset()
     compared: frozenset[Place] = frozenset()
+    instances: frozenset[str] = frozenset()
 
 
 def exercised(repo: Repo, observations: Observations) -> Exercised | None:
@@ -43,7 +45,18 @@ def exercised(repo: Repo, observations: Observations) -> Exercised | None:
             elif isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
                 for side in (node.left, *node.comparators):
                     compared |= set(_place(repo, file, side))
-    return Exercised(frozenset(read), frozenset(called), frozenset(compared))
+    seen_kinds = {kind for spans in observations.values() for fact in spans.values() for kind in fact.kinds}
+    return Exercised(frozenset(read), frozenset(called), frozenset(compared), frozenset(_instances(seen_kinds)))
+
+
+def _instances(kinds: Iterable[str]) -> Iterator[str]:
+    """The classes of instances and of methods, as `tools.record.kinds` spells them."""
+    for kind in kinds:
+        head, _, dotted = kind.rpartition(":")
+        if head.endswith(("module", "object")):
+            yield dotted
+        elif head.endswith("method"):
+            yield dotted.rpartition(".")[0]
 
 
 def _place(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[Place]:

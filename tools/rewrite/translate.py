@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.rewrite.canonical import CANONICAL
 from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.repo import FileModel
 from migrate_agent.tools.rewrite.statements import infer
@@ -97,10 +99,8 @@ def _between(build: cst.BaseStatement) -> str:
 
 
 def _imports(home: FileModel, needs: frozenset[str], result: Rewritten) -> list[str]:
-    from migrate_agent.tools.rewrite.compose import CANONICAL, vendored_module
-
     lines = [CANONICAL[name] for name in sorted(needs) if name in CANONICAL and name not in home.bindings]
-    package, module = vendored_module(home)
+    package, module = vendoring.module_of(home.file)
     root = home.file.target_module.partition(".")[0]
     if result.vendored:
         lines.append(f"from {root + '.' if package else ''}{module} import {', '.join(sorted(result.vendored))}")

@@ -8,9 +8,10 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names
+from migrate_agent.tools.types import SourceFile
 
 HEADER = '''"""Layers and functions with PyTorch's semantics in Flax NNX and JAX, as far as this code base uses them.
 
@@ -191,3 +192,20 @@ def render(names: Iterable[str]) -> str:
     lines = [imports()[name] for name in sorted(used) if name in imports()]
     texts = list(dict.fromkeys(symbol.text.rstrip() for symbol in chosen))
     return "\n".join([HEADER, "from __future__ import annotations", "", *dict.fromkeys(lines)]) + "\n\n\n" + "\n\n\n".join(texts) + "\n"
+
+
+def module_of(file: SourceFile) -> tuple[str, str]:
+    """How a file's mirror imports the vendored helpers: (relative package, module name)."""
+    module = file.target_module.split(".")
+    if not file.path.endswith("__init__.py"):
+        module = module[:-1]
+    return ("." * len(module), "nnx_layers") if module else ("", "nnx_layers_jax")
+
+
+def file_of(file: SourceFile) -> str:
+    """Where the vendored helpers of a file's mirror lie: in its top package, or beside a top-level file."""
+    root = PurePosixPath(file.import_root or ".")
+    module = file.target_module.split(".")
+    if len(module) > 1 or file.path.endswith("__init__.py"):
+        return str(root / module[0] / "nnx_layers.py")
+    return str(root / "nnx_layers_jax.py")
