@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
@@ -161,6 +162,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
     looked = sum(outcome.details.get("check") == "parity first" for outcome in outcomes)
     placed = [outcome for outcome in wrong if outcome.details["place"] and outcome.details["named"] is not None]
     flaky = [outcome.case for outcome in outcomes if len(outcome.details.get("verdicts", [])) > 1]
+    seeds = Counter(outcome.details["seeds"] for outcome in outcomes if "seeds" in outcome.details)
     through: dict[str, int] = {}
     for outcome in wrong:
         for tolerance, passed in outcome.details["allclose"].items():
@@ -169,7 +171,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         **counts,
         "allclose lets through": through,
         "localised": {"right": sum(outcome.details["named"] == outcome.details["place"] for outcome in placed), "of": len(placed)},
-        "seeds": max((outcome.details.get("seeds", 1) for outcome in outcomes), default=0),
+        "cases by seeds": {str(number): count for number, count in sorted(seeds.items())},
         "verdict not the same for all seeds": flaky,
         "mutants far off in float32": looked,
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
@@ -190,9 +192,11 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
     listed, far, argued = found["mutants listed"], found["mutants far off in float32"], found["mutants"]["left out"]
     yield f"mutants: {found['mutants']['run']} run of {listed} listed ({far} of them far off in plain float32), {argued} argued equivalent"
-    if found["seeds"] > 1:
-        flaky = found["verdict not the same for all seeds"]
-        yield f"verdict the same over {found['seeds']} seeds: all but {len(flaky)}" + (f" ({json.dumps(flaky)})" if flaky else "")
+    flaky = found["verdict not the same for all seeds"]
+    for seeds, count in found["cases by seeds"].items():
+        yield f"verified with {seeds} seed{'s' if seeds != '1' else ''}: {count} cases"
+    if set(found["cases by seeds"]) - {"1"}:
+        yield f"verdict not the same for all seeds: {len(flaky)}" + (f" ({json.dumps(flaky)})" if flaky else "")
 
 
 def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:

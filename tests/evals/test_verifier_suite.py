@@ -1,0 +1,64 @@
+"""What the verifier's suite says about its outcomes: rates by kind, places, seeds; and what the scoreboard makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrate_agent.evals import scoreboard
+from migrate_agent.evals.suite import Outcome
+from migrate_agent.evals.suites.verifier import report, summary
+
+THROUGH = {"1e-02": True, "1e-04": True, "1e-05": False}
+
+
+def outcome(case: str, status: Any, **details: Any) -> Outcome:
+    """An outcome of the kind that stands before the slash."""
+    return Outcome(case, status, details.pop("why", ""), {"kind": case.partition("/")[0], **details})
+
+
+OUTCOMES = [
+    outcome("wrong/a", "right", place="fc", named="fc", allclose=THROUGH, seeds=1, verdicts=["failed"]),
+    outcome("wrong/b", "right", place="fc", named="norm", allclose=THROUGH, seeds=1, verdicts=["failed"]),
+    outcome("wrong/c", "wrong", place="fc", named=None, allclose=THROUGH, seeds=3, verdicts=["failed", "verified"]),
+    outcome("wrong/d", "right", place="", named="", allclose=dict.fromkeys(THROUGH, False), seeds=1, verdicts=["failed"]),
+    outcome("cheats/a", "excluded", why="in process: needs a mount"),
+    outcome("right/a", "right", seeds=3, verdicts=["verified"]),
+    outcome("subject/a", "excluded", why="verified; its mutants follow", listed=4),
+    outcome("mutants/a", "right", check="parity first"),
+    outcome("mutants/b", "right", check="forward_fp64"),
+    outcome("mutants/c", "excluded", why="equivalent: so it is"),
+]
+
+
+def test_rates_are_counted_by_kind() -> None:
+    found = summary(OUTCOMES)
+    assert [found[kind] for kind in ("wrong", "cheats", "right", "mutants")] == [
+        {"right": 3, "run": 4, "left out": 0},
+        {"right": 0, "run": 0, "left out": 1},
+        {"right": 1, "run": 1, "left out": 0},
+        {"right": 2, "run": 2, "left out": 1},
+    ]
+    assert found["allclose lets through"] == {"1e-02": 3, "1e-04": 3, "1e-05": 0}
+    assert found["localised"] == {"right": 1, "of": 2}
+    assert found["cases by seeds"] == {"1": 3, "3": 2} and found["verdict not the same for all seeds"] == ["wrong/c"]
+
+
+def test_the_report_says_all_of_it() -> None:
+    text = "\n".join(report(OUTCOMES))
+    for line in (
+        "wrong rewrites refused: 3 of 4",
+        "cheats refused: 0 of 0, 1 left out",
+        "an allclose on random inputs at 1e-04 lets 3 of the 4 wrong rewrites through",
+        "right submodule named: 1 of 2",
+        "mutants: 2 run of 4 listed (1 of them far off in plain float32), 1 argued equivalent",
+        "verified with 3 seeds: 2 cases",
+        'verdict not the same for all seeds: 1 (["wrong/c"])',
+    ):
+        assert line in text.splitlines()
+
+
+def test_the_scoreboard_tells_the_rates_and_no_mutant_by_name() -> None:
+    cases = [{"case": each.case, "status": each.status, "reason": each.reason, **each.details} for each in OUTCOMES]
+    said = scoreboard.sentence({"suite": "verifier", "summary": summary(OUTCOMES), "cases": cases})
+    assert "wrong rewrites refused 3 of 4" in said and "right rewrites accepted 1 of 1 (1 more mutants are argued to be equivalent)" in said
+    assert "needs a mount (1)" in said and "mutants follow" not in said and "so it is" not in said
