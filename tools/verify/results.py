@@ -78,7 +78,8 @@ class Answer:
 class Expectations:
     """The original's results, in memory: they lie in no file while a candidate runs. `given` is the folder that the candidate gets.
 
-    `examples` are those that ran (`index` says which), `errors` tells of the others.
+    `examples` are those that ran (`index` says which), `errors` tells of the others. `captured` keeps the calls of submodules, by scenario
+    and what was looked at, once a failure was to be placed (`localise`).
     """
 
     examples: Sequence[Mapping[str, Any]]
@@ -87,6 +88,7 @@ class Expectations:
     initial: Mapping[str, Array]
     given: Path
     peak_memory_bytes: int = 0
+    captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass
