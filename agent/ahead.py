@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from migrate_agent.agent.early import EarlyCalls
 from migrate_agent.agent.judge import judge
+from migrate_agent.agent.makeup import draft_at
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.tools.types import Draft, Evidence, Unit
 
@@ -60,10 +61,11 @@ class Guess:
 
 @dataclass(frozen=True)
 class Situation:
-    """Where the run is: the place at work, the ids accepted before it, and the texts that a model proposed."""
+    """Where the run is: the place at work, the ids accepted before it, those tried in vain, and the texts that a model proposed."""
 
     place: int
     accepted: tuple[str, ...]
+    lost: tuple[str, ...]
     texts: Mapping[str, str]
 
 
@@ -124,19 +126,18 @@ class Ahead:
     def _plan(self, context: Context, now: Situation) -> None:
         """Begin with as many of the next units as there are threads without work, each after those before it that will likely be accepted."""
         order = context.plan.order
-        accepted = [*now.accepted, order[now.place]]
+        accepted, lost = [*now.accepted, order[now.place]], list(now.lost)
         for place in range(now.place + 1, min(now.place + 1 + PLACES * self._others, len(order))):
             if not examples_of(context.recording, order[place]):
                 continue
-            guess = self._guess(context, now, place, (*accepted, order[place]))
+            guess = self._guess(context, now, place, (tuple(accepted), tuple(lost)))
             if guess is None:
                 return
-            if guess.likely():
-                accepted.append(order[place])
+            (accepted if guess.likely() else lost).append(order[place])
 
-    def _guess(self, context: Context, now: Situation, place: int, units: tuple[str, ...]) -> Guess | None:
+    def _guess(self, context: Context, now: Situation, place: int, before: tuple[tuple[str, ...], tuple[str, ...]]) -> Guess | None:
         """The guess for this place, begun where it is not there; None where there is nothing more to begin."""
-        premise = (units, dict(now.texts))
+        premise = (*before, dict(now.texts))
         with self._lock:
             old = self._guesses.get(place)
             if old is not None and old.premise == premise:
@@ -144,8 +145,7 @@ class Ahead:
             busy = sum(not each.future.done() for each in self._guesses.values())
             if not self._current(now) or (old is None and busy >= self._others):
                 return None
-        examples = [example for identifier in units for example in examples_of(context.recording, identifier)]
-        draft = context.services.compose(context.inventory, context.recording.observations, units, now.texts, examples)
+        draft = draft_at(context, place, *before, now.texts)
         with self._lock:
             if not self._current(now):
                 return None
@@ -165,7 +165,7 @@ class Ahead:
         """A draft with holes is not verified: it only says that the unit will not be accepted."""
         if guess.draft.holes:
             guess.future.cancel()
-            self._early.ask(context, place, now.accepted, now.texts)
+            self._early.ask(context, place, now.accepted, now.lost, now.texts)
             return
         guess.future = self._pool.submit(self._verify, context, place, guess)
         guess.future.add_done_callback(lambda _: self._look_ahead(context, now))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from migrate_agent.agent.blocked import why
 from migrate_agent.agent.check_report import document, show
 from migrate_agent.agent.config import Config, ExampleTable, load_config
 from migrate_agent.agent.errors import UsageError
@@ -18,7 +19,6 @@ from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.folder import home_of
 from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.judge import lay_out
-from migrate_agent.agent.nodes.verify import why
 from migrate_agent.agent.progress import Progress
 from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.services import Services

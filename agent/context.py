@@ -73,7 +73,11 @@ class Context:
 
     def unit_folder(self, state: RunState) -> Path:
         """The folder of the unit at work."""
-        return self.folder.unit(state["position"], self.unit(state).name)
+        return self.place_folder(state["position"])
+
+    def place_folder(self, place: int) -> Path:
+        """The folder of the unit at this place of the plan."""
+        return self.folder.unit(place, self.inventory.unit(self.plan.order[place]).name)
 
     def draft(self, state: RunState) -> Draft:
         """The rewrite node's draft of the unit at work."""
@@ -90,25 +94,50 @@ class Context:
 
     def settled(self, before: int) -> dict[str, UnitReport]:
         """Unit id → result, of the units at places before this one."""
-        for position, identifier in enumerate(self.plan.order[:before]):
+        for position in range(min(before, len(self.plan.order))):
             if position not in self._settled:
-                folder = self.folder.unit(position, self.inventory.unit(identifier).name)
-                self._settled[position] = read(folder / "result.json", UnitReport)
+                self._settled[position] = read(self.place_folder(position) / "result.json", UnitReport)
         return {identifier: self._settled[position] for position, identifier in enumerate(self.plan.order[:before])}
 
     def reopen(self, place: int) -> None:
         """Forget how the units from this place on ended."""
-        for position, identifier in list(enumerate(self.plan.order))[place:]:
+        for position in range(place, len(self.plan.order)):
             self._settled.pop(position, None)
-            (self.folder.unit(position, self.inventory.unit(identifier).name) / "result.json").unlink(missing_ok=True)
+            (self.place_folder(position) / "result.json").unlink(missing_ok=True)
+            self.wait(position, False)
 
     def accepted(self, state: RunState) -> list[str]:
         """Ids of the units that were committed before the unit at work, oldest first."""
         return [identifier for identifier, result in self.settled(state["position"]).items() if result.status == "verified"]
 
+    def lost(self, state: RunState) -> list[str]:
+        """Ids of the units before the unit at work that an example runs, and that are neither committed nor wait to be."""
+        runs = {*self.recording.errors, *(example.unit for example in self.recording.examples)}
+        settled = enumerate(self.settled(state["position"]).items())
+        return [name for place, (name, done) in settled if done.status != "verified" and name in runs and not self.waits(place)]
+
+    def waits(self, place: int) -> bool:
+        """Whether the unit at this place was accepted on the condition that its circle is."""
+        return self._waiting(place).exists()
+
+    def wait(self, place: int, yes: bool) -> None:
+        """Note that the unit at this place waits for its circle, or no longer."""
+        if yes:
+            write(self._waiting(place), self.plan.circle(self.plan.order[place]))
+        else:
+            self._waiting(place).unlink(missing_ok=True)
+
+    def _waiting(self, place: int) -> Path:
+        return self.place_folder(place) / "waiting.json"
+
     def settle(self, state: RunState, report: UnitReport) -> None:
         """Note how the unit at work ended."""
-        write(self.unit_folder(state) / "result.json", report)
+        self.resettle(state["position"], report)
+
+    def resettle(self, place: int, report: UnitReport) -> None:
+        """Note how the unit at this place ended after all."""
+        write(self.place_folder(place) / "result.json", report)
+        self._settled.pop(place, None)
 
 
 def usage(state: RunState) -> Usage:

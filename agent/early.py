@@ -6,11 +6,12 @@ Only for units of which all that they need is accepted already, so that none is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from migrate_agent.agent.llm import Attempt, Request
+from migrate_agent.agent.makeup import draft_at
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.tools.scan.plan import plan
 from migrate_agent.tools.types import Draft, Unit
@@ -27,7 +28,7 @@ class EarlyCalls:
         self._asked: set[int] = set()
         self._lock = threading.Lock()
 
-    def ask(self, context: Context, place: int, accepted: Sequence[str], texts: Mapping[str, str]) -> None:
+    def ask(self, context: Context, place: int, accepted: Sequence[str], lost: Collection[str], texts: Mapping[str, str]) -> None:
         """Begin with the call that `fill` will make for the unit at this place, unless that was begun, or it needs one that is not accepted."""
         unit = context.inventory.unit(context.plan.order[place])
         needed = {each.id for each in plan(context.inventory, (unit.id,))} - {unit.id}
@@ -35,7 +36,7 @@ class EarlyCalls:
             if context.model is None or not needed <= set(accepted) or place in self._asked:
                 return
             self._asked.add(place)
-        draft = _draft(context, (*accepted, unit.id), texts)
+        draft = draft_at(context, place, accepted, lost, texts)
         if draft.holes:
             threading.Thread(target=self._call, args=(context, unit, draft), name="early-call", daemon=True).start()
 
@@ -43,13 +44,6 @@ class EarlyCalls:
         with self._free, suppress(Exception):  # whatever went wrong comes up again in the unit's turn, and is told there
             assert context.model is not None
             context.model.fill(first_request(context, unit, draft))
-
-
-def _draft(context: Context, units: Sequence[str], texts: Mapping[str, str]) -> Draft:
-    """What the rules make of these units: of the last one the same as when its turn comes, whatever else is accepted by then."""
-    recording = context.recording
-    examples = [example for identifier in units for example in examples_of(recording, identifier)]
-    return context.services.compose(context.inventory, recording.observations, units, texts, examples)
 
 
 def first_request(context: Context, unit: Unit, draft: Draft) -> Request:

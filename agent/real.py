@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from migrate_agent.agent.config import Config
@@ -16,7 +16,7 @@ from migrate_agent.sandbox.base import Device, Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import ExampleError, from_config, from_convention
 from migrate_agent.tools.record.infer import infer
-from migrate_agent.tools.rewrite import compose, translate
+from migrate_agent.tools.rewrite import compose, mentions, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
 from migrate_agent.tools.verify import Options, Performance, Portable, verify
@@ -31,7 +31,7 @@ def services(warn: Callable[[str], None]) -> Services:
         except SandboxError as error:
             raise MissingError(str(error)) from error
 
-    return Services(scan, _examples, record, infer, _compose, translate, _verify, opened, connect=_connect)
+    return Services(scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, connect=_connect)
 
 
 def _connect(settings: Settings, config: Config, folder: RunFolder, told: Callable[[str], None]) -> Model:
@@ -48,9 +48,14 @@ def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:
 
 
 def _compose(
-    inventory: Inventory, observations: Observations, units: Iterable[str], overrides: Mapping[str, str], examples: Sequence[Example]
+    inventory: Inventory,
+    observations: Observations,
+    units: Iterable[str],
+    overrides: Mapping[str, str],
+    examples: Sequence[Example],
+    refused: Collection[str] = (),
 ) -> Draft:
-    return compose(inventory, observations, units, overrides, examples)
+    return compose(inventory, observations, units, overrides, examples, refused)
 
 
 def _verify(

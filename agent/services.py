@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -45,8 +45,9 @@ class Compose(Protocol):
         units: Sequence[str],
         overrides: Mapping[str, str],
         examples: Sequence[Example],
+        refused: Collection[str] = (),
     ) -> Draft:
-        """The target files that these units, and the texts of these examples, need."""
+        """The target files that these units, and the texts of these examples, need; the `refused` units are there as stubs only."""
         ...
 
 
@@ -59,6 +60,7 @@ class Services:
     record: Callable[[Inventory, Sequence[Example], Sandbox, Path, Limits], Recording]
     infer: Callable[[Inventory, Unit, Sandbox, Path, Limits], Example | None]
     compose: Compose
+    mentions: Callable[[Inventory, Observations, str, Sequence[Example]], tuple[str, ...]]
     translate: Callable[[Inventory, Observations, Example], Example]
     verify: Verify
     open_sandbox: Callable[[str, Device], Sandbox]

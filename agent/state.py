@@ -48,6 +48,12 @@ class Plan:
 
     order: tuple[str, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    circles: tuple[tuple[str, ...], ...] = ()
+    """Units whose rewrites name each other, in their order: such are committed together."""
+
+    def circle(self, identifier: str) -> tuple[str, ...]:
+        """The circle that a unit is in; empty where it is in none."""
+        return next((circle for circle in self.circles if identifier in circle), ())
 
 
 @dataclass(frozen=True)

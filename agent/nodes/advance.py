@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from migrate_agent.agent.circles import conclude
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.state import RunState
 
@@ -9,10 +10,12 @@ from migrate_agent.agent.state import RunState
 def advance(context: Context, state: RunState) -> RunState:
     """Move to the next place of the plan; its counters start from zero."""
     done, place = state["position"], state["position"] + 1
+    made = conclude(context, state) if done >= 0 else {}
     if done >= 0:
         context.progress.unit(place, context.settled(place)[context.plan.order[done]])
     more = place < len(context.plan.order)
     return {
+        **made,
         "position": place,
         "outcome": "more" if more else "done",
         "attempts": 0,

@@ -13,15 +13,26 @@ from migrate_agent.tools.types import Draft, Evidence, Unit
 
 @timed
 def commit(context: Context, state: RunState) -> RunState:
-    """Commit the draft's files, and what was verified against which text. Making the commit a second time gives the same one."""
-    unit, draft, evidence = context.unit(state), context.draft(state), context.evidence(state)
-    context.progress.stage(unit.id, "committing")
+    """Commit the draft's files, and what was verified against which text. Making the commit a second time gives the same one.
+
+    A unit in a circle waits until all of the circle were tried (`agent.circles`).
+    """
+    unit, evidence = context.unit(state), context.evidence(state)
     assert evidence is not None  # the graph comes here from verify only
-    message = unit_message(unit, evidence, context.settings.base)
+    others = [other for other in context.plan.circle(unit.id) if other != unit.id]
+    if others:
+        context.wait(state["position"], True)
+        return settle(context, state, "unverified", f"waits for {', '.join(others)}: they name each other")
+    context.progress.stage(unit.id, "committing")
     number = state["commits"] + 1
-    files = {**draft.files, place(unit.source, unit.name): record_of(context, unit, draft, evidence)}
-    sha = context.branch.commit(state["head"], files, message, number)
+    sha = committed(context, unit, context.draft(state), evidence, state["head"], number)
     return {**settle(context, state, "verified", commit=sha), "head": sha, "commits": number}
+
+
+def committed(context: Context, unit: Unit, draft: Draft, evidence: Evidence, head: str, number: int) -> str:
+    """Make the commit of a unit on another one; gives its id."""
+    files = {**draft.files, place(unit.source, unit.name): record_of(context, unit, draft, evidence)}
+    return context.branch.commit(head, files, unit_message(unit, evidence, context.settings.base), number)
 
 
 def record_of(context: Context, unit: Unit, draft: Draft, evidence: Evidence) -> str:

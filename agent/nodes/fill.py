@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from migrate_agent.agent.blocked import blocking
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.nodes.propose import propose
-from migrate_agent.agent.nodes.verify import blocking, situation
+from migrate_agent.agent.nodes.verify import situation
 from migrate_agent.agent.state import RunState
 from migrate_agent.tools.types import Hole
 
@@ -19,7 +20,7 @@ def fill(context: Context, state: RunState) -> RunState:
         return settle(context, state, "unverified", describe(holes), holes=holes)
     if context.model is None:
         return settle(context, state, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
-    blocked = blocking(context, state)
+    blocked = blocking(context, state["position"], context.draft(state))
     if blocked:
         return settle(context, state, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
     context.ahead.begin(context, situation(context, state))

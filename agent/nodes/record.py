@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate_agent.agent.context import Context
@@ -12,8 +13,8 @@ from migrate_agent.agent.recordings import examples_of, kept
 from migrate_agent.agent.state import Plan, RunState
 from migrate_agent.agent.store import write
 from migrate_agent.tools.record.store import save_recording
-from migrate_agent.tools.scan.plan import leaf_first
-from migrate_agent.tools.types import Inventory, Recording
+from migrate_agent.tools.scan.plan import circles
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
 
 def record(context: Context, state: RunState) -> RunState:
@@ -36,18 +37,33 @@ def record(context: Context, state: RunState) -> RunState:
             recording = exercise.guessed(context.inventory.unit(identifier), recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
-    write(context.folder / "plan.json", reordered(context.scope, context.inventory, recording))
+    write(context.folder / "plan.json", reordered(context, recording))
     return {"outcome": "recorded"}
 
 
-def reordered(plan: Plan, inventory: Inventory, recording: Recording) -> Plan:
-    """The plan with each unit after those that its examples name, such as a block class that is passed to a network's constructor."""
-    units = [inventory.unit(identifier) for identifier in plan.order]
-    known = [replace(unit, needs=(*unit.needs, *_named(inventory, recording, unit.id))) for unit in units]
-    return replace(plan, order=tuple(unit.id for unit in leaf_first(known)))
+def reordered(context: Context, recording: Recording) -> Plan:
+    """The plan with each unit after those whose rewrites its own names, and after those that its examples name (a block class, say)."""
+    inventory, plan = context.inventory, context.scope
+    known = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
+    together = circles(known)
+    runs = {example.unit for example in recording.examples}
+    rings = (tuple(unit.id for unit in circle if unit.id in runs) for circle in together)
+    order = tuple(unit.id for circle in together for unit in circle)
+    return replace(plan, order=order, circles=tuple(ring for ring in rings if len(ring) > 1))
 
 
-def _named(inventory: Inventory, recording: Recording, identifier: str) -> list[str]:
-    texts = (f"{example.setup} {example.init}" for example in examples_of(recording, identifier))
-    words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
+def _with_needs(context: Context, recording: Recording, unit: Unit) -> Unit:
+    """The unit with what its rewrite names as its needs: of one that no example runs, what its source names."""
+    examples = examples_of(recording, unit.id)
+    if not examples:
+        return unit
+    try:
+        found = context.services.mentions(context.inventory, recording.observations, unit.id, examples)
+    except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
+        found = unit.needs
+    return replace(unit, needs=(*found, *_named(context.inventory, examples, unit.id)))
+
+
+def _named(inventory: Inventory, examples: Sequence[Example], identifier: str) -> list[str]:
+    words = {word for example in examples for word in re.findall(r"[A-Za-z_]\w*", f"{example.setup} {example.init}")}
     return [unit.id for unit in inventory.units if unit.name.rpartition(".")[2] in words and unit.id != identifier]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from migrate_agent.agent import attempts, mend
+from migrate_agent.agent.blocked import blocking, why
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.model.slots import statement_text
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.nodes.propose import propose, use
-from migrate_agent.agent.nodes.verify import blocking, why
 from migrate_agent.agent.state import RunState
 
 MENDS = 6
@@ -20,7 +20,7 @@ def repair(context: Context, state: RunState) -> RunState:
     """Take up a repair, or settle the unit: as blocked where what it needs is not verified, else as failed."""
     evidence = context.evidence(state)
     reason = why(evidence) if evidence else ""
-    blocked = blocking(context, state)
+    blocked = blocking(context, state["position"], context.draft(state), evidence)
     if blocked:
         return settle(context, state, "unverified", f"{blocked}; {reason}")
     if state.get("proposer") == "human" and evidence and evidence.status == "failed":

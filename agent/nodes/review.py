@@ -48,14 +48,18 @@ def review(context: Context, state: RunState) -> RunState:
 
 
 def undo(context: Context, state: RunState) -> RunState:
-    """Take the last accepted unit's commit off the branch, and come back to its review.
+    """Take the last accepted unit's commit off the branch, with those of its circle, and come back to the (first one's) review.
 
     The units after it are worked on again; what a model answered is kept, so nothing is paid twice.
     """
     place = last_accepted(context, state)
     assert place is not None  # review comes here only then
-    done = context.settled(place + 1)[context.plan.order[place]]
-    parent = context.branch.take_off(done.commit)
+    settled = context.settled(state["position"])
+    together = [other for other in context.plan.circle(context.plan.order[place]) if settled[other].status == "verified"]
+    taken = together or [context.plan.order[place]]
+    for other in reversed(taken):
+        parent = context.branch.take_off(settled[other].commit)
+    place, done = context.plan.order.index(taken[0]), settled[taken[0]]
     context.reopen(place)
     spent = done.llm
     return {
@@ -70,7 +74,7 @@ def undo(context: Context, state: RunState) -> RunState:
         "proposer": history(context.unit_folder({"position": place}), done.attempts)[-1].by,
         "seconds": done.seconds,
         "head": parent,
-        "commits": state["commits"] - 1,
+        "commits": state["commits"] - len(taken),
     }
 
 

@@ -8,6 +8,7 @@ from typing import cast
 from migrate_agent.agent import attempts
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.llm import Attempt, Author
+from migrate_agent.agent.makeup import draft_at
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.snippet import example_table
@@ -25,13 +26,11 @@ def rewrite(context: Context, state: RunState) -> RunState:
     if not examples_of(context.recording, unit.id):
         return _unexercised(context, state)
     state = {**state, "attempts": state.get("attempts", 0) + 1}
-    units = [*context.accepted(state), unit.id]
-    examples = [example for identifier in units for example in examples_of(context.recording, identifier)]
     texts = overrides(context, state)
     alone = not context.settings.rules and _author(state) == "rules"
     if alone:
         texts |= {f"{unit.source}:{unit.name.partition('.')[0]}": f"class {unit.name.partition('.')[0]}(nnx.Module):\n    pass\n"}
-    draft = context.services.compose(context.inventory, context.recording.observations, units, texts, examples)
+    draft = draft_at(context, state["position"], context.accepted(state), context.lost(state), texts)
     if alone:
         draft = replace(draft, holes=(*draft.holes, _class_hole(unit)))
     write(context.unit_folder(state) / "draft.json", draft)
@@ -44,13 +43,17 @@ def rewrite(context: Context, state: RunState) -> RunState:
 
 
 def overrides(context: Context, state: RunState) -> dict[str, str]:
-    """Texts that a model proposed: those of accepted units, and the latest ones of the unit at work."""
+    """Texts that a model proposed: those of the units before the unit at work, and its own latest ones."""
+    texts, own = proposed(context, state["position"]), context.unit_folder(state) / "overrides.json"
+    return texts | (read(own, dict) if own.exists() and _author(state) != "rules" else {})
+
+
+def proposed(context: Context, before: int) -> dict[str, str]:
+    """Texts that a model proposed of units at places before this one that are accepted, or wait to be."""
     texts: dict[str, str] = {}
-    done = context.settled(state["position"])
-    for position, identifier in enumerate(context.plan.order[: state["position"] + 1]):
-        path = context.folder.unit(position, context.inventory.unit(identifier).name) / "overrides.json"
-        latest = position == state["position"]
-        if path.exists() and (_author(state) != "rules" if latest else done[identifier].status == "verified"):
+    for place, done in enumerate(context.settled(before).values()):
+        path = context.place_folder(place) / "overrides.json"
+        if path.exists() and (done.status == "verified" or context.waits(place)):
             texts.update(read(path, dict))
     return texts
 

@@ -6,10 +6,11 @@ A class whose docstring says `script: fail` (or `hole`, `unjudged`, `no example`
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from migrate_agent.agent.config import Config
+from migrate_agent.agent.nodes.plan import closure
 from migrate_agent.agent.services import Services
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.scan import scan
@@ -69,10 +70,16 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
 
 
 def compose(
-    inventory: Inventory, observations: Observations, units: Sequence[str], overrides: Mapping[str, str], examples: Sequence[Example]
+    inventory: Inventory,
+    observations: Observations,
+    units: Sequence[str],
+    overrides: Mapping[str, str],
+    examples: Sequence[Example],
+    refused: Collection[str] = (),
 ) -> Draft:
-    """One class of one line for each unit, and a hole where one asks for it."""
-    wanted = [unit for unit in inventory.units if unit.id in units]
+    """One class of one line for each unit and all that these need, and a hole where one asks for it. Refused ones are there as they were."""
+    held = {*units, *(need for unit in units for need in closure(inventory, unit))}
+    wanted = [unit for unit in inventory.units if unit.id in held]
     if any(fate(inventory, unit) == "crash" for unit in wanted):
         raise RuntimeError("scripted crash")
     files: dict[str, str] = {}
@@ -119,6 +126,7 @@ def services(**changes: object) -> Services:
         record=record,
         infer=infer,
         compose=compose,
+        mentions=lambda inventory, observations, unit, examples: tuple(closure(inventory, unit)),
         translate=translate,
         verify=verify,
         open_sandbox=lambda kind, device: NoSandbox(),

@@ -122,7 +122,7 @@ def test_review_accepts_skips_and_quits_and_is_taken_up_again(tmp_path: Path) ->
     assert not done.paused and done.exit_status == 1
     assert [unit.status for unit in done.units] == ["verified", "skipped", "verified", "unverified"]
     assert row(done, "B").reason == "verified, but not accepted in the review"
-    assert row(done, "D").reason == "needs b.py:B, which is skipped"
+    assert row(done, "D").reason == "needs b.py:B, which is skipped (verified, but not accepted in the review)"
     assert git(root, "log", "--format=%s", done.branch).splitlines() == [
         "Report the migration",
         "Migrate c.py:C to JAX",

@@ -23,6 +23,11 @@ def leaf_first(units: Sequence[Unit]) -> tuple[Unit, ...]:
 
     Units that need each other in a circle come together, in the order of `units`. Needs outside of `units` do not count.
     """
+    return tuple(unit for circle in circles(units) for unit in circle)
+
+
+def circles(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
+    """The units leaf first, those that need each other in a circle together."""
     place = {unit.id: number for number, unit in enumerate(units)}
     graph = nx.DiGraph()
     graph.add_nodes_from(place.values())
@@ -30,7 +35,7 @@ def leaf_first(units: Sequence[Unit]) -> tuple[Unit, ...]:
     groups = nx.condensation(graph)
     members = {group: sorted(groups.nodes[group]["members"]) for group in groups}
     order = nx.lexicographical_topological_sort(groups, key=lambda group: members[group][0])
-    return tuple(units[number] for group in order for number in members[group])
+    return tuple(tuple(units[number] for number in members[group]) for group in order)
 
 
 def plan(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[Unit, ...]:
