@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ def import_module(name: str) -> ModuleType:
     Where only the `__init__.py` of a package around it fails (many import every other file, and with them packages that are not installed),
     the file is imported without it.
     """
+    interpret_triton()
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -40,6 +42,17 @@ def import_module(name: str) -> ModuleType:
         if not _bare_packages(name.split(".")[:-1]):
             raise
         return importlib.import_module(name)
+
+
+def interpret_triton() -> None:
+    """Where there is no GPU, kernels of a file that is imported later run in Triton's own interpreter: it takes tensors of the CPU.
+
+    https://triton-lang.org/main/programming-guide/chapter-3/debugging.html
+    """
+    import torch
+
+    if importlib.util.find_spec("triton") is not None and not torch.cuda.is_available():
+        os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def _bare_packages(parts: Sequence[str]) -> bool:

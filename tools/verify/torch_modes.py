@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.torch_triton import wide_kernels
 
 LIFTED = {
     torch.float32: torch.float64,
@@ -239,7 +240,7 @@ def exact() -> Iterator[None]:
     for name, narrow in names.items():
         setattr(torch, name, torch.DoubleTensor if name in CONSTRUCTORS else LIFTED[narrow])
     try:
-        with LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
+        with wide_kernels(), LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]
             yield
     finally:
         for name, narrow in names.items():
