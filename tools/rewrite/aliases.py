@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from migrate_agent.tools.scan.nodes import walk
+
 VIEW_METHODS = frozenset(
     "view reshape view_as reshape_as transpose permute t swapaxes swapdims movedim squeeze unsqueeze expand expand_as narrow select diagonal "
     "flatten unflatten unfold as_strided contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
@@ -102,8 +104,8 @@ def stale_aliases(function: ast.AST, name: str, line: int) -> list[Alias]:
 
 def _read_after(function: ast.AST, name: str, line: int) -> bool:
     """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
-    loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
-    for node in ast.walk(function):
+    loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
+    for node in walk(function):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if node.lineno > line and not _rebound_between(function, name, line, node.lineno):
                 return True
@@ -117,14 +119,14 @@ def _rebound_between(function: ast.AST, name: str, start: int, end: int) -> bool
 
 
 def _aliases(function: ast.AST) -> Iterator[Alias]:
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_sure(node.value)
                 for alias in _pairs(target, node.value, node.lineno):
                     yield replace(alias, exact=alone)
         elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
-            for name in ast.walk(node.target):
+            for name in walk(node.target):
                 if isinstance(name, ast.Name):
                     yield Alias(name.id, base, node.lineno)
 
@@ -137,26 +139,26 @@ def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[Alias]:
     values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
     for candidate in values:
         if base := root(candidate):
-            for name in ast.walk(target):
+            for name in walk(target):
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
                     yield Alias(name.id, base, line)
 
 
 def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
     """Plain assignments to a name of something that is not a view of that name."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                for name in ast.walk(target):
+                for name in walk(target):
                     if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and root(node.value) != name.id:
                         yield name.id, node.lineno
 
 
 def iterated(function: ast.AST, name: str, line: int) -> bool:
     """Whether `name` is bound by a loop around `line` and has no other value since: a write to it may reach what the loop goes through."""
-    for loop in ast.walk(function):
+    for loop in walk(function):
         if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):
             continue
-        if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(loop.target)):
+        if any(isinstance(n, ast.Name) and n.id == name for n in walk(loop.target)):
             return not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop))
     return False

@@ -21,6 +21,7 @@ from migrate_agent.tools.rewrite.randomness import Randomness
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.template import fill, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Hole, Observed, Span
 
 NO_SPAN = Span(0, 0, 0, 0)
@@ -173,7 +174,7 @@ class Context:
         if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple)):
             return False
         line = self.span(loop).line
-        return any(isinstance(n, ast.For) and n.lineno == line and walks_parameters(self.file, self.facts, n) for n in ast.walk(function))
+        return any(isinstance(n, ast.For) and n.lineno == line and walks_parameters(self.file, self.facts, n) for n in walk(function))
 
     # -- output -----------------------------------------------------------------------------------------------------
     def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:
@@ -381,7 +382,7 @@ def taken_names(file: FileModel) -> frozenset[str]:
         for name, dotted in file.bindings.items()
         if dotted.partition(".")[0] != "torch" and not dotted.startswith("einops.layers.torch")
     }
-    for node in ast.walk(file.tree):
+    for node in walk(file.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in file.found:
             names.add(node.id)
         elif isinstance(node, ast.arg):

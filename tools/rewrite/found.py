@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from migrate_agent.tools.rewrite.facts import span_of
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observations
 
 
@@ -41,8 +42,8 @@ def find_imports(repo: Repo, observations: Observations) -> None:
 
 def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
     """The names that are bound so, and nowhere else in the file."""
-    stores = Counter(node.id for node in ast.walk(file.tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
-    stores.update(node.arg for node in ast.walk(file.tree) if isinstance(node, ast.arg))
+    stores = Counter(node.id for node in walk(file.tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    stores.update(node.arg for node in walk(file.tree) if isinstance(node, ast.arg))
     for statement in file.tree.body:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.value, ast.Call):
             continue
@@ -62,7 +63,7 @@ def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
 def _stood_for(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
     """Dotted names of the classes and functions that reads of the name gave; "" for anything else."""
     observed = observations.get(file.file.path, {})
-    reads = [node for node in ast.walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]
+    reads = [node for node in walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]
     for fact in filter(None, (observed.get(span_of(node, file.lines)) for node in reads)):
         for kind in fact.kinds:
             what, _, dotted = kind.partition(":")

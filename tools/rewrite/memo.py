@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FunctionNode, Repo
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
 SIZE_ATTRIBUTES = frozenset({"shape", "device", "dtype", "ndim"})
@@ -51,7 +52,7 @@ def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
 
 def _started(model: ClassModel) -> dict[str, None]:
     """Attributes that the constructor sets to `None`."""
-    return {name: None for statement in ast.walk(model.methods["__init__"]) for name, value in _stored(model, statement) if _is_none(value)}
+    return {name: None for statement in walk(model.methods["__init__"]) for name, value in _stored(model, statement) if _is_none(value)}
 
 
 def _stored(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -76,14 +77,14 @@ def _is_none(node: ast.expr) -> bool:
 
 def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None:
     lines = model.file.lines
-    uses = [(method, node) for method, function in model.methods.items() for node in ast.walk(function) if _uses(model, node, name)]
+    uses = [(method, node) for method, function in model.methods.items() for node in walk(function) if _uses(model, node, name)]
     others = {method for method, _ in uses} - {"__init__"}
     if len(others) != 1 or any(_mentions(one, name) for one in repo.ancestors(model) if one is not model):
         return None
     method = others.pop()
     function = model.methods[method]
-    starts = [node for node in ast.walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
-    stores = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and any(key == name for key, _ in _stored(model, node))]
+    starts = [node for node in walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
+    stores = [node for node in walk(function) if isinstance(node, ast.stmt) and any(key == name for key, _ in _stored(model, node))]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
     if len(starts) != 1 or len(stores) != 1 or written + named != 2 or not isinstance(stores[0], (ast.Assign, ast.Expr)):
@@ -93,17 +94,17 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     if around is None:
         return None
     test, region, early = around
-    inside_test = {id(node) for node in ast.walk(test if early else test.test)}
+    inside_test = {id(node) for node in walk(test if early else test.test)}
     after = [node for node in loads if id(node) not in inside_test]
     if any(node.lineno <= (stores[0].end_lineno or 0) for node in after):
         return None
     if not all(_of_sizes(repo, model, facts, function, node, region) for node in region):
         return None
     value = next(value for _, value in _stored(model, stores[0]))
-    stored = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
-    if not plain and local in {*stored, *(a.arg for a in ast.walk(function) if isinstance(a, ast.arg))}:
+    if not plain and local in {*stored, *(a.arg for a in walk(function) if isinstance(a, ast.arg))}:
         local += "_value"
     return Memo(name, method, span_of(starts[0], lines), span_of(stores[0], lines), span_of(test, lines), early, local, plain)
 
@@ -113,14 +114,14 @@ def _uses(model: ClassModel, node: ast.AST, name: str) -> bool:
 
 
 def _mentions(model: ClassModel, name: str) -> bool:
-    return any(_uses(model, node, name) for node in ast.walk(model.node))
+    return any(_uses(model, node, name) for node in walk(model.node))
 
 
 def _around(
     repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt
 ) -> tuple[ast.If, list[ast.stmt], bool] | None:
     """The `if` that decides whether the value is worked out, the statements that do so, and whether that `if` returns early."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
             return node, node.body, False
     if store not in function.body:
@@ -172,15 +173,15 @@ def _asks_for_value(function: FunctionNode) -> bool:
 
 
 def _binds(statement: ast.stmt, name: str) -> int:
-    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(statement))
+    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(statement))
 
 
 def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
     """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
-    made = {n.id for statement in region for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    made = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()
-    owners = {id(child.value) for child in ast.walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
-    for child in ast.walk(node):
+    owners = {id(child.value) for child in walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
+    for child in walk(node):
         match child:
             case ast.Attribute(value=value, attr=attribute) if attribute in SIZE_ATTRIBUTES | SIZE_METHODS:
                 sizes.add(id(value))
@@ -189,10 +190,10 @@ def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNod
             case ast.Call(func=ast.Attribute(attr=method) as target) if id(target) in model.own and method in model.methods:
                 if not _reads_no_parameters(repo, model, model.methods[method]):
                     return False
-    names = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)} | {
-        n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    names = {a.arg for a in walk(function) if isinstance(a, ast.arg)} | {
+        n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id in names - made and id(child) not in sizes | owners:
             fact = facts.observed.get(span_of(child, model.file.lines))
             if fact is None or not set(fact.kinds) <= PLAIN:
@@ -202,7 +203,7 @@ def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNod
 
 def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
     """Whether of the module only buffers, numbers and methods are read."""
-    for child in ast.walk(node):
+    for child in walk(node):
         if not (isinstance(child, ast.Attribute) and id(child) in model.own):
             continue
         if not isinstance(child.ctx, ast.Load) or child.attr in model.methods or child.attr == "register_buffer":
@@ -211,7 +212,7 @@ def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
         fixed = fact is not None and not any(kind == "parameter" or kind.startswith("module:") for kind in fact.kinds)
         if not fixed and repo.buffer(model, child.attr) is None:
             return False
-    return not any(RANDOM.search(name) for child in ast.walk(node) for name in _called(child))
+    return not any(RANDOM.search(name) for child in walk(node) for name in _called(child))
 
 
 def _called(node: ast.AST) -> Iterator[str]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from migrate_agent.tools.rewrite.tables import methods
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 TENSOR_OR_NONE = Observed(("tensor", "none"))
@@ -29,7 +30,7 @@ def parameter_facts(
     stores: dict[str, int] = {}
     shown: set[str] = set()
     called: set[str] = set()
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             loads.setdefault(node.id, []).append(node)
         elif isinstance(node, ast.Name):

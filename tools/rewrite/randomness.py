@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
 from migrate_agent.tools.rewrite.vendoring import rngs_of
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 FunctionKey = tuple[str, str]
@@ -155,9 +156,9 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
-        kept = {id(value) for child in ast.walk(node) for value in _kept(child)}
-        kept -= {id(part) for child in ast.walk(node) if _applies(child) for part in ast.walk(child)}
-        for child in ast.walk(node):
+        kept = {id(value) for child in walk(node) for value in _kept(child)}
+        kept -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
+        for child in walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:

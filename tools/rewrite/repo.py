@@ -10,6 +10,7 @@ from functools import cached_property
 from migrate_agent.tools.rewrite.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables import layers, ops, public_name
 from migrate_agent.tools.scan.names import Imports, Resolver
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Inventory, Observed, SourceFile
 
 MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
@@ -48,7 +49,7 @@ class ClassModel:
             parameters = [*method.args.posonlyargs, *method.args.args]
             if not parameters or any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list):
                 continue
-            for node in ast.walk(method):
+            for node in walk(method):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameters[0].arg:
                     found[id(node)] = node.attr
         return found
@@ -261,7 +262,7 @@ def dotted_name(node: ast.expr, file: FileModel) -> str:
 
 
 def _self_calls(node: ast.AST, method: str) -> Iterator[ast.Call]:
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == method:
             yield child
 
@@ -274,7 +275,7 @@ def _index(model: FileModel) -> None:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             model.top_names.add(statement.name)
         elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
-            model.top_names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            model.top_names |= {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     _definitions(model, model.tree.body, "")
     for name in model.top_names & set(model.bindings):
         if (name in model.classes or name in model.functions) and not known_to_torch(model.bindings[name]):

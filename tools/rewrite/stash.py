@@ -7,6 +7,7 @@ import ast
 from migrate_agent.tools.rewrite.facts import Facts, is_tensor, span_of
 from migrate_agent.tools.rewrite.randomness import Randomness
 from migrate_agent.tools.rewrite.repo import ClassModel, Repo
+from migrate_agent.tools.scan.nodes import walk
 
 CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "tensor"))
 
@@ -19,7 +20,7 @@ def stashes(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness)
     found = set()
     for method, function in model.methods.items():
         if _is_live(model, method, randomness):
-            found |= {name for node in ast.walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
+            found |= {name for node in walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
     return frozenset(
         name
         for name in found
@@ -44,7 +45,7 @@ def _left_behind(node: ast.AST, facts: Facts, model: ClassModel) -> str:
 def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool:
     """Whether a method that runs reads the attribute other than right after it was set there, or anything looks it up by its name."""
     for method, function in model.methods.items():
-        nodes = list(ast.walk(function))
+        nodes = list(walk(function))
         if any(isinstance(node, ast.Constant) and node.value == name for node in nodes):
             return True
         loads = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Store)]
@@ -64,7 +65,7 @@ def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
     constructor = model.methods.get("__init__")
     values = [
         node.value
-        for node in (ast.walk(constructor) if constructor else ())
+        for node in (walk(constructor) if constructor else ())
         if isinstance(node, ast.Assign | ast.AnnAssign) and any(model.own.get(id(t)) == name for t in _targets(node))
     ]
     return all(value is None or _empty(value, model, facts) for value in values)
@@ -83,10 +84,10 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
 
 def _read_elsewhere(repo: Repo, family: list[ClassModel], name: str) -> bool:
     """Whether code outside of these classes reads an attribute of this name."""
-    own = {id(node) for model in family for node in ast.walk(model.node)}
+    own = {id(node) for model in family for node in walk(model.node)}
     return any(
         isinstance(node, ast.Attribute) and node.attr == name and id(node) not in own
         for file in repo.files.values()
         if name in file.text
-        for node in ast.walk(file.tree)
+        for node in walk(file.tree)
     )

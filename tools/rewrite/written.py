@@ -12,6 +12,7 @@ from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import methods
+from migrate_agent.tools.scan.nodes import walk
 
 INIT = "torch.nn.init."
 
@@ -35,9 +36,9 @@ def _written(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[str]:
     names = set(argument_names(node))
-    rebound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     owner = file.classes.get(qualname.rpartition(".")[0])
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
             fact = facts.observed.get(span_of(child.value, file.lines))
             if child.value.id in names - rebound and fact and set(fact.kinds) == {"parameter"}:
@@ -70,10 +71,10 @@ def _mutated(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[str]:
     names = set(argument_names(node))
-    augmented = {id(child.target) for child in ast.walk(node) if isinstance(child, ast.AugAssign)}
-    rebound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in augmented}
+    augmented = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)}
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in augmented}
     owner = file.classes.get(qualname.rpartition(".")[0])
-    for child in ast.walk(node):
+    for child in walk(node):
         places: list[ast.expr] = []
         if isinstance(child, ast.AugAssign):
             places = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
@@ -161,7 +162,7 @@ def walks_parameters(file: FileModel, facts: Facts, loop: ast.For) -> bool:
     if not loop.iter.elts or not all(isinstance(e, ast.Attribute) for e in loop.iter.elts):
         return False
     name = loop.target.id
-    for child in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Call)):
+    for child in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Call)):
         dotted = facts.dotted.get(span_of(child.func, file.lines), "")
         if dotted.startswith(INIT):
             target = through_data(child.args[0]) if child.args else None

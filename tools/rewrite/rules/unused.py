@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.unpacking import partner, starred_places, without
+from migrate_agent.tools.scan.nodes import walk
 
 PURE = frozenset(
     "jnp jax lax np math len int float bool str tuple list min max sum isinstance hasattr getattr next iter parameters".split()
@@ -39,25 +40,31 @@ class DropUnusedLocals(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if len(self.context.functions) != 1:
             return None
-        before = _reads(original)
+        before = _reads(self._source(original))
         result = updated
         for _ in range(3):
-            dead = before - _reads(result) if before else set()
-            cleaned = result.visit(_Drop(dead & _removable(result))) if dead else result
+            tree = _tree(result) if before else None
+            dead = (before - _reads(tree)) & _removable(tree) if tree else set()
+            cleaned = result.visit(_Drop(dead)) if dead else result
             if cleaned is result or not isinstance(cleaned, cst.FunctionDef):
                 break
             result = cleaned
         return None if result is updated else result
+
+    def _source(self, function: cst.FunctionDef) -> ast.AST:
+        line = self.context.span(function.name).line
+        known = (self.context.cls.methods if self.context.cls else self.context.file.functions).values()
+        return next((node for node in known if node.lineno == line), None) or _tree(function)
 
 
 def _tree(node: cst.FunctionDef) -> ast.AST:
     return ast.parse(cst.Module([node.with_changes(leading_lines=[])]).code)
 
 
-def _reads(node: cst.FunctionDef) -> set[str]:
+def _reads(tree: ast.AST) -> set[str]:
     """Names that a function reads; nothing where it may read them in other ways."""
     names: set[str] = set()
-    for child in ast.walk(_tree(node)):
+    for child in walk(tree):
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
             names.add(child.id)
         elif isinstance(child, (ast.Nonlocal, ast.Global)):
@@ -65,17 +72,15 @@ def _reads(node: cst.FunctionDef) -> set[str]:
     return set() if names & {"locals", "eval", "exec", "vars"} else names
 
 
-def _removable(node: cst.FunctionDef) -> set[str]:
+def _removable(tree: ast.AST) -> set[str]:
     """Names that the function only binds by plain assignments of values whose computation changes nothing."""
-    plain: set[str] = set()
-    other: set[str] = set()
-    tree = _tree(node)
-    for child in ast.walk(tree):
-        for target, value in _pairs(child) if isinstance(child, ast.Assign) else ():
-            (plain if _pure(value) else other).add(target.id)
-            target.ctx = ast.Load()
-    other |= {child.id for child in ast.walk(tree) if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del))}
-    return plain - other
+    pairs = [pair for child in walk(tree) if isinstance(child, ast.Assign) for pair in _pairs(child)]
+    bound = {id(target) for target, _ in pairs}
+    other = {target.id for target, value in pairs if not _pure(value)}
+    for child in walk(tree):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)) and id(child) not in bound:
+            other.add(child.id)
+    return {target.id for target, _ in pairs} - other
 
 
 def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
