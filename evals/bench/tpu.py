@@ -21,6 +21,7 @@ from typing import Any
 from migrate_agent.agent.tpu_tables import power, seconds, size
 from migrate_agent.evals import records
 from migrate_agent.evals.packages import PackageError, load_packages
+from migrate_agent.tools.portable.chips import topology
 
 TOPOLOGIES = ("v5e:1x1", "v5e:4x4", "v6e:1x1", "v6e:4x4", "tpu7x:1x1x1", "tpu7x:4x4x1")
 OUTPUT = records.FOLDER / "bench" / "tpu.json"
@@ -28,11 +29,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MARKS = ("<!-- table -->", "<!-- end of the table -->")
 GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false")
 BATCH = 64
-ZOO_BATCH = 32
-"""What the 32 devices of `tpu7x:4x4x1` can share. Compilation takes longer with the batch of a device: small programs are unrolled."""
+ZOO_BATCH = 2
+"""For each chip: tpu7x has two devices. Compilation takes longer with the batch of a device, since small programs are unrolled."""
 TRIES = 3
 """So many units of a package are asked about, until one is written by the rules and compiles."""
 SECONDS = 3600.0
+NO_END = "no end after"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Case:
     init: str = ""
     call: str = ""
     batch: int = BATCH
+    """Of all chips; of each of them in the zoo."""
     size: str = ""
     zoo: bool = False
 
@@ -84,8 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bare = False
     for choice in (*((case,) for case in CASES), *zoo_cases(options.zoo)):
         tried = [case for case in choice if options.filter in case.name][:TRIES]
-        if tried and not any(_filled(case, topologies, rows, options) for case in tried):
-            bare = True
+        bare |= bool(tried) and not any(_filled(case, topologies, rows, options) for case in _until_too_long(tried, rows))
     text = "\n".join(table(rows))
     print(text)
     if options.docs:
@@ -93,12 +95,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if bare else 0
 
 
+def _until_too_long(tried: Sequence[Case], rows: Sequence[Mapping[str, Any]]) -> Iterator[Case]:
+    """The cases, until one took too long: others of its package are as large."""
+    for case in tried:
+        yield case
+        if any(row["case"] == case.name and row.get("error", "").startswith(NO_END) for row in rows):
+            return
+
+
 def _filled(case: Case, topologies: Sequence[str], rows: list[dict[str, Any]], options: argparse.Namespace) -> bool:
     """Whether the case has figures; what is lacking is asked about and written first. A case that gave none before is not asked again."""
     known = {row["topology"] for row in rows if row["case"] == case.name}
-    lacking = [] if "" in known else [topology for topology in topologies if topology not in known]
-    if lacking:
-        rows += asked(case, lacking, options.seconds)
+    lacking = [] if "" in known else [name for name in topologies if name not in known]
+    for same in _alike(lacking):
+        if any(row["case"] == case.name and row.get("error") for row in rows):
+            break
+        rows += asked(case, same, options.seconds)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
     return any(row["case"] == case.name and not row.get("error") and not row["refused"] for row in rows)
@@ -114,6 +126,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help="for one unit, all topologies together")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"where the rows go (default: {OUTPUT})")
     return parser
+
+
+def _alike(topologies: Sequence[str]) -> list[list[str]]:
+    """The topologies by how many chips they have."""
+    chips = {name: topology(name).chips for name in topologies}
+    return [[name for name in topologies if chips[name] == count] for count in sorted(set(chips.values()))]
 
 
 def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str, Any]]:
@@ -134,9 +152,10 @@ def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str,
 
 def _run(case: Case, topologies: Sequence[str], root: Path, report: Path, limit: float) -> str:
     """Write the report; the last line that the command said, which is the reason where there is no report."""
-    command = ["tpu", case.unit, "--repo", str(root), "--batch", str(case.batch), "--sandbox", "process", "--report", str(report)]
+    batch = case.batch * topology(topologies[0]).chips if case.zoo else case.batch
+    command = ["tpu", case.unit, "--repo", str(root), "--batch", str(batch), "--sandbox", "process", "--report", str(report)]
     texts = [*(["--init", case.init] if case.init else []), *(["--call", case.call] if case.call else [])]
-    places = [text for topology in topologies for text in ("--topology", topology)]
+    places = [text for name in topologies for text in ("--topology", name)]
     try:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_agent.agent.cli", *command, *texts, *places],
@@ -147,7 +166,7 @@ def _run(case: Case, topologies: Sequence[str], root: Path, report: Path, limit:
             timeout=limit,
         )
     except subprocess.TimeoutExpired:
-        return f"no end after {limit:.0f} s"
+        return f"{NO_END} {limit:.0f} s"
     return (done.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
