@@ -1,15 +1,17 @@
 """Repositories in the style of code for GPUs (`examples/fused/`), migrated and verified with `--no-llm`, and the kernels that they came to.
 
 The packages themselves are for GPUs and are not installed: each repository falls back to plain torch where they are missing, which is what the
-rewrite is compared with, and the rewrite takes the branch that calls the package's kernel.
+rewrite is compared with, and the rewrite takes the branch that calls the package's kernel. Two have kernels of their own and no fallback: these
+run as they are, in Triton's interpreter and compiled for the CPU.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,13 +23,20 @@ KERNELS: Mapping[str, str] = {
     "apex": "cross_entropy",
     "bitsandbytes": "Linear",
     "causal_conv1d": "causal_depthwise_conv",
+    "cpp_extension": "scaled_residual_torch",
     "flash_attn": "flash_attention",
     "liger": "FusedLinearCrossEntropyLoss",
     "mamba_ssm": "selective_scan",
     "triton": "silu",
+    "triton_only": "swiglu_reference",
     "xformers": "memory_efficient_attention",
 }
-"""Repository → what stands for the package's kernel (of `triton`: the repository's own) in the rewrite."""
+"""Repository → what stands for the kernel in the rewrite: the kernel library's, or the torch function that the repository has beside its own."""
+NEEDED: Mapping[str, tuple[str, Callable[[], object]]] = {
+    "cpp_extension": ("a C++ compiler and ninja", lambda: shutil.which("c++") and shutil.which("ninja")),
+    "triton_only": ("triton, whose interpreter runs its kernels on the CPU", lambda: importlib.util.find_spec("triton")),
+}
+"""Repository → what its original needs in order to run here."""
 
 
 def groups(options: Options) -> Sequence[Group]:
@@ -38,6 +47,10 @@ def groups(options: Options) -> Sequence[Group]:
 def run(group: Group, options: Options) -> Iterator[Outcome]:
     """Migrate each repository by the command line: one outcome a unit, and one that says whether the kernel stands in the rewrite."""
     for name in group:
+        needed, present = NEEDED.get(name, ("", lambda: True))
+        if not present():
+            yield Outcome(f"{name}/model.py", "excluded", f"its original does not run here without {needed}")
+            continue
         with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
             repository = Path(folder) / "repository"
             shutil.copytree(REPOSITORIES / name, repository)
@@ -52,8 +65,9 @@ def _kernel(name: str, files: Mapping[str, str]) -> Outcome:
     """Whether the model's rewrite calls what stands for the package's kernel, and imports nothing of the package."""
     text = files.get("model_jax.py", "")
     called = f"{KERNELS[name]}(" in text
-    clean = f"import {name}" not in text and f"from {name}" not in text
-    reason = "" if called and clean else f"{KERNELS[name]} is not called" if not called else f"{name} is imported"
+    package = name.removesuffix("_only")
+    clean = f"import {package}" not in text and f"from {package}" not in text
+    reason = "" if called and clean else f"{KERNELS[name]} is not called" if not called else f"{package} is imported"
     return Outcome(f"{name}/kernel", "wrong" if reason else "right", reason)
 
 

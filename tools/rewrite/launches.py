@@ -56,15 +56,16 @@ class Launches:
         return next((group[0] for group in (marked, same) if len(group) == 1), "")
 
     def _collect(self) -> None:
-        for name, function in self.file.functions.items():
-            if "." not in name and (launch := self._direct(function)) and not is_kernel(function, self.file):
-                self.found[name] = launch
+        bodies = {
+            name: function for name, function in self.file.functions.items() if "." not in name and not is_kernel(function, self.file)
+        }
         for name, model in self.file.classes.items():
-            forward = _forward(model)
-            if forward and set(self.repo.bases(model)) & set(FUNCTION_BASES) and (launch := self._direct(forward)):
-                self.found[name] = Launch(launch.text, True)
-        while more := {name: launch for name in self.file.functions if (launch := self._through(name)) and name not in self.found}:
-            self.found |= more
+            if set(self.repo.bases(model)) & set(FUNCTION_BASES) and (forward := _forward(model)):
+                bodies[name] = forward
+        seen = {name: self._direct(body) for name, body in bodies.items()}
+        while more := {name: launch for name, launch in seen.items() if launch and name not in self.found}:
+            self.found |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
+            seen = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
 
     def launched(self, function: ast.expr) -> str:
         """What a call of this launches: a kernel of the repository, or something of an extension; else ""."""
@@ -83,9 +84,9 @@ class Launches:
                 return Launch(text, not isinstance(call.func, ast.Subscript))
         return None
 
-    def _through(self, name: str) -> Launch | None:
+    def _through(self, function: FunctionNode) -> Launch | None:
         """What a function launches by calling others of this file."""
-        for call in _calls(self.file.functions[name].body) if "." not in name else ():
+        for call in _calls(function.body):
             if isinstance(call.func, ast.Name) and call.func.id in self.found:
                 return self.found[call.func.id]
             if isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and ast.unparse(call.func.value) in self.found:

@@ -35,6 +35,13 @@ class TakeReferences(Rule):
             f"{_HEAD}def copy(x):\n    y = torch.empty_like(x)\n    _kernel[(1,)](x, y, 4)\n    return y\n\n\ndef copy_ref(x):\n    return x * 1\n",
             f"{_AFTER}def copy(x):\n    return jax.lax.stop_gradient(copy_ref(x))\n\n\ndef copy_ref(x):\n    return x * 1\n",
         ),
+        (
+            f"{_HEAD}def launch(x):\n    y = torch.empty_like(x)\n    _kernel[(1,)](x, y, 4)\n    return y\n\n\ndef fused_copy(x):\n"
+            '    """Copies."""\n    return launch(x)\n\n\ndef copy_torch(x):\n    return x * 1\n\n\ndef launch_torch(x):\n    return x * 1\n',
+            f"{_AFTER}def launch(x):\n    return jax.lax.stop_gradient(launch_torch(x))\n\n\ndef fused_copy(x):\n"
+            '    """Copies."""\n    return jax.lax.stop_gradient(copy_torch(x))\n\n\ndef copy_torch(x):\n    return x * 1\n\n\n'
+            "def launch_torch(x):\n    return x * 1\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
