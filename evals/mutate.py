@@ -166,6 +166,7 @@ def _bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 SYMMETRIC = {
+    "clip",
     "swapaxes",
     "maximum",
     "minimum",

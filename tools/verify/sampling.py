@@ -129,7 +129,7 @@ def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator
 def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
     """Inputs at the edges, by name: of float signals, of integers, of booleans and of masks, each kind on its own."""
     found: dict[str, list[Array]] = {}
-    kinds = ((_is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS), (_is_finite_mask, _OF_MASKS))
+    kinds = ((is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS), (_is_finite_mask, _OF_MASKS))
     for moves, changes in kinds:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
@@ -142,7 +142,7 @@ def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
 def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
     """Inputs at which gradients are delicate, by name: zeros, large values, few levels (zero among them), equal rows, booleans all alike."""
     found = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", *_OF_BOOLEANS, *_OF_MASKS)}
-    signals = [bool(leaf.value.size) and _is_signal(leaf.value) for leaf in leaves]
+    signals = [bool(leaf.value.size) and is_signal(leaf.value) for leaf in leaves]
     recorded = recorded_inputs(leaves)
     if any(signals):
         found["levels"] = [_levels(value) if moves else value for value, moves in zip(recorded, signals, strict=True)]
@@ -161,7 +161,7 @@ def shifted(leaves: Sequence[Leaf], values: Sequence[Array], share: float, seed:
     """The inputs with all signals moved at random, by this share of what was recorded."""
     moved = []
     for index, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
-        if value.size and _is_signal(leaf.value):
+        if value.size and is_signal(leaf.value):
             size = max(float(np.sqrt(np.mean(leaf.value**2))), float(np.sqrt(np.mean(value**2)))) or 1.0
             value = value + share * size * np.random.default_rng([*seed, 4, index]).standard_normal(value.shape)
         moved.append(value)
@@ -176,7 +176,8 @@ def equal_rows(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array] |
     return [np.repeat(value[:1], count, axis=0) if value.ndim and value.shape[0] == count else value for value in values]
 
 
-def _is_signal(value: Array) -> bool:
+def is_signal(value: Array) -> bool:
+    """Whether an array holds floats that are no mask."""
     return value.dtype.kind == "f" and not is_mask(value)
 
 

@@ -58,6 +58,21 @@ def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
     return noise
 
 
+def tipped(result: Result, noisy: Sequence[Result]) -> bool:
+    """Whether rounding noise changes an output by more than a right program may, or one of integers at all: a comparison that tips over."""
+
+    def moves(value: Array, other: Array) -> bool:
+        if value.shape != other.shape or value.dtype.kind not in "fc":
+            return not np.array_equal(value, other)
+        same = (value == other) | (np.isnan(value) & np.isnan(other))
+        with np.errstate(invalid="ignore"):
+            change = np.where(same, 0.0, np.abs(value - other))
+        return not bool((change <= limits.CAP_FP64 * (rms(value) + np.abs(np.where(np.isfinite(value), value, 0)))).all())
+
+    outputs = [key for key in result.arrays if key.startswith(("out/", "state/"))]
+    return any(key not in other.arrays or moves(result.arrays[key], other.arrays[key]) for other in noisy for key in outputs)
+
+
 def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
     """Gradients that a shift of the inputs changes by much: there the original has none, and what it gives is a convention."""
     sizes = {key: rms(value) for key, value in result.arrays.items() if "grad/" in key}

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_agent.tools.verify import arrays, limits, sampling
+from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, unsteady
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped, unsteady
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
@@ -168,6 +168,9 @@ class Author:
                 self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
                 or self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
             )
+        numbers = thresholds.at(self.original.leaves, thresholds.numbers(self.original.native))
+        if numbers is not None:
+            self.add("edge-numbers", "edge", "eval", 0, numbers, held=True)
 
     def gradient_edges(self, names: Sequence[str]) -> None:
         """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
@@ -213,10 +216,14 @@ class Author:
         gradient: bool = False,
         native: bool = False,
         runs: int = limits.NOISE_RUNS,
+        held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
     ) -> bool:
-        """Run the original (after a call on `before`, where given), and write the scenario down unless it raises."""
+        """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
+
+        `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare.
+        """
         unit, state, name = self.original, self.states[seed], f"e{self.index}-{label}"
         run = partial(unit.run, state, values, mode, before=before)
         try:
@@ -226,7 +233,9 @@ class Author:
                 return False
             result = run(targets=targets) if gradient else first
             kinks = self.kinks(seed, values, mode, targets, result) if role == "gradient-edge" and targets is not None else []
-            noisy = [run(targets=targets, noise=1 + self.base + count) for count in range(runs)]
+            noisy = [run(targets=targets, noise=1 + self.base + count, held=held) for count in range(runs)]
+            if held and tipped(result, noisy):
+                return False
             plain = run(native=True) if native and not gradient else None
             plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
         except Exception as error:

@@ -173,11 +173,15 @@ class Original:
         targets: Mapping[int, Array] | None = None,
         native: bool = False,
         noise: int = 0,
+        held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
     ) -> Result:
-        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises."""
-        if noise:
+        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
+
+        `held`: the noise leaves state and inputs as they are.
+        """
+        if noise and not held:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, mode, native=native)
         if before is not None:

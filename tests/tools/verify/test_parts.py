@@ -16,13 +16,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.verify import arrays, codec, limits, sampling
+from migrate_agent.tools.verify import arrays, codec, limits, sampling, thresholds
 from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare import compare
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.localise import Record, find
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_unit import copied
+from migrate_agent.tools.verify.torch_results import tipped
+from migrate_agent.tools.verify.torch_unit import Result, copied
 
 Point = namedtuple("Point", "x y")
 
@@ -141,6 +142,38 @@ def test_edges_move_one_kind_and_leave_masks_alone() -> None:
         assert name in masks or (values[1] == leaves_given[1].value).all()
         assert name not in masks or (values[0] == leaves_given[0].value).all()
     assert all(np.isin(values[0], (0.0, 1.0)).all() for values in masks.values())
+
+
+class Thresholds(torch.nn.Module):
+    """Numbers in a function and a layer, none of them large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shrink = torch.nn.Hardshrink(0.4)
+        self.limit, self.flag, self.many = 0.7, True, 10**6
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compares with a number that stands in it."""
+        return torch.where(x <= -0.1, self.shrink(x), self.limit)
+
+
+def test_numbers_of_the_code_become_inputs() -> None:
+    numbers = thresholds.numbers(Thresholds())
+    assert {0.4, 0.7, 0.1} <= set(numbers) and not {0.0, 1.0e6} & set(numbers)
+    signal, mask = sampling.Leaf(np.linspace(1, 2, 40).reshape(4, 10), "float32"), sampling.Leaf(np.ones(3), "float32")
+    found = thresholds.at([signal, mask, signal], numbers)
+    assert found is not None and {0.4, -0.1} <= set(found[0].flat) and (found[1] == 1).all()
+    assert 0 < np.mean(found[0] == found[2]) < 1
+    assert thresholds.at([mask], numbers) is None and thresholds.at([signal], []) is None
+
+
+def test_comparisons_that_noise_tips_over_are_seen() -> None:
+    def result(*values: float) -> Result:
+        return Result({"out/0": np.array(values)})
+
+    assert not tipped(result(1.0, np.nan, np.inf), [result(1.0 + 1e-9, np.nan, np.inf)])
+    assert tipped(result(1.0, 2.0), [result(1.0, 2.0), result(1.0, 0.0)]) and tipped(result(1.0, np.inf), [result(1.0, 3.0)])
+    assert tipped(Result({"out/0": np.array([1])}), [Result({"out/0": np.array([2])})])
 
 
 def test_rows_are_made_equal() -> None:

@@ -1,0 +1,65 @@
+"""The numbers that stand in the original's code, as inputs: whether `x <= 0.1` is right shows at 0.1 alone. Used on the original's side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.sampling import Array, Leaf, is_signal
+
+MOST = 32
+
+
+def numbers(model: torch.nn.Module) -> list[float]:
+    """Numbers in what the classes of these modules do, in their attributes, and in the functions beside them; each once, small ones only."""
+    found: dict[float, None] = {}
+    for value in _all(model):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= limits.LARGE:
+            found.setdefault(abs(float(value)))
+    found.pop(0.0, None)
+    return list(found)[:MOST]
+
+
+def _all(model: torch.nn.Module) -> Iterator[Any]:
+    parts = list(model.modules())
+    own = list(dict.fromkeys(base for part in parts for base in type(part).__mro__ if not base.__module__.startswith("torch.")))
+    for part in parts:
+        yield from (value for name, value in vars(part).items() if isinstance(value, (int, float)) and not name.startswith("_"))
+    for cls in own:
+        yield from (value for function in _functions(vars(cls)) for value in _constants(function.__code__))
+    for name in dict.fromkeys(cls.__module__ for cls in own if cls is not object):
+        yield from (value for function in _functions(vars(sys.modules[name]), name) for value in _constants(function.__code__))
+
+
+def _functions(names: Any, module: str = "") -> list[FunctionType]:
+    found = [value for value in names.values() if isinstance(value, FunctionType)]
+    return [function for function in found if not module or function.__module__ == module]
+
+
+def _constants(code: CodeType) -> Iterator[Any]:
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _constants(value)
+        else:
+            yield from value if isinstance(value, tuple) else (value,)
+
+
+def at(leaves: Sequence[Leaf], found: Sequence[float]) -> list[Array] | None:
+    """The recorded inputs, signals made of these numbers and their negatives; among several signals equal ones meet, and others. None where none is moved."""
+    pool = np.array([sign * value for value in found for sign in (1.0, -1.0)])
+    if not pool.size or not any(leaf.value.size and is_signal(leaf.value) for leaf in leaves):
+        return None
+    return [_of(leaf.value, pool, index) for index, leaf in enumerate(leaves)]
+
+
+def _of(value: Array, pool: Array, index: int) -> Array:
+    if not value.size or not is_signal(value):
+        return value
+    place = np.arange(value.size)
+    return np.asarray(pool[(place + index * (place % 2)) % pool.size].reshape(value.shape), value.dtype)
