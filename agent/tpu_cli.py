@@ -27,6 +27,7 @@ def tpu(
         typer.Option("--topology", metavar="CHIP:SHAPE", help="Such as v5e:4x4. Repeatable.", show_default="from migrate.toml"),
     ] = None,
     batch: Annotated[int, typer.Option(min=0, metavar="N", help="In place of the example's.")] = 0,
+    each: Annotated[bool, typer.Option("--each-chip", help="--batch is that of each chip, not of all together.")] = False,
     length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
     dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
     init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
@@ -54,6 +55,7 @@ def tpu(
     asked = Asked(
         topologies=tuple(topology or ()),
         batch=batch,
+        each=each,
         length=length,
         dtype=dtype.value if dtype else "",
         init=init,

@@ -44,6 +44,8 @@ class Asked:
 
     topologies: tuple[str, ...] = ()
     batch: int = 0
+    each: bool = False
+    """Whether `batch` is that of each chip."""
     length: int = 0
     dtype: str = ""
     init: str = ""
@@ -167,9 +169,11 @@ def answer(
         if asked.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
             kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
-        for place in places:
+        sized = [replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places]
+        ahead.facts(list(dict.fromkeys(sized)))
+        for place, wanted_here in zip(places, sized, strict=True):
             progress.stage(ahead.unit.id, f"compiling for {place.name}")
-            found += tpu_mesh.costs(ahead, variant, [place], shards.proposal) if shards else ahead.costs(variant, [Target(place)])
+            found += tpu_mesh.costs(ahead, wanted_here, [place], shards.proposal) if shards else ahead.costs(wanted_here, [Target(place)])
         fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
         again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
     except ExtraMissing:

@@ -21,7 +21,6 @@ from typing import Any
 from migrate_agent.agent.tpu_tables import power, seconds, size
 from migrate_agent.evals import records
 from migrate_agent.evals.packages import PackageError, load_packages
-from migrate_agent.tools.portable.chips import topology
 
 TOPOLOGIES = ("v5e:1x1", "v5e:4x4", "v6e:1x1", "v6e:4x4", "tpu7x:1x1x1", "tpu7x:4x4x1")
 OUTPUT = records.FOLDER / "bench" / "tpu.json"
@@ -107,10 +106,8 @@ def _filled(case: Case, topologies: Sequence[str], rows: list[dict[str, Any]], o
     """Whether the case has figures; what is lacking is asked about and written first. A case that gave none before is not asked again."""
     known = {row["topology"] for row in rows if row["case"] == case.name}
     lacking = [] if "" in known else [name for name in topologies if name not in known]
-    for same in _alike(lacking):
-        if any(row["case"] == case.name and row.get("error") for row in rows):
-            break
-        rows += asked(case, same, options.seconds)
+    if lacking:
+        rows += asked(case, lacking, options.seconds)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
     return any(row["case"] == case.name and not row.get("error") and not row["refused"] for row in rows)
@@ -126,12 +123,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help="for one unit, all topologies together")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"where the rows go (default: {OUTPUT})")
     return parser
-
-
-def _alike(topologies: Sequence[str]) -> list[list[str]]:
-    """The topologies by how many chips they have."""
-    chips = {name: topology(name).chips for name in topologies}
-    return [[name for name in topologies if chips[name] == count] for count in sorted(set(chips.values()))]
 
 
 def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str, Any]]:
@@ -152,8 +143,8 @@ def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str,
 
 def _run(case: Case, topologies: Sequence[str], root: Path, report: Path, limit: float) -> str:
     """Write the report; the last line that the command said, which is the reason where there is no report."""
-    batch = case.batch * topology(topologies[0]).chips if case.zoo else case.batch
-    command = ["tpu", case.unit, "--repo", str(root), "--batch", str(batch), "--sandbox", "process", "--report", str(report)]
+    batch = ["--batch", str(case.batch), *(["--each-chip"] if case.zoo else [])]
+    command = ["tpu", case.unit, "--repo", str(root), *batch, "--sandbox", "process", "--report", str(report)]
     texts = [*(["--init", case.init] if case.init else []), *(["--call", case.call] if case.call else [])]
     places = [text for name in topologies for text in ("--topology", name)]
     try:
