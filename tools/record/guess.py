@@ -7,16 +7,22 @@ import inspect
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from migrate_agent.tools.record.adapt import NOT_FINITE, adapted
+from migrate_agent.tools.record.choices import choices
 from migrate_agent.tools.record.encode import parameters_of
 from migrate_agent.tools.record.evaluate import call_arguments, construct, import_module, load_unit, make_namespace
 from migrate_agent.tools.types import Example
 
 MAX_INITS = 12
-MAX_CALLS = 24
+MAX_CALLS = 32
+TURNS = 4
+"""How many argument lists there are for one main input."""
 EMPTY = inspect.Parameter.empty
 
 
@@ -63,6 +69,7 @@ INIT_ROWS = (
         "torch.nn.Identity()",
         "torch.nn.Linear(64, 64)",
     ),
+    row(r"(.*_)?(loss|criterion|loss_f(n|unc)?|loss_function)", "torch.nn.functional.mse_loss", "torch.nn.MSELoss()"),
     row(r"downsample|upsample", "None", "torch.nn.Identity()", "2"),
     row(r"modules|nets|fns|encoders", "[torch.nn.Identity(), torch.nn.Identity()]"),
     row(r"mode|padding_mode|pool|pooling", "'mean'", "'nearest'", "'zeros'"),
@@ -145,7 +152,9 @@ def inits(cls: type, namespace: Mapping[str, Any]) -> Iterator[str]:
     """Argument lists for the constructor, likeliest first."""
     options = []
     for parameter in required(cls):
-        texts = configs(namespace, parameter) or texts_of(parameter.name, _text(parameter.annotation), INIT_ROWS)
+        annotation = _text(parameter.annotation)
+        words = () if annotation in ("bool", *NUMBERS) else choices(cls, parameter)
+        texts = configs(namespace, parameter) or (*words, *texts_of(parameter.name, annotation, INIT_ROWS))
         options.append((_prefix(parameter), texts))
     yield from variants(options, MAX_INITS)
 
@@ -194,16 +203,29 @@ def tensor_inputs(module: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*found[:4], *GENERIC]))
 
 
-def calls(module: Any) -> Iterator[str]:
-    """Argument lists for the call, likeliest first: every main input with the first choice of the others, then the others' choices."""
+def call_of(parameters: Sequence[inspect.Parameter], main: str, turn: int) -> str | None:
+    """The argument list with this main input: with the first choices of the others, or (`turn` > 0) with another choice of one of them."""
+    options = [(_prefix(parameter), call_texts(parameter, main, index)) for index, parameter in enumerate(parameters)]
+    return next(islice(variants(options, TURNS), turn, None), None)
+
+
+def first_call(module: Any, trouble: Callable[[str], str]) -> str | None:
+    """The first argument list, likeliest first, that gives no trouble; what the trouble says of the shape wanted is tried next."""
     parameters = required(module.forward)
-    mains = tensor_inputs(module)
-    lists: list[list[str]] = []
-    for main in mains:
-        options = [(_prefix(parameter), call_texts(parameter, main, index)) for index, parameter in enumerate(parameters)]
-        lists.append(list(variants(options, 4)))
-    rounds = max((len(rows) for rows in lists), default=0)
-    yield from [rows[turn] for turn in range(rounds) for rows in lists if turn < len(rows)][:MAX_CALLS]
+    waiting = deque((main, turn) for turn in range(TURNS) for main in tensor_inputs(module))
+    tried: set[str] = set()
+    while waiting and len(tried) < MAX_CALLS:
+        main, turn = waiting.popleft()
+        call = call_of(parameters, main, turn)
+        if call is None or call in tried:
+            continue
+        tried.add(call)
+        said = trouble(call)
+        if not said:
+            return call
+        if fixed := adapted(main, said):
+            waiting.extendleft((fixed, again) for again in reversed(range(TURNS)))
+    return None
 
 
 def call_texts(parameter: inspect.Parameter, main: str, index: int) -> tuple[str, ...]:
@@ -221,22 +243,27 @@ def call_texts(parameter: inspect.Parameter, main: str, index: int) -> tuple[str
         if re.fullmatch(names, parameter.name.lower()):
             return tuple(text.format(**known) for text in texts)
     if INTEGERS.fullmatch(parameter.name.lower()) and not integers:
-        return f"torch.randint(0, 8, ({known['batch']}, {known['length']}))", f"torch.randint(0, 8, ({known['batch']},))"
+        return f"torch.randint(0, 8, ({known['batch']}, {known['length']}))", f"torch.randint(0, 8, ({known['batch']},))", main
     return (main,)
 
 
-def runs(cls: type, example: Example, namespace: Mapping[str, Any]) -> bool:
-    """Whether the example builds, runs in evaluation and training mode, and gives at least one tensor, all of them finite."""
+def trouble_of(cls: type, example: Example, namespace: Mapping[str, Any]) -> str:
+    """What keeps the example from building, running in evaluation and training mode, and giving tensors, all of them finite; "" if nothing."""
     import torch
 
     for training in (False, True):
         torch.manual_seed(0)
-        args, kwargs = call_arguments(example, namespace)
-        result = construct(cls, example, namespace).train(training)(*args, **kwargs)
+        try:
+            args, kwargs = call_arguments(example, namespace)
+            result = construct(cls, example, namespace).train(training)(*args, **kwargs)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
         tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        if not tensors or not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
-            return False
-    return True
+        if not tensors:
+            return "it gives no tensor"
+        if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
+            return NOT_FINITE
+    return ""
 
 
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, str] | None:
@@ -251,17 +278,19 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     for init in inits(cls, vars(module)):
         blank = Example("", init, "", origin="inference")
         namespace = make_namespace(module, blank)
+
+        def trouble(call: str, blank: Example = blank, namespace: Mapping[str, Any] = namespace) -> str:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            return trouble_of(cls, dataclasses.replace(blank, call=call), namespace)
+
         try:
             torch.manual_seed(0)
-            instance = construct(cls, blank, namespace)
+            call = first_call(construct(cls, blank, namespace), trouble)
+        except TimeoutError:
+            return None
         except Exception:
             continue
-        for call in calls(instance):
-            if time.monotonic() > deadline:
-                return None
-            try:
-                if runs(cls, dataclasses.replace(blank, call=call), namespace):
-                    return {"init": init, "call": call}
-            except Exception:
-                continue
+        if call is not None:
+            return {"init": init, "call": call}
     return None
