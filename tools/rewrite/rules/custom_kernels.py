@@ -29,7 +29,10 @@ class TakeReferences(Rule):
     """
 
     ORDER = 2
-    KEEP = ("def silu_reference(x):\n    return x\n\n\ndef silu(x):\n    return silu_reference(x)\n",)
+    KEEP = (
+        "def silu_reference(x):\n    return x\n\n\ndef silu(x):\n    return silu_reference(x)\n",
+        "def f(x):\n    print(\n        'one '\n        'two {}'.format(x)\n    )\n",
+    )
     CHANGE = (
         (
             f"{_HEAD}def copy(x):\n    y = torch.empty_like(x)\n    _kernel[(1,)](x, y, 4)\n    return y\n\n\ndef copy_ref(x):\n    return x * 1\n",
@@ -123,4 +126,4 @@ def _passed(function: FunctionNode) -> list[str]:
 
 def _parsed(call: cst.Call) -> ast.expr:
     """What is called, as the tables of the repository have it."""
-    return ast.parse(cst.Module([]).code_for_node(call.func).strip(), mode="eval").body
+    return ast.parse(f"({cst.Module([]).code_for_node(call.func)})", mode="eval").body  # it may stand on several lines
