@@ -1,8 +1,9 @@
 """A cheap first look at mutants: far off in plain float32 means that the verifier refuses them, so that it need not be asked.
 
-Both sides run in this process on the verifier's own first states and inputs. What raises, gives another tree, shape or integers, puts NaN
-elsewhere, or is off by more than `FAR` of a leaf's size is beyond every limit of the verifier (`limits.CAP_FP64`) by far; all else is left
-to the verifier itself. It is a first look only where the unmutated rewrite is within `NEAR`.
+Both sides run in this process on the verifier's own first states and inputs: outputs in evaluation mode, then outputs, buffers and gradients
+in training mode. What raises, gives another tree, shape or integers, puts NaN elsewhere, or is off by more than `FAR` of a leaf's size is
+beyond every limit of the verifier (`limits.CAP_FP64`) by far; all else is left to the verifier itself. It is a first look only at the
+points where the unmutated rewrite is within `NEAR`.
 """
 
 from __future__ import annotations
@@ -22,46 +23,52 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.evals.mutants import Target
+from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, sampling
 from migrate_agent.tools.verify.compare import pattern_problem, rms
-from migrate_agent.tools.verify.jax_unit import is_leaf
+from migrate_agent.tools.verify.jax_unit import Program, split
 from migrate_agent.tools.verify.results import NATIVE, source_file, texts
+from migrate_agent.tools.verify.torch_results import make_targets
 from migrate_agent.tools.verify.torch_unit import Original, Result
-from migrate_agent.tools.weights import load_state_dict
+from migrate_agent.tools.weights import load_state_dict, state_dict
 
 NEAR = 1e-4
 FAR = 3e-2
+SMALL = 1e-2
+"""Gradients below this share of the largest are compared on its scale: what vanishes by mathematics is rounding noise."""
+_NO_DRAWS: Any = None
+"""What would pair random draws: no point draws any."""
 SECONDS = 60
 INPUTS = (0, 1)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One call: torch's state, the inputs, and what torch gave."""
+    """One call: torch's state, the inputs, the mode, and what torch gave; with gradients where there are targets."""
 
     original: Original
     texts: Mapping[str, Any]
     state: Mapping[str, Any]
     values: Sequence[Any]
+    mode: str
+    targets: Mapping[int, Any]
     expected: Result
 
 
 class ParityFirst:
-    """The points of a target. `usable` tells whether its unmutated rewrite is near torch at all of them."""
+    """The points of a target at which its unmutated rewrite is near torch."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.module = source_file(target.inventory, target.unit).target_module
-        self.points: list[Point] = []
+        points: list[Point] = []
         with self._paths(), contextlib.suppress(Exception):
-            self.points = list(self._points())
-        self.usable = bool(self.points) and self._worst() <= NEAR
+            points += self._points()
+        self.points = [point for point in points if self._worst([point]) <= NEAR]
 
     def far(self) -> str:
         """Why what now stands in the target's file is far off; "" where it is not, or where that cannot be told."""
-        if not self.usable:
-            return ""
-        worst = self._worst()
+        worst = self._worst(self.points)
         return f"off by {worst:.1e} in float32" if worst > FAR else ""
 
     @contextlib.contextmanager
@@ -81,15 +88,16 @@ class ParityFirst:
             state = sampling.sample_state(original.state(), frozenset(original.parameters), original.tied(), (0,), 1.0)
             for seed in INPUTS:
                 values = sampling.sample_inputs(original.leaves, (seed,), example.domain)
-                yield Point(original, texts(translated), state, values, original.run(state, values, "eval", native=True))
+                yield Point(original, texts(translated), state, values, "eval", {}, original.run(state, values, "eval", native=True))
+            yield from _with_gradients(original, texts(translated), state, example)
 
-    def _worst(self) -> float:
+    def _worst(self, points: Sequence[Point]) -> float:
         """The largest error of a leaf at any point, relative to its size; infinite for what cannot be compared."""
         with self._paths(), _alarm(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 self._forget()
-                return max(_error(point, *self._run(point)) for point in self.points)
+                return max((_error(point, *self._run(point)) for point in points), default=0.0)
             except (Exception, SystemExit):
                 return float("inf")
 
@@ -105,7 +113,7 @@ class ParityFirst:
             for file in cached.iterdir():
                 file.unlink()
 
-    def _run(self, point: Point) -> tuple[codec.Tree, list[Any]]:
+    def _run(self, point: Point) -> tuple[codec.Tree, Mapping[str, Any]]:
         found: Any = importlib.import_module(self.module)
         names = {**vars(found), "nnx": nnx, "jnp": jnp, "rngs": nnx.Rngs(0)}
         exec(point.texts["setup"], names)
@@ -113,37 +121,62 @@ class ParityFirst:
             found = getattr(found, part)
         model = eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
         load_state_dict(model, {name: _native(value) for name, value in point.state.items()})
-        model.eval()
+        model.train() if point.mode == "train" else model.eval()
         leaves = [
             jnp.asarray(value).astype(NATIVE.get(leaf.dtype, leaf.dtype))
             for value, leaf in zip(point.values, point.original.leaves, strict=True)
         ]
         renamed = {file.module: file.target_module for file in self.target.inventory.files}
-        args, kwargs = codec.decode(point.original.tree, leaves, renamed)
-        outputs: list[Any] = []
-        return codec.encode(model(*args, **kwargs), outputs, is_leaf), outputs
+        graphdef, trainable, rest = split(model)
+        program = Program(graphdef, point.original.tree, renamed, _NO_DRAWS, gradient=bool(point.targets), paired=False)
+        targets = {str(index): jnp.asarray(target) for index, target in point.targets.items()}
+        _, outputs, after, of_parameters, of_inputs, _ = program.candidate_step(trainable, rest, leaves, targets)
+        found = {f"out/{index}": value for index, value in enumerate(outputs)}
+        if point.targets:
+            graphdef = program.traced.graphdef
+            found |= {f"state/{name}": value for name, value in _states(graphdef, trainable, after).items()}
+            found |= {f"grad/{name}": np.conj(value) for name, value in _states(graphdef, of_parameters, after).items()}
+            found |= {f"input-grad/{index}": np.conj(value) for index, value in of_inputs.items()}
+        return program.traced.tree, found
 
 
 def _native(value: Any) -> Any:
     return value.astype({"f": np.float32, "c": np.complex64}[value.dtype.kind]) if value.dtype.kind in "fc" else value
 
 
-def _error(point: Point, tree: codec.Tree, outputs: Sequence[Any]) -> float:
+def _states(graphdef: Any, trainable: Any, rest: Any) -> Mapping[str, Any]:
+    return state_dict(nnx.merge(graphdef, trainable, rest, copy=True))
+
+
+def _with_gradients(original: Original, given: Mapping[str, Any], state: Mapping[str, Any], example: Example) -> Iterator[Point]:
+    """A forward and backward pass in training mode, in evaluation mode where that draws random numbers or is not wanted."""
+    values = sampling.sample_inputs(original.leaves, (INPUTS[0],), example.domain)
+    for mode in ("train", "eval") if example.train is not False else ("eval",):
+        targets = make_targets(original.run(state, values, mode), 0)
+        expected = original.run(state, values, mode, targets=targets, native=True)
+        if targets and not expected.draws:
+            yield Point(original, given, state, values, mode, targets, expected)
+            return
+
+
+def _error(point: Point, tree: codec.Tree, found: Mapping[str, Any]) -> float:
     if codec.skeleton(tree) != codec.skeleton(point.expected.tree):
         return float("inf")
-    worst = 0.0
-    for index, output in enumerate(outputs):
-        got = np.asarray(output[...] if isinstance(output, nnx.Variable) else output)
-        wanted = np.asarray(point.expected.arrays[f"out/{index}"])
-        if pattern_problem(wanted, got):
-            return float("inf")
-        if wanted.dtype.kind in "fc":
-            finite = np.isfinite(wanted)
-            difference = np.abs(np.where(finite, got, 0) - np.where(finite, wanted, 0))
-            worst = max(worst, rms(difference) / (rms(wanted) or 1.0))
-        elif (wanted != got).any():
-            return float("inf")
-    return worst
+    wanted = {key: value for key, value in point.expected.arrays.items() if key in found or key.startswith("out/")}
+    largest = max((rms(value) for key, value in wanted.items() if "grad/" in key), default=0.0)
+    return max((_off(value, found.get(key), SMALL * largest if "grad/" in key else 0.0) for key, value in wanted.items()), default=0.0)
+
+
+def _off(wanted: Any, found: Any, least: float) -> float:
+    """The error of a leaf relative to its size; infinite where it cannot be compared."""
+    got = np.asarray(found[...] if isinstance(found, nnx.Variable) else found)
+    if found is None or pattern_problem(wanted, got):
+        return float("inf")
+    if wanted.dtype.kind not in "fc":
+        return float("inf") if (wanted != got).any() else 0.0
+    finite = np.isfinite(wanted)
+    difference = np.abs(np.where(finite, got, 0) - np.where(finite, wanted, 0))
+    return rms(difference) / (max(rms(wanted), least) or 1.0)
 
 
 class _TooLong(Exception):
