@@ -1,8 +1,8 @@
-"""No gradient flows through the attention weights.
+"""No gradient flows through the attention weights, of both blocks: the last one is the first that gradients come to.
 
 original: attention
 family: dropped or added detach
-place: blocks.0
+place: blocks.1
 """
 
 import math
