@@ -13,6 +13,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from migrate_agent.tools.rewrite.captured import Captured
 from migrate_agent.tools.rewrite.counters import counters
 from migrate_agent.tools.rewrite.exercised import Exercised
 from migrate_agent.tools.rewrite.facts import Facts
@@ -93,6 +94,8 @@ class Context:
     """Ids of classes that read `self.training`."""
     memos: dict[str, dict[str, Memo]] = field(default_factory=dict)
     """Class id → attributes that are kept between calls only to save work."""
+    captured: dict[str, Captured] = field(default_factory=dict)
+    """Class id → functions that it keeps and that hold it."""
     stashes: dict[str, frozenset[str]] = field(default_factory=dict)
     """Class id → attributes that calls leave behind for people to look at."""
     counted: dict[str, frozenset[str]] = field(default_factory=dict)
