@@ -1,5 +1,6 @@
 """Scaled dot-product attention without the scores in memory. The TPU kernels are jax's own: splash attention, and flash attention for biases
-and masks that are arrays. On GPUs `jax.nn.dot_product_attention` would take cuDNN; the reference is left to XLA there.
+and masks that are arrays; that with dropout is ours (`attention_dropout.py`). On GPUs `jax.nn.dot_product_attention` would take cuDNN;
+the reference is left to XLA there.
 """
 
 import math
@@ -12,6 +13,7 @@ from jax.experimental.pallas.ops.tpu import flash_attention as tpu_flash
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_masks
 
+from migrate_agent.tools.kernels.attention_dropout import attention_with_dropout, dropout_reason
 from migrate_agent.tools.kernels.catalogue import Array, Case, Kernel
 from migrate_agent.tools.kernels.common import float_reason, pad_axis, round_up, run_kernel
 from migrate_agent.tools.vendored.numeric import promote_half
@@ -39,7 +41,7 @@ def flash_attention(
     `bias` is added and `mask` (bool, True = seen) applied; both broadcast to (B, H, T, S). Tokens see those of their own segment: int (B, T),
     (B, S), not negative. `causal` masks from the lower right corner, `window` limits how many keys before and after are seen (-1: all),
     as FlashAttention 2 does. `soft_cap` c makes scores c · tanh(score / c). A query that sees nothing gives zero. `dropout` needs the key `rng`.
-    Float32 and bfloat16 have a TPU kernel, but not dropout, nor a soft cap beside a bias or mask.
+    Float32 and bfloat16 have a TPU kernel, but neither dropout nor a soft cap has beside a bias or mask. The kernel drops what plain JAX drops.
     https://arxiv.org/abs/2307.08691
     """
     if dropout and rng is None:
@@ -48,9 +50,9 @@ def flash_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     extra = [bias, mask, query_segments, key_segments]
     reference = partial(attention_reference, window=window, scale=scale, soft_cap=soft_cap, dropout=dropout, rng=rng)
-    kernel = partial(attention_on_tpu, window=window, scale=scale, soft_cap=soft_cap)
+    kernel = partial(attention_on_tpu, window=window, scale=scale, soft_cap=soft_cap, dropout=dropout, rng=rng)
     reason = float_reason(query, key, value) or attention_reason(
-        query, key, value, *extra, window=window, soft_cap=soft_cap, dropout=dropout
+        query, key, value, *extra, window=window, soft_cap=soft_cap, dropout=dropout, rng=rng
     )
     return run_kernel("flash_attention", implementation, reason, kernel, reference, query, key, value, *extra)
 
@@ -67,17 +69,20 @@ def attention_reason(
     window: tuple[int, int],
     soft_cap: float,
     dropout: float,
+    rng: jax.Array | None = None,
 ) -> str:
     """Why the TPU kernels cannot take this call, or ""."""
     arrays = bias is not None or mask is not None
-    if dropout:
-        return "the TPU kernels have no dropout"
+    if dropout and (arrays or rng is None):
+        return "the TPU kernel for biases and masks has no dropout" if arrays else "the TPU kernel with dropout wants its key"
     if arrays and soft_cap:
         return "the TPU kernel for biases and masks has no soft cap"
     if arrays and value.shape[-1] != query.shape[-1]:
         return "the TPU kernel for biases and masks wants values as wide as queries"
     if (query_segments is None) != (key_segments is None):
         return "segments of queries and keys belong together"
+    if dropout and rng is not None:
+        return dropout_reason(query, key, value, rng)
     return "more queries than keys in a window leave some that see nothing" if window != (-1, -1) and query.shape[1] > key.shape[1] else ""
 
 
@@ -143,8 +148,13 @@ def attention_on_tpu(
     window: tuple[int, int],
     scale: float,
     soft_cap: float,
+    dropout: float,
+    rng: jax.Array | None,
 ) -> jax.Array:
-    """The same by jax's kernels. Both lengths are filled up to whole blocks of 128, in a segment of their own."""
+    """The same by jax's kernels, and ours for dropout. Both lengths are filled up to whole blocks of 128, in a segment of their own."""
+    if dropout and rng is not None:
+        attend = partial(attention_with_dropout, window=window, scale=scale, soft_cap=soft_cap, dropout=dropout)
+        return attend(query, key, value, query_segments, key_segments, rng)
     (batch, length, _, _), keys = query.shape, key.shape[1]
     long, wide = round_up(length, 128), round_up(keys, 128)
     segments = [
@@ -213,6 +223,7 @@ def biased_by_flash(
 
 
 QKV = (Array((2, 128, 4, 64)), Array((2, 128, 4, 64)), Array((2, 128, 4, 64)))
+KEY = np.array([7, 11], np.uint32)
 GROUPED = (Array((2, 37, 4, 32)), Array((2, 50, 2, 32)), Array((2, 50, 2, 32)))
 SHAPES = (
     Case((*QKV, None, None), {"causal": True}),
@@ -223,17 +234,20 @@ SHAPES = (
     Case((*GROUPED, Array((1, 4, 37, 50)), None), {"causal": True}),
     Case((*GROUPED, None, Array((2, 1, 37, 50), "bool"))),
     Case((*GROUPED, Array((2, 1, 1, 50)), Array((37, 50), "bool"), Array((2, 37), "int", 2), Array((2, 50), "int", 2))),
+    Case((*GROUPED, None, None, Array((2, 37), "int", 2), Array((2, 50), "int", 2)), {"causal": True, "dropout": 0.3, "rng": KEY}),
     Case((Array((1, 9, 1, 16)), Array((1, 130, 1, 16)), Array((1, 130, 1, 24)))),
     Case((Array((1, 3, 1, 4)), Array((1, 5, 1, 4)), Array((1, 5, 1, 4))), {"causal": True}, tiny=True),
+    Case((Array((1, 3, 1, 4)), Array((1, 5, 1, 4)), Array((1, 5, 1, 4))), {"window": (2, 1), "dropout": 0.5, "rng": KEY}, tiny=True),
 )
 KERNEL = Kernel(
     "attention",
     flash_attention,
-    origin="jax.experimental.pallas.ops.tpu: splash_attention, and flash_attention for biases and masks",
+    origin="jax.experimental.pallas.ops.tpu: splash_attention, and flash_attention for biases and masks; with dropout ours, as neither has it",
     gradient="kernel",
     shapes=SHAPES,
     bench=(
         Case((Array((4, 4096, 32, 128)), Array((4, 4096, 8, 128)), Array((4, 4096, 8, 128))), {"causal": True}),
         Case((*[Array((4, 2048, 16, 64))] * 3, Array((1, 16, 2048, 2048)))),
+        Case((*[Array((4, 2048, 16, 64))] * 3,), {"causal": True, "dropout": 0.1, "rng": KEY}),
     ),
 )
