@@ -20,7 +20,8 @@ from migrate_agent.tools.portable.ahead import Ahead, Target, Variant
 from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost, roofline
 from migrate_agent.tools.portable.kernel_calls import KernelCall, calls, taken
-from migrate_agent.tools.portable.kernel_check import KernelCheck, check
+from migrate_agent.tools.portable.kernel_check import check
+from migrate_agent.tools.portable.mesh_check import StepCheck
 
 PROGRAM = "train"
 GAIN = 0.98
@@ -49,7 +50,7 @@ class Adoption:
 
     tried: tuple[Tried, ...]
     kernels: tuple[str, ...]
-    check: KernelCheck | None
+    check: StepCheck | None
     files: Mapping[str, str]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from migrate_agent.tools.portable import shapes
 from migrate_agent.tools.portable.ahead import PLACE, Ahead, PortableError, Ran, Variant
-from migrate_agent.tools.portable.mesh_check import EXACT, PROGRAM, example_inputs
+from migrate_agent.tools.portable.mesh_check import EXACT, PROGRAM, StepCheck, example_inputs
 from migrate_agent.tools.types import Job
 from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.compare import pattern_problem, rms
@@ -22,19 +21,7 @@ VALUES = MappingProxyType({"values": True, "platform": "cpu"})
 INTERPRETED = MappingProxyType({"interpreted": True, "platform": "cpu"})
 
 
-@dataclass(frozen=True)
-class KernelCheck:
-    """The worst of all results (loss, outputs, gradients, parameters after a step of SGD, other state), relative, against its limit."""
-
-    compared: int
-    worst: str
-    measured: float
-    limit: float
-    equal: bool
-    problem: str = ""
-
-
-def check(plain: Ahead, fused: Ahead) -> KernelCheck:
+def check(plain: Ahead, fused: Ahead) -> StepCheck:
     """Run one training step of the example three times: plain in float64 and in float32, and with the kernels interpreted. Raises `PortableError`."""
     folder = plain.folder / "kernels"
     folder.mkdir(exist_ok=True)
@@ -68,7 +55,7 @@ def _exported(ahead: Ahead, variant: Variant, how: Mapping[str, Any], folder: Pa
         return dict(held), list(facts[PROGRAM]["results"])
 
 
-def judged(exact: Mapping[str, Array], own: Mapping[str, Array], found: Mapping[str, Array], roles: list[str]) -> KernelCheck:
+def judged(exact: Mapping[str, Array], own: Mapping[str, Array], found: Mapping[str, Array], roles: list[str]) -> StepCheck:
     """By the verifier's rule for float32: an error of at most twice the plain step's own, and a floor."""
     scale = limits.GLOBAL_SCALE_NATIVE * max((rms(exact[str(i)]) for i, role in enumerate(roles) if role == "gradient"), default=0.0)
     rows = []
@@ -85,4 +72,4 @@ def judged(exact: Mapping[str, Array], own: Mapping[str, Array], found: Mapping[
         measured = rms(other - truth) / size
         rows.append((measured / limit, f"{role} {index}", measured, limit, ""))
     badness, worst, measured, limit, problem = max(rows)
-    return KernelCheck(len(rows), worst, measured, limit, badness <= 1, problem)
+    return StepCheck(len(rows), worst, measured, limit, badness <= 1, problem)

@@ -21,17 +21,23 @@ EXACT = MappingProxyType({"exact": True, "values": True, "platform": "cpu"})
 
 
 @dataclass(frozen=True)
-class MeshCheck:
+class StepCheck:
     """The worst of all results (loss, outputs, gradients, parameters after a step of SGD, other state), relative, against its limit."""
 
-    devices: int
-    split: int
     compared: int
     worst: str
     measured: float
     limit: float
     equal: bool
-    problem: str = ""
+    problem: str
+
+
+@dataclass(frozen=True)
+class MeshCheck(StepCheck):
+    """The same of a sharded step, on how many devices, and how many arrays were split over them."""
+
+    devices: int
+    split: int
 
 
 def check(ahead: Ahead, proposal: Proposal) -> MeshCheck:
@@ -77,4 +83,4 @@ def _judged(single: Mapping[str, Array], sharded: Mapping[str, Array], roles: li
         label = f"{role} {index}"
         found.append(compare(label, single[str(index)], sharded[str(index)], (0.0, 0.0), floor, scale if role == "gradient" else 0.0))
     worst = max(found, key=lambda difference: difference.badness)
-    return MeshCheck(devices, split, len(found), worst.label, worst.measured, worst.limit, not worst.failed, worst.problem)
+    return MeshCheck(len(found), worst.label, worst.measured, worst.limit, not worst.failed, worst.problem, devices, split)
