@@ -23,6 +23,7 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.evals.mutants import Target
+from migrate_agent.tools.record.evaluate import seed_python
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, sampling
 from migrate_agent.tools.verify.compare import pattern_problem, rms
@@ -116,9 +117,11 @@ class ParityFirst:
     def _run(self, point: Point) -> tuple[codec.Tree, Mapping[str, Any]]:
         found: Any = importlib.import_module(self.module)
         names = {**vars(found), "nnx": nnx, "jnp": jnp, "rngs": nnx.Rngs(0)}
+        seed_python()
         exec(point.texts["setup"], names)
         for part in self.target.unit.name.split("."):
             found = getattr(found, part)
+        seed_python()
         model = eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
         load_state_dict(model, {name: _native(value) for name, value in point.state.items()})
         model.train() if point.mode == "train" else model.eval()

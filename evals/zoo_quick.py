@@ -21,7 +21,7 @@ from migrate_agent.evals.suite import Outcome, Status
 from migrate_agent.evals.zoo_run import make_repository, tidiness
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace, seed_python
 from migrate_agent.tools.record.examples import from_config
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import plan, scan
@@ -152,5 +152,6 @@ def _mirror(module: str, name: str, example: Example, exact: bool) -> nnx.Module
     names = {**jax_unit.make_namespace(found, {"setup": example.setup}, example.tensors, exact), "np": np, "rngs": nnx.Rngs(0)}
     for part in name.split("."):
         found = getattr(found, part)
+    seed_python()
     built: nnx.Module = eval(f"_unit({example.init}\n)", {**names, "_unit": found})
     return built

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,11 +81,20 @@ def load_tensors(path: Path | None) -> dict[str, Any]:
     return dict(load_file(path))
 
 
+def seed_python() -> None:
+    """Seed the generators of Python and numpy: what a constructor draws with them (a random wiring) is equal on both sides."""
+    import numpy as np
+
+    random.seed(0)
+    np.random.seed(0)
+
+
 def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Names in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises what `setup` raises."""
     import torch
 
     namespace = {**vars(module), "torch": torch, "_tensors": tensors if tensors is not None else load_tensors(example.tensors)}
+    seed_python()
     exec(compile(example.setup, "<setup of the example>", "exec"), namespace)
     return namespace
 
@@ -94,6 +104,7 @@ def construct(cls: type, example: Example, namespace: Mapping[str, Any]) -> Any:
 
     Raises what the constructor raises; `SyntaxError` where `init` is no argument list.
     """
+    seed_python()
     instance = _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
     if example.call:
         _materialise(instance, example, namespace)

@@ -17,6 +17,7 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools import weights
+from migrate_agent.tools.record.evaluate import seed_python
 from migrate_agent.tools.verify import codec
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
@@ -95,6 +96,7 @@ class Candidate:
 
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly constructed module."""
+        seed_python()
         return eval(self.init, {**self.namespace, "_unit": self.cls, "rngs": rngs})
 
     def _build(self) -> Any:
@@ -156,6 +158,7 @@ class Candidate:
 def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:
     """The names in which the example's texts are evaluated. Raises what the setup raises."""
     namespace = {**vars(module), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
+    seed_python()
     exec(compile(texts["setup"], "<setup of the example>", "exec"), namespace)
     return namespace
 
