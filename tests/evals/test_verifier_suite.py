@@ -19,10 +19,10 @@ def outcome(case: str, status: Any, **details: Any) -> Outcome:
 OUTCOMES = [
     outcome("wrong/a", "right", place="fc", named="fc", allclose=THROUGH, seeds=1, verdicts=["failed"]),
     outcome("wrong/b", "right", place="fc", named="norm", allclose=THROUGH, seeds=1, verdicts=["failed"]),
-    outcome("wrong/c", "wrong", place="fc", named=None, allclose=THROUGH, seeds=3, verdicts=["failed", "verified"]),
-    outcome("wrong/d", "right", place="", named="", allclose=dict.fromkeys(THROUGH, False), seeds=1, verdicts=["failed"]),
+    outcome("wrong/c", "wrong", place="fc", named=None, allclose=THROUGH, seeds=3, runs=3, verdicts=["failed", "verified"]),
+    outcome("wrong/d", "right", place="", named="", allclose=dict.fromkeys(THROUGH, False), seeds=3, runs=1, verdicts=["failed"]),
     outcome("cheats/a", "excluded", why="in process: needs a mount"),
-    outcome("right/a", "right", seeds=3, verdicts=["verified"]),
+    outcome("right/a", "right", seeds=3, runs=3, verdicts=["verified"]),
     outcome("subject/a", "excluded", why="verified; its mutants follow", listed=4),
     outcome("mutants/a", "right", check="parity first"),
     outcome("mutants/b", "right", check="forward_fp64"),
@@ -40,7 +40,7 @@ def test_rates_are_counted_by_kind() -> None:
     ]
     assert found["allclose lets through"] == {"1e-02": 3, "1e-04": 3, "1e-05": 0}
     assert found["localised"] == {"right": 1, "of": 2}
-    assert found["cases by seeds"] == {"1": 3, "3": 2} and found["verdict not the same for all seeds"] == ["wrong/c"]
+    assert found["cases by seeds"] == {"1": 2, "3": 3} and found["verdict not the same for all seeds"] == ["wrong/c"]
 
 
 def test_the_report_says_all_of_it() -> None:
@@ -51,7 +51,8 @@ def test_the_report_says_all_of_it() -> None:
         "an allclose on random inputs at 1e-04 lets 3 of the 4 wrong rewrites through",
         "right submodule named: 1 of 2",
         "mutants: 2 run of 4 listed (1 of them far off in plain float32), 1 argued equivalent",
-        "verified with 3 seeds: 2 cases",
+        "verified with 3 seeds: 3 cases",
+        "of these, refused by a check that no seed changes, and so run with one seed only: 1",
         'verdict not the same for all seeds: 1 (["wrong/c"])',
     ):
         assert line in text.splitlines()
