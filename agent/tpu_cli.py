@@ -17,6 +17,13 @@ class DtypeKind(StrEnum):
     bf16 = "bf16"
 
 
+class ProgramKind(StrEnum):
+    """What is compiled."""
+
+    forward = "forward"
+    train = "train"
+
+
 def tpu(
     module: Annotated[
         str, typer.Argument(metavar="FILE:NAME", help="The original; its rewrite is the mirror's, else what the rules write.")
@@ -30,6 +37,9 @@ def tpu(
     each: Annotated[bool, typer.Option("--each-chip", help="--batch is that of each chip, not of all together.")] = False,
     length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
     dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
+    program: Annotated[
+        list[ProgramKind] | None, typer.Option(help="Only this one, without --mesh. Repeatable.", show_default="both")
+    ] = None,
     init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
     call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
     mesh: Annotated[str, typer.Option(metavar="AXIS=N,…", help="Shard over a mesh of data, fsdp and model, such as data=4,model=2.")] = "",
@@ -58,6 +68,7 @@ def tpu(
         each=each,
         length=length,
         dtype=dtype.value if dtype else "",
+        programs=tuple(each.value for each in program or ProgramKind),
         init=init,
         call=call,
         mesh=mesh,

@@ -28,7 +28,7 @@ from migrate_agent.agent.tpu_mesh import Sharded
 from migrate_agent.agent.tpu_page import page
 from migrate_agent.agent.tpu_recompile import Recompiled
 from migrate_agent.agent.verify_command import candidate_of
-from migrate_agent.tools.portable.ahead import Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
+from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.fit import MEMORY, Axis, Fit, Remedy, fit, remedies
@@ -48,6 +48,7 @@ class Asked:
     """Whether `batch` is that of each chip."""
     length: int = 0
     dtype: str = ""
+    programs: tuple[str, ...] = PROGRAMS
     init: str = ""
     call: str = ""
     mesh: str = ""
@@ -170,10 +171,13 @@ def answer(
             progress.stage(ahead.unit.id, "trying kernels")
             kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
         sized = [replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places]
-        ahead.facts(list(dict.fromkeys(sized)))
+        ahead.facts(list(dict.fromkeys(sized)), asked.programs)
         for place, wanted_here in zip(places, sized, strict=True):
             progress.stage(ahead.unit.id, f"compiling for {place.name}")
-            found += tpu_mesh.costs(ahead, wanted_here, [place], shards.proposal) if shards else ahead.costs(wanted_here, [Target(place)])
+            if shards:
+                found += tpu_mesh.costs(ahead, wanted_here, [place], shards.proposal)
+            else:
+                found += ahead.costs(wanted_here, [Target(place)], asked.programs)
         fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
         again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
     except ExtraMissing:

@@ -21,6 +21,7 @@ from typing import Any
 from migrate_agent.agent.tpu_tables import power, seconds, size
 from migrate_agent.evals import records
 from migrate_agent.evals.packages import PackageError, load_packages
+from migrate_agent.tools.portable.ahead import PROGRAMS
 
 TOPOLOGIES = ("v5e:1x1", "v5e:4x4", "v6e:1x1", "v6e:4x4", "tpu7x:1x1x1", "tpu7x:4x4x1")
 OUTPUT = records.FOLDER / "bench" / "tpu.json"
@@ -104,10 +105,11 @@ def _until_too_long(tried: Sequence[Case], rows: Sequence[Mapping[str, Any]]) ->
 
 def _filled(case: Case, topologies: Sequence[str], rows: list[dict[str, Any]], options: argparse.Namespace) -> bool:
     """Whether the case has figures; what is lacking is asked about and written first. A case that gave none before is not asked again."""
-    known = {row["topology"] for row in rows if row["case"] == case.name}
-    lacking = [] if "" in known else [name for name in topologies if name not in known]
-    if lacking:
-        rows += asked(case, lacking, options.seconds)
+    known = {(row["topology"], row.get("program")) for row in rows if row["case"] == case.name}
+    wanted = [] if any(row["case"] == case.name and row.get("error") for row in rows) else options.program or PROGRAMS
+    lacking = {program: [name for name in topologies if (name, program) not in known] for program in wanted}
+    for same in dict.fromkeys(tuple(names) for names in lacking.values() if names):
+        rows += asked(case, same, [program for program in lacking if tuple(lacking[program]) == same], options.seconds)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
     return any(row["case"] == case.name and not row.get("error") and not row["refused"] for row in rows)
@@ -117,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Memory, FLOPs, bytes and collectives of nets on TPUs, by the TPU compiler.")
     parser.add_argument("--filter", default="", metavar="TEXT", help="only cases with this text in their name")
     parser.add_argument("--topology", action="append", metavar="CHIP:SHAPE", help=f"only these (default: {', '.join(TOPOLOGIES)})")
+    parser.add_argument("--program", action="append", choices=PROGRAMS, help="only this one (default: both)")
     parser.add_argument("--zoo", type=int, default=0, metavar="N", help="the first example of this many packages of the zoo, too")
     parser.add_argument("--again", action="store_true", help="ask again about what is there already")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into this page")
@@ -125,14 +128,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str, Any]]:
+def asked(case: Case, topologies: Sequence[str], programs: Sequence[str], limit: float) -> list[dict[str, Any]]:
     """The rows of one case; one with `error`, for no topology, where there is none."""
-    print(f"{case.name} {' '.join(topologies)} …", file=sys.stderr, flush=True)
+    print(f"{case.name} {' '.join(topologies)} {' '.join(programs)} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
         root, report = Path(folder) / "repository", Path(folder) / "report.json"
         try:
             _lay_out(case, root)
-            error = _run(case, topologies, root, report, limit)
+            error = _run(case, topologies, programs, root, report, limit)
         except PackageError as reason:
             error = str(reason)
         if not report.exists():
@@ -141,12 +144,13 @@ def asked(case: Case, topologies: Sequence[str], limit: float) -> list[dict[str,
     return [{"case": case.name, **{key: cost[key] for key in KEPT}} for cost in found]
 
 
-def _run(case: Case, topologies: Sequence[str], root: Path, report: Path, limit: float) -> str:
+def _run(case: Case, topologies: Sequence[str], programs: Sequence[str], root: Path, report: Path, limit: float) -> str:
     """Write the report; the last line that the command said, which is the reason where there is no report."""
     batch = ["--batch", str(case.batch), *(["--each-chip"] if case.zoo else [])]
     command = ["tpu", case.unit, "--repo", str(root), *batch, "--sandbox", "process", "--report", str(report)]
     texts = [*(["--init", case.init] if case.init else []), *(["--call", case.call] if case.call else [])]
     places = [text for name in topologies for text in ("--topology", name)]
+    places += [text for program in programs for text in ("--program", program)]
     try:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_agent.agent.cli", *command, *texts, *places],
@@ -205,7 +209,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     places = {name: index for index, name in enumerate(TOPOLOGIES)}
     yield "| unit | topology | program | batch | HBM peak | of | FLOPs | bytes | bound | collectives | padding |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
-    for row in sorted(rows, key=lambda row: (first[row["case"]], places.get(row["topology"], len(places)))):
+    for row in sorted(rows, key=lambda row: (first[row["case"]], places.get(row["topology"], len(places)), row.get("program", ""))):
         head = f"| {row['case']} | {row['topology']} |"
         if "error" in row:
             yield f"{head} | | not asked: {row['error']} | | | | | | |"
