@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
 from migrate_agent.tools.vendored.tensor_cumulative import cumprod, cumsum
@@ -20,6 +21,16 @@ MaskOrNone = jax.Array | None
 def masked_input(x: jax.Array, mask: MaskOrNone, fill: ArrayLike) -> jax.Array:
     """`x` with `fill` where the mask is false."""
     return x if mask is None else jnp.where(mask.astype(bool), x, jnp.asarray(fill, x.dtype))
+
+
+def fill_unselected(x: jax.Array, mask: jax.Array) -> jax.Array:
+    """`x` with one of its elements that the mask selects in the place of all that it does not; the mask goes over the leading axes.
+
+    What is computed from it element by element is finite, with its derivatives, wherever it is so for what the mask selects.
+    """
+    rows = x.reshape(-1, *x.shape[mask.ndim :])
+    selected = rows[jnp.argmax(mask)] if rows.shape[0] else rows
+    return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), x, lax.stop_gradient(selected))
 
 
 def masked_lowest(x: jax.Array) -> Any:

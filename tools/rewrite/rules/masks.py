@@ -4,72 +4,65 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.facts import is_tensor
-
-REDUCTIONS = frozenset({"sum", "mean"})
-FLOATS = frozenset({"float32", "float64", "float16", "bfloat16"})
+from migrate_agent.tools.rewrite.engine import Context, Rule
+from migrate_agent.tools.rewrite.selections import Reduction, mask_of, reduction, selects
+from migrate_agent.tools.types import Span
 
 
 class ReduceMaskedParts(Rule):
-    """`x[mask].sum()` → `jnp.sum(x, where=mask)`, exact for masks of the tensor's own shape.
+    """`x[mask].sum()` → `jnp.sum(x, where=mask)`, and so for what is computed element by element from parts that one mask selects.
 
+    In the midst of a computation the other elements get the value of a selected one, so that neither they nor their gradients make NaN:
+    `(x[mask] - y[mask]).abs().mean()` → `jnp.mean(jnp.abs(fill_unselected(x, mask) - fill_unselected(y, mask)), where=mask)`.
     Any other read of what a boolean mask selects is a hole of class `dynamic-shape`, unless the statement that it stands in was rewritten whole.
     """
 
     ORDER = 9
     KEEP = ("def f(x, mask):\n    return x[mask].sum\n",)
 
-    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> None:
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.masks: dict[Span, cst.BaseExpression] = {}
+        """Where a masked part stands → its mask, rewritten."""
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         parent = self.context.parent()
         if isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original):
-            return
-        if self._selects(original) and not self._constructing():
+            return None
+        if not selects(self.context, original) or self._constructing():
+            return None
+        around, mask = self._around(original), mask_of(updated)
+        if around is None or mask is None:
             reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
             self.context.hole(original, reason, "dynamic-shape")
+            return None
+        self.masks[self.context.span(original)] = mask
+        if around.operands == (original,):
+            return updated.value
+        return self.context.build("vendored.fill_unselected({x}, {mask})", x=updated.value, mask=mask)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        func = original.func
-        if not isinstance(func, cst.Attribute) or func.attr.value not in REDUCTIONS:
+        found = reduction(self.context, original)
+        if found is None or not all(self.context.span(part) in self.masks for part in found.parts):
             return None
-        part, new = self._reduced(original, updated)
-        if part is None or new is None or not self._selects(part) or not self._whole(part):
-            return None
-        index = new.slice[0].slice
-        assert isinstance(index, cst.Index)
-        self._forget(part)
-        return self.context.build(f"jnp.{func.attr.value}({{x}}, where={{mask}})", x=new.value, mask=index.value)
+        mask: cst.BaseExpression = self.masks[self.context.span(found.parts[0])]
+        if found.trailing:
+            mask = self.context.build(f"{{mask}}[..., {', '.join(['None'] * found.trailing)}]", mask=mask)
+        if len(found.operands) == 2:
+            return self.context.build(found.template, x=updated.args[0].value, y=updated.args[1].value, mask=mask)
+        if found.operands[0] is not getattr(original.func, "value", None):
+            return self.context.build(found.template, x=updated.args[0].value, mask=mask)
+        return self.context.build(found.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
 
-    def _reduced(self, original: cst.Call, updated: cst.Call) -> tuple[cst.Subscript | None, cst.Subscript | None]:
-        """What `x[mask].sum()` or `torch.sum(x[mask])` reduces, before and after rewriting."""
-        old: cst.BaseExpression | None = None
-        new: cst.BaseExpression | None = None
-        if not original.args and isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
-            old, new = original.func.value, updated.func.value
-        elif len(original.args) == 1 and not original.args[0].keyword and self.context.dotted(original.func).startswith("torch."):
-            old, new = original.args[0].value, updated.args[0].value
-        return (old, new) if isinstance(old, cst.Subscript) and isinstance(new, cst.Subscript) else (None, None)
-
-    def _selects(self, node: cst.Subscript) -> bool:
-        """Whether an index is a boolean tensor."""
-        if not is_tensor(self.context.observed(node.value)):
-            return False
-        facts = [self.context.observed(e.slice.value) for e in node.slice if isinstance(e.slice, cst.Index)]
-        return any(fact is not None and is_tensor(fact) and "bool" in fact.dtypes and any(fact.shapes) for fact in facts)
-
-    def _whole(self, node: cst.Subscript) -> bool:
-        """Whether the mask has the shape of the (floating) tensor."""
-        index = node.slice[0].slice
-        if len(node.slice) != 1 or not isinstance(index, cst.Index):
-            return False
-        tensor, mask = self.context.observed(node.value), self.context.observed(index.value)
-        if tensor is None or mask is None or not tensor.dtypes or not set(tensor.dtypes) <= FLOATS:
-            return False
-        return bool(tensor.shapes) and tensor.shapes == mask.shapes
-
-    def _forget(self, node: cst.CSTNode) -> None:
-        span = self.context.span(node)
-        self.context.holes[:] = [hole for hole in self.context.holes if not (hole.code == "dynamic-shape" and hole.span == span)]
+    def _around(self, part: cst.Subscript) -> Reduction | None:
+        """The innermost call around an original expression that reduces it, with whatever else is computed from it."""
+        for node in reversed(self.context.stack):
+            if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget)):
+                return None
+            found = reduction(self.context, node) if isinstance(node, cst.Call) else None
+            if found is not None and any(one is part for one in found.parts):
+                return found
+        return None
 
     def _constructing(self) -> bool:
         context = self.context
