@@ -15,6 +15,8 @@ NO = (
     "torch._C._is_tracing",
     "torch.onnx.is_in_onnx_export",
     "torch.compiler.is_compiling",
+    "torch.compiler.is_dynamo_compiling",
+    "torch.compiler.is_exporting",
     "torch._dynamo.is_compiling",
     "torch.distributed.is_initialized",
     "torch.distributed.is_available",
