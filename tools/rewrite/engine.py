@@ -96,6 +96,8 @@ class Context:
     """Class id → attributes that are kept between calls only to save work."""
     captured: dict[str, Captured] = field(default_factory=dict)
     """Class id → functions that it keeps and that hold it."""
+    gathered: dict[str, dict[Span, str]] = field(default_factory=dict)
+    """Class id → attributes in its constructor that are local variables, and their names."""
     stashes: dict[str, frozenset[str]] = field(default_factory=dict)
     """Class id → attributes that calls leave behind for people to look at."""
     counted: dict[str, frozenset[str]] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Memo:
 
     `method` works it out; `start` is the statement of the constructor that sets it to `None`, `store` the one that keeps it, and `test` the
     `if` around the work (`early` where that `if` returns what is kept instead). The value is called `local` in the rewrite; where that
-    variable is what the store keeps, `plain`.
+    variable is what the store keeps, `plain`. `clears` are statements of the method that set it to `None` where it is not wanted.
     """
 
     attribute: str
@@ -40,6 +40,7 @@ class Memo:
     early: bool
     local: str
     plain: bool
+    clears: tuple[Span, ...] = ()
 
 
 def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
@@ -84,10 +85,12 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     method = others.pop()
     function = model.methods[method]
     starts = [node for node in walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
-    stores = [node for node in walk(function) if isinstance(node, ast.stmt) and any(key == name for key, _ in _stored(model, node))]
+    pairs = [(node, value) for node in walk(function) if isinstance(node, ast.stmt) for key, value in _stored(model, node) if key == name]
+    stores = [node for node, value in pairs if not _is_none(value)]
+    clears = [node for node, value in pairs if _is_none(value)]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
-    if len(starts) != 1 or len(stores) != 1 or written + named != 2 or not isinstance(stores[0], (ast.Assign, ast.Expr)):
+    if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
         return None
     loads = [node for where, node in uses if where == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
     around = _around(repo, model, function, name, stores[0])
@@ -96,7 +99,8 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     test, region, early = around
     inside_test = {id(node) for node in walk(test if early else test.test)}
     after = [node for node in loads if id(node) not in inside_test]
-    if any(node.lineno <= (stores[0].end_lineno or 0) for node in after):
+    decided = test if not clears else _always_set(function.body, test, clears)
+    if decided is None or any(node.lineno <= ((decided if clears else stores[0]).end_lineno or 0) for node in after):
         return None
     if not all(_of_sizes(repo, model, facts, function, node, region) for node in region):
         return None
@@ -106,7 +110,20 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
     if not plain and local in {*stored, *(a.arg for a in walk(function) if isinstance(a, ast.arg))}:
         local += "_value"
-    return Memo(name, method, span_of(starts[0], lines), span_of(stores[0], lines), span_of(test, lines), early, local, plain)
+    if clears and (plain or early):
+        return None
+    start, store, asked, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
+    return Memo(name, method, start, store, asked, early, local, plain, tuple(gone))
+
+
+def _always_set(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
+    """The statement of a block after which each way through has worked the value out (`test`) or cleared it."""
+    for node in block:
+        if node is test or node in clears:
+            return node
+        if isinstance(node, ast.If) and all(_always_set(arm, test, clears) for arm in (node.body, node.orelse)):
+            return node
+    return None
 
 
 def _uses(model: ClassModel, node: ast.AST, name: str) -> bool:

@@ -24,6 +24,15 @@ class ForgetMemos(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.scale = 2\n\n    def __call__(self, x: jax.Array):\n"
             "        mask = jnp.ones(len(x)) * self.scale\n        return x * mask\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mask = None\n\n"
+            "    def forward(self, x: torch.Tensor, causal: bool):\n        if causal:\n"
+            "            if self.mask is None or self.mask.size(0) != len(x):\n                self.mask = torch.ones(len(x))\n"
+            "        else:\n            self.mask = None\n        return x if self.mask is None else x * self.mask\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x: jax.Array, causal: bool):\n"
+            "        if causal:\n            mask = jnp.ones(len(x))\n        else:\n            mask = None\n"
+            "        return x if mask is None else x * mask\n",
+        ),
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
@@ -49,9 +58,11 @@ class ForgetMemos(Rule):
         if len(original.body) != 1:
             return None
         span = self.context.span(original.body[0])
-        memo = next((m for m in self._memos().values() if span in (m.start, m.store)), None)
+        memo = next((m for m in self._memos().values() if span in (m.start, m.store, *m.clears)), None)
         if memo is None:
             return None
+        if span in memo.clears:
+            return updated.with_changes(body=[cst.Assign([cst.AssignTarget(cst.Name(memo.local))], cst.Name("None"))])
         if span == memo.start or memo.plain:
             return cst.RemoveFromParent()
         value = _value(updated.body[0]) if updated.body else None
