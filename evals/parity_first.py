@@ -62,10 +62,10 @@ class ParityFirst:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.module = source_file(target.inventory, target.unit).target_module
-        points: list[Point] = []
-        with self._paths(), contextlib.suppress(Exception):
-            points += self._points()
-        self.points = [point for point in points if self._worst([point]) <= NEAR]
+        self.calls: list[Point] = []
+        with self.paths(), contextlib.suppress(Exception):
+            self.calls += self._points()
+        self.points = [point for point in self.calls if self._worst([point]) <= NEAR]
 
     def far(self) -> str:
         """Why what now stands in the target's file is far off; "" where it is not, or where that cannot be told."""
@@ -73,7 +73,8 @@ class ParityFirst:
         return f"off by {worst:.1e} in float32" if worst > FAR else ""
 
     @contextlib.contextmanager
-    def _paths(self) -> Iterator[None]:
+    def paths(self) -> Iterator[None]:
+        """Both trees can be imported from."""
         roots = [str(self.target.inventory.root), str(self.target.candidate)]
         kept = list(sys.path)
         sys.path[:0] = roots
@@ -94,15 +95,15 @@ class ParityFirst:
 
     def _worst(self, points: Sequence[Point]) -> float:
         """The largest error of a leaf at any point, relative to its size; infinite for what cannot be compared."""
-        with self._paths(), _alarm(), warnings.catch_warnings():
+        with self.paths(), alarm(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                self._forget()
+                self.forget()
                 return max((_error(point, *self._run(point)) for point in points), default=0.0)
             except (Exception, SystemExit):
                 return float("inf")
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Have all modules of the candidate's tree imported anew."""
         root = str(self.target.candidate)
         for name, module in list(sys.modules.items()):
@@ -114,25 +115,35 @@ class ParityFirst:
             for file in cached.iterdir():
                 file.unlink()
 
-    def _run(self, point: Point) -> tuple[codec.Tree, Mapping[str, Any]]:
+    def build(self, point: Point, rngs: nnx.Rngs) -> Any:
+        """The candidate's module, newly constructed. Raises what it raises."""
         found: Any = importlib.import_module(self.module)
-        names = {**vars(found), "nnx": nnx, "jnp": jnp, "rngs": nnx.Rngs(0)}
+        names = {**vars(found), "nnx": nnx, "jnp": jnp, "rngs": rngs}
         seed_python()
         exec(point.texts["setup"], names)
         for part in self.target.unit.name.split("."):
             found = getattr(found, part)
         seed_python()
-        model = eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
+        return eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
+
+    def program(self, point: Point, model: Any) -> Program:
+        """The module's step in its present mode, with gradients where the point has targets."""
+        renamed = {file.module: file.target_module for file in self.target.inventory.files}
+        return Program(split(model)[0], point.original.tree, renamed, _NO_DRAWS, gradient=bool(point.targets), paired=False)
+
+    def leaves(self, point: Point, values: Sequence[Any]) -> list[Any]:
+        """Inputs in the dtypes that jax has by default."""
+        return [
+            jnp.asarray(value).astype(NATIVE.get(leaf.dtype, leaf.dtype)) for value, leaf in zip(values, point.original.leaves, strict=True)
+        ]
+
+    def _run(self, point: Point) -> tuple[codec.Tree, Mapping[str, Any]]:
+        model = self.build(point, nnx.Rngs(0))
         load_state_dict(model, {name: _native(value) for name, value in point.state.items()})
         model.train() if point.mode == "train" else model.eval()
-        leaves = [
-            jnp.asarray(value).astype(NATIVE.get(leaf.dtype, leaf.dtype))
-            for value, leaf in zip(point.values, point.original.leaves, strict=True)
-        ]
-        renamed = {file.module: file.target_module for file in self.target.inventory.files}
-        graphdef, trainable, rest = split(model)
-        program = Program(graphdef, point.original.tree, renamed, _NO_DRAWS, gradient=bool(point.targets), paired=False)
+        program, (_, trainable, rest) = self.program(point, model), split(model)
         targets = {str(index): jnp.asarray(target) for index, target in point.targets.items()}
+        leaves = self.leaves(point, point.values)
         _, outputs, after, of_parameters, of_inputs, _ = program.candidate_step(trainable, rest, leaves, targets)
         found = {f"out/{index}": value for index, value in enumerate(outputs)}
         if point.targets:
@@ -187,7 +198,7 @@ class _TooLong(Exception):
 
 
 @contextlib.contextmanager
-def _alarm() -> Iterator[None]:
+def alarm() -> Iterator[None]:
     """End what takes longer than `SECONDS` by an error."""
 
     def ring(number: int, frame: Any) -> None:

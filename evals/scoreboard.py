@@ -81,10 +81,11 @@ def judged(summary: Mapping[str, Any]) -> str:
     """What the verifier refused and accepted, beside what a plain comparison lets through."""
     rates = [f"{words} {summary[kind]['right']} of {summary[kind]['run']}" for kind, words in JUDGED.items()]
     through = ", ".join(f"{count} at {tolerance}" for tolerance, count in summary["allclose lets through"].items())
-    placed = summary["localised"]
+    placed, same = summary["localised"], summary["mutants that are the same program"]
+    argued = summary["mutants"]["left out"] - same
     seeds = ", ".join(f"{count} cases with {seeds}" for seeds, count in summary["cases by seeds"].items())
     return (
-        f"{', '.join(rates)} ({summary['mutants']['left out']} more mutants are argued to be equivalent). Of the wrong rewrites an `allclose` on random "
+        f"{', '.join(rates)} ({same} more mutants are the same program, {argued} are argued to be equivalent). Of the wrong rewrites an `allclose` on random "
         f"inputs lets through {through}. Right submodule named: {placed['right']} of {placed['of']}. Seeds: {seeds}"
     )
 

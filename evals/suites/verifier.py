@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from migrate_agent.evals import corpus, mutants
 from migrate_agent.evals.corpus import Case, Original
@@ -25,6 +25,7 @@ from migrate_agent.tools.verify import Options as HowToVerify
 
 if TYPE_CHECKING:
     from migrate_agent.evals.parity_first import ParityFirst
+    from migrate_agent.evals.same_program import SameProgram
 
 SECONDS: Mapping[str, float] = {"cheats": 30.0}
 """What a candidate of this kind may take; cheats may try to take for ever."""
@@ -37,6 +38,17 @@ RATES = {
     "right": "right rewrites accepted",
     "mutants": "mutants refused",
 }
+
+
+FAR_OFF, SAME = "parity first", "same program"
+"""In the place of a check: what the first looks at a mutant found."""
+
+
+class Looks(NamedTuple):
+    """What spares the verifier mutants that need no judge."""
+
+    parity: ParityFirst
+    same: SameProgram
 
 
 @cache
@@ -133,6 +145,7 @@ def told(evidence: Evidence) -> dict[str, str]:
 def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
     """Judge the mutants of a subject's files, as far as the files themselves are verified."""
     from migrate_agent.evals.parity_first import ParityFirst
+    from migrate_agent.evals.same_program import SameProgram
 
     for target in mutants.targets(subject, sandbox, folder):
         plain = target.verify(sandbox, folder / "work", PLAIN)
@@ -142,20 +155,22 @@ def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> 
             yield Outcome(target.name, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
             continue
         yield Outcome(target.name, "excluded", "verified; its mutants follow", facts)
-        parity = ParityFirst(target)
+        looks = Looks(parity := ParityFirst(target), SameProgram(parity))
         for identifier, mutation in mutants.sample(listed, options.limit):
-            yield _mutant(target, identifier, mutation, parity, sandbox, folder)
+            yield _mutant(target, identifier, mutation, looks, sandbox, folder)
 
 
-def _mutant(target: Target, identifier: str, mutation: Mutation, parity: ParityFirst, sandbox: Sandbox, folder: Path) -> Outcome:
-    """One mutant: argued to be equivalent, far off in plain float32, or judged by the verifier."""
+def _mutant(target: Target, identifier: str, mutation: Mutation, looks: Looks, sandbox: Sandbox, folder: Path) -> Outcome:
+    """One mutant: argued to be equivalent, far off in plain float32, the same program, or judged by the verifier."""
     details: dict[str, Any] = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change}
     if why := mutants.reason(mutants.argued(), identifier, mutation):
         return Outcome(identifier, "excluded", f"equivalent: {why}", details)
     started = time.monotonic()
     with target.holding(mutation.source):
-        if far := parity.far():
-            return Outcome(identifier, "right", "", {**details, "check": "parity first", "detail": far})
+        if far := looks.parity.far():
+            return Outcome(identifier, "right", "", {**details, "check": FAR_OFF, "detail": far})
+        if looks.same.holds():
+            return Outcome(identifier, "excluded", "the same program as the rewrite", {**details, "check": SAME})
         evidence = target.verify(sandbox, folder / "work", PLAIN)
     killed = evidence.status != "verified"
     details |= {**told(evidence), "seconds": round(time.monotonic() - started, 1)}
@@ -171,7 +186,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         counts[kind] = {"right": sum(outcome.status == "right" for outcome in run_ones), "run": len(run_ones)}
         counts[kind]["left out"] = len(of_kind) - len(run_ones)
     wrong = [outcome for outcome in outcomes if outcome.details.get("kind") == "wrong"]
-    looked = sum(outcome.details.get("check") == "parity first" for outcome in outcomes)
+    checks = Counter(outcome.details.get("check") for outcome in outcomes if outcome.details.get("kind") == "mutants")
     placed = [outcome for outcome in wrong if outcome.details["place"] and outcome.details["named"] is not None]
     flaky = [outcome.case for outcome in outcomes if len(outcome.details.get("verdicts", [])) > 1]
     seeded = [outcome for outcome in outcomes if "seeds" in outcome.details]
@@ -187,7 +202,8 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         "cases by seeds": {str(number): count for number, count in sorted(seeds.items())},
         "refused by what no seed changes": sum(outcome.details.get("runs", 1) < outcome.details["seeds"] for outcome in seeded),
         "verdict not the same for all seeds": flaky,
-        "mutants far off in float32": looked,
+        "mutants far off in float32": checks[FAR_OFF],
+        "mutants that are the same program": checks[SAME],
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
     }
 
@@ -204,8 +220,11 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for tolerance, passed in found["allclose lets through"].items():
         yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
     yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
-    listed, far, argued = found["mutants listed"], found["mutants far off in float32"], found["mutants"]["left out"]
-    yield f"mutants: {found['mutants']['run']} run of {listed} listed ({far} of them far off in plain float32), {argued} argued equivalent"
+    far, same = found["mutants far off in float32"], found["mutants that are the same program"]
+    yield (
+        f"mutants: {found['mutants']['run']} of {found['mutants listed']} listed ({far} of them far off in plain float32); left out: "
+        f"{same} traced to the same program, {found['mutants']['left out'] - same} argued to be equivalent"
+    )
     flaky = found["verdict not the same for all seeds"]
     for seeds, count in found["cases by seeds"].items():
         yield f"verified with {seeds} seed{'s' if seeds != '1' else ''}: {count} cases"

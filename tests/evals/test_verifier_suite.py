@@ -27,6 +27,7 @@ OUTCOMES = [
     outcome("mutants/a", "right", check="parity first"),
     outcome("mutants/b", "right", check="forward_fp64"),
     outcome("mutants/c", "excluded", why="equivalent: so it is"),
+    outcome("mutants/d", "excluded", why="the same program as the rewrite", check="same program"),
 ]
 
 
@@ -36,7 +37,7 @@ def test_rates_are_counted_by_kind() -> None:
         {"right": 3, "run": 4, "left out": 0},
         {"right": 0, "run": 0, "left out": 1},
         {"right": 1, "run": 1, "left out": 0},
-        {"right": 2, "run": 2, "left out": 1},
+        {"right": 2, "run": 2, "left out": 2},
     ]
     assert found["allclose lets through"] == {"1e-02": 3, "1e-04": 3, "1e-05": 0}
     assert found["localised"] == {"right": 1, "of": 2}
@@ -50,7 +51,7 @@ def test_the_report_says_all_of_it() -> None:
         "cheats refused: 0 of 0, 1 left out",
         "an allclose on random inputs at 1e-04 lets 3 of the 4 wrong rewrites through",
         "right submodule named: 1 of 2",
-        "mutants: 2 run of 4 listed (1 of them far off in plain float32), 1 argued equivalent",
+        "mutants: 2 of 4 listed (1 of them far off in plain float32); left out: 1 traced to the same program, 1 argued to be equivalent",
         "verified with 3 seeds: 3 cases",
         "of these, refused by a check that no seed changes, and so run with one seed only: 1",
         'verdict not the same for all seeds: 1 (["wrong/c"])',
@@ -61,5 +62,8 @@ def test_the_report_says_all_of_it() -> None:
 def test_the_scoreboard_tells_the_rates_and_no_mutant_by_name() -> None:
     cases = [{"case": each.case, "status": each.status, "reason": each.reason, **each.details} for each in OUTCOMES]
     said = scoreboard.sentence({"suite": "verifier", "summary": summary(OUTCOMES), "cases": cases})
-    assert "wrong rewrites refused 3 of 4" in said and "right rewrites accepted 1 of 1 (1 more mutants are argued to be equivalent)" in said
+    assert (
+        "wrong rewrites refused 3 of 4" in said
+        and "right rewrites accepted 1 of 1 (1 more mutants are the same program, 1 are argued to be equivalent)" in said
+    )
     assert "needs a mount (1)" in said and "mutants follow" not in said and "so it is" not in said
