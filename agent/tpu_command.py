@@ -170,14 +170,16 @@ def answer(
         if asked.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
             kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
-        sized = [replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places]
-        ahead.facts(list(dict.fromkeys(sized)), asked.programs)
-        for place, wanted_here in zip(places, sized, strict=True):
-            progress.stage(ahead.unit.id, f"compiling for {place.name}")
+        sized = {place: replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places}
+        ahead.facts(list(dict.fromkeys(sized.values())), asked.programs)
+        for size in dict.fromkeys(sized.values()):
+            alike = [place for place in places if sized[place] == size]
+            progress.stage(ahead.unit.id, f"compiling for {', '.join(place.name for place in alike)}")
             if shards:
-                found += tpu_mesh.costs(ahead, wanted_here, [place], shards.proposal)
+                found += tpu_mesh.costs(ahead, size, alike, shards.proposal)
             else:
-                found += ahead.costs(wanted_here, [Target(place)], asked.programs)
+                found += ahead.costs(size, [Target(place) for place in alike], asked.programs)
+        found.sort(key=lambda cost: [place.name for place in places].index(cost.topology))
         fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
         again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
     except ExtraMissing:

@@ -23,7 +23,7 @@ PLACE = "migrate_agent.tools.portable"
 EXTRA = "install migrate-agent[tpu]"
 """What the stage says where the TPU compiler is missing."""
 COMPILE = Limits(seconds=1200.0, memory_bytes=12 * 2**30)
-"""The compiler takes 0.5 to 2 GB, and minutes for large programs."""
+"""The compiler takes 0.5 to 2 GB, and minutes for large programs. The time is for one target."""
 INPUTS = "inputs0.safetensors"
 PROGRAMS = ("forward", "train")
 Specs = Sequence[Sequence[Any] | None]
@@ -193,7 +193,7 @@ class Ahead:
                 self.folder / "empty",
                 {"programs": jobs},
                 {"exported": self.folder / "exported"},
-                COMPILE,
+                replace(COMPILE, seconds=COMPILE.seconds * len(targets)),
             )
             with Ran(self.sandbox, job) as ran:
                 if ran.result.get("missing"):
