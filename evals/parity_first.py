@@ -126,10 +126,10 @@ class ParityFirst:
         seed_python()
         return eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
 
-    def program(self, point: Point, model: Any) -> Program:
-        """The module's step in its present mode, with gradients where the point has targets."""
+    def program(self, point: Point, model: Any, *, gradient: bool) -> Program:
+        """The module's step in its present mode."""
         renamed = {file.module: file.target_module for file in self.target.inventory.files}
-        return Program(split(model)[0], point.original.tree, renamed, _NO_DRAWS, gradient=bool(point.targets), paired=False)
+        return Program(split(model)[0], point.original.tree, renamed, _NO_DRAWS, gradient=gradient, paired=False)
 
     def leaves(self, point: Point, values: Sequence[Any]) -> list[Any]:
         """Inputs in the dtypes that jax has by default."""
@@ -141,7 +141,7 @@ class ParityFirst:
         model = self.build(point, nnx.Rngs(0))
         load_state_dict(model, {name: _native(value) for name, value in point.state.items()})
         model.train() if point.mode == "train" else model.eval()
-        program, (_, trainable, rest) = self.program(point, model), split(model)
+        program, (_, trainable, rest) = self.program(point, model, gradient=bool(point.targets)), split(model)
         targets = {str(index): jnp.asarray(target) for index, target in point.targets.items()}
         leaves = self.leaves(point, point.values)
         _, outputs, after, of_parameters, of_inputs, _ = program.candidate_step(trainable, rest, leaves, targets)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
@@ -56,7 +57,7 @@ class SameProgram:
                 return [], ran
 
     def _examples(self) -> list[Point]:
-        """A call of each example, without gradients: those follow from what is traced."""
+        """A call of each example."""
         return list({id(point.original): point for point in self.parity.calls if not point.targets}.values())
 
     def _texts(self, point: Point) -> Iterator[str]:
@@ -74,12 +75,20 @@ class SameProgram:
         model = self.parity.build(point, nnx.Rngs(0))
         model.train() if mode == "train" else model.eval()
         _, trainable, rest = split(model)
-        program = self.parity.program(point, model)
+        program, backward = self.parity.program(point, model, gradient=False), self.parity.program(point, model, gradient=True)
+        given = (trainable, rest, self.parity.leaves(point, values))
         try:
-            traced = jax.make_jaxpr(program.candidate_step)(trainable, rest, self.parity.leaves(point, values), {})
+            outputs = jax.eval_shape(program.candidate_step, *given, {})[1]
+            targets = {str(number): jnp.zeros(out.shape, out.dtype) for number, out in enumerate(outputs) if is_float(out)}
+            traced = jax.make_jaxpr((backward if targets else program).candidate_step)(*given, targets)
         except Exception as error:
             return type(error).__name__
         return f"{traced.jaxpr} {[_content(value) for value in traced.consts]} {program.traced.tree} {program.rearranged}"
+
+
+def is_float(value: Any) -> bool:
+    """Whether the values are real or complex numbers."""
+    return bool(jnp.issubdtype(value.dtype, jnp.inexact))
 
 
 def _content(value: Any) -> str:
