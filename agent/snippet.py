@@ -15,6 +15,18 @@ def example_table(file: Path, unit: Unit) -> str:
     return f'[[example]]\nmodule = "{unit.id}"\ninit = "{init}"\ncall = "{call}"'
 
 
+PLAIN_BASES = frozenset({"Module", "ABC", "object"})
+"""Last names of bases that have no `forward` of their own."""
+
+
+def is_called(file: Path, name: str) -> bool:
+    """Whether a class may have a `forward`: it defines one, or derives from anything but `nn.Module`."""
+    found = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    if found is None or any(isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in found.body):
+        return True
+    return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in found.bases)
+
+
 def required(file: Path, name: str, method: str) -> list[str]:
     """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it."""
     found = class_node(ast.parse(file.read_text(encoding="utf-8")), name)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from migrate_agent.agent.context import Context
 from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.recordings import examples_of, kept
+from migrate_agent.agent.snippet import is_called
 from migrate_agent.agent.state import Plan, RunState
 from migrate_agent.agent.store import write
 from migrate_agent.tools.record.store import save_recording
@@ -32,9 +33,10 @@ def record(context: Context, state: RunState) -> RunState:
     exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
     recording = exercise.known(stored)
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
-        if not reached(recording, identifier):
+        unit = context.inventory.unit(identifier)
+        if not reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
             context.progress.stage(identifier, "guessing an example")
-            recording = exercise.guessed(context.inventory.unit(identifier), recording)
+            recording = exercise.guessed(unit, recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", reordered(context, recording))

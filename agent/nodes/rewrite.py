@@ -11,7 +11,7 @@ from migrate_agent.agent.llm import Attempt, Author
 from migrate_agent.agent.makeup import draft_at
 from migrate_agent.agent.nodes.common import isolated, settle, timed
 from migrate_agent.agent.recordings import examples_of
-from migrate_agent.agent.snippet import example_table
+from migrate_agent.agent.snippet import example_table, is_called
 from migrate_agent.agent.state import RunState
 from migrate_agent.agent.store import read, write
 from migrate_agent.tools.types import Draft, Hole, Span, Unit
@@ -84,5 +84,12 @@ def _unexercised(context: Context, state: RunState) -> RunState:
     error = context.recording.errors.get(unit.id)
     if error:
         return settle(context, state, "unverified", f"no example ran: {error}")
+    if not is_called(context.original / unit.source, unit.name):
+        return settle(
+            context,
+            state,
+            "unverified",
+            "no example reached it: it has no forward, and is judged as part of what derives from it or uses it",
+        )
     snippet = example_table(context.original / unit.source, unit)
     return settle(context, state, "unverified", "no example reached it: add an [[example]] for it to migrate.toml", notes=(snippet,))
