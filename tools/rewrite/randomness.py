@@ -264,11 +264,19 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs |= any(
             RESETS.get(k, "")[6:] in ("affine", "embedding") for k in reset_layers(repo, function.model, receiver, upwards, own)
         )
+    elif isinstance(call.func, ast.Attribute) and samples(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
+        function.needs = True
     elif isinstance(call.func, ast.Attribute):
         row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
         receiver = facts.observed.get(span_of(call.func.value, file.lines))
         if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
             function.needs = True
+
+
+def samples(method: str, receiver: Observed | None) -> bool:
+    """Whether this method of a value seen to be one of torch's distributions draws from it."""
+    kinds = set(receiver.kinds) - {"none"} if receiver else set()
+    return method in ("sample", "rsample") and bool(kinds) and all(kind.startswith("object:torch.distributions.") for kind in kinds)
 
 
 def _initialises(fact: Observed | None) -> bool:
