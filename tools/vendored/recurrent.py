@@ -1,6 +1,7 @@
 """Recurrent layers and cells with PyTorch's gate order and parameter names."""
 
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -180,14 +181,14 @@ class RNNBase(nnx.Module):
         """The step (state, gates of the input) → state of one layer and direction; defined by each kind."""
         raise NotImplementedError
 
-    def run(self, input: jax.Array, state: Any) -> tuple[jax.Array, Any]:
-        """All layers over `input` (L, N, H); the leaves of `state` are (layers * directions, N, ·)."""
+    def run(self, input: jax.Array, state: Any, live: jax.Array | None = None) -> tuple[jax.Array, Any]:
+        """All layers over `input` (L, N, H); the leaves of `state` are (layers * directions, N, ·). See `scan` for `live`."""
         finals: list[Any] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self.suffixes(layer):
                 start = jax.tree.map(itemgetter(len(finals)), state)
-                output, final = self.scan(input, start, suffix)
+                output, final = self.scan(input, start, suffix, live)
                 outputs.append(output)
                 finals.append(final)
             input = jnp.concatenate(outputs, axis=-1)
@@ -195,23 +196,30 @@ class RNNBase(nnx.Module):
                 input = dropout(input, self.dropout, not self.deterministic, rngs=self.rngs)
         return input, jax.tree.map(lambda *leaves: jnp.stack(leaves), *finals)
 
-    def scan(self, input: jax.Array, state: Any, suffix: str) -> tuple[jax.Array, Any]:
-        """One layer in one direction: (L, N, I) → (L, N, H) and the final state."""
+    def scan(self, input: jax.Array, state: Any, suffix: str, live: jax.Array | None = None) -> tuple[jax.Array, Any]:
+        """One layer in one direction: (L, N, I) → (L, N, H) and the final state. Where `live` (L, N, 1) is false the state stays."""
         gates = linear(input, self.value(f"weight_ih_{suffix}"), self.value(f"bias_ih_{suffix}"))
         step = self.cell(suffix)
 
-        def advance(carry: Any, gate: jax.Array) -> tuple[Any, jax.Array]:
+        def advance(carry: Any, at: tuple[jax.Array, jax.Array | None]) -> tuple[Any, jax.Array]:
+            gate, alive = at
             new = step(carry, gate)
+            if alive is not None:
+                new = jax.tree.map(partial(jnp.where, alive), new, carry)
             return new, jax.tree.leaves(new)[0]
 
-        final, outputs = lax.scan(advance, state, gates, reverse=suffix.endswith("_reverse"))
+        final, outputs = lax.scan(advance, state, (gates, live), reverse=suffix.endswith("_reverse"))
         return outputs, final
 
     def zeros(self, batch: int, size: int, like: jax.Array) -> jax.Array:
         """An initial state (layers * directions, N, size)."""
         return jnp.zeros((self.num_layers * (1 + self.bidirectional), batch, size), like.dtype)
 
-    def __call__(self, input: jax.Array, hx: Any = None) -> tuple[jax.Array, Any]:
+    def __call__(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if hasattr(input, "lengths"):  # sequences of several lengths, packed
+            padded, live = input.padded, (jnp.arange(len(input.padded))[:, None] < input.lengths)[..., None]
+            output, state = self.run(padded, self.initial(padded) if hx is None else hx, live)
+            return type(input)(output, input.lengths), state
         if input.ndim == 2:
             axis = 0 if self.batch_first else 1
             batched = None if hx is None else jax.tree.map(lambda leaf: leaf[:, None], hx)

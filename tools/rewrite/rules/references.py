@@ -43,6 +43,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
     "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
     "torch.nn.modules.instancenorm._InstanceNorm": "vendored.InstanceNormNd",
+    "torch.nn.utils.rnn.PackedSequence": "vendored.PackedSequence",
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
     "torch.Size": "tuple",

@@ -1,0 +1,73 @@
+"""Batches of sequences of several lengths (https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_padded_sequence.html)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class PackedSequence:
+    """Sequences (L, N, …) with zeros after each one's end, and their lengths (N,).
+
+    PyTorch leaves the padding out. Here it stays, so that shapes do not depend on lengths, and recurrent layers do not step over it.
+    """
+
+    padded: jax.Array
+    lengths: jax.Array
+
+
+def padding_mask(lengths: jax.Array, like: jax.Array) -> jax.Array:
+    """Whether a step of (L, N, …) belongs to its sequence: bools that broadcast over the other axes."""
+    mask = jnp.arange(like.shape[0])[:, None] < lengths
+    return mask.reshape(*mask.shape, *(1 for _ in like.shape[2:]))
+
+
+def pack_padded_sequence(
+    input: jax.Array, lengths: jax.Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Sequences that recurrent layers step over to each one's own end, in the order in which they were given."""
+    input = input.swapaxes(0, 1) if batch_first else input
+    lengths = jnp.asarray(lengths, int)
+    return PackedSequence(jnp.where(padding_mask(lengths, input), input, 0), lengths)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """The sequences as an array of `total_length` steps (default: of as many as were packed) and their lengths.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_packed_sequence.html
+    """
+    padded, lengths = sequence.padded, sequence.lengths
+    padded = jnp.where(padding_mask(lengths, padded), padded, padding_value)
+    steps = len(padded) if total_length is None else total_length
+    after = [(0, max(0, steps - len(padded))), *((0, 0) for _ in padded.shape[1:])]
+    padded = jnp.pad(padded, after, constant_values=padding_value)[:steps]
+    return padded.swapaxes(0, 1) if batch_first else padded, lengths
+
+
+def pad_sequence(
+    sequences: Sequence[jax.Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> jax.Array:
+    """Arrays (L, …) as one (longest L, N, …), or (N, longest L, …) with `batch_first`.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html
+    """
+    longest = max(len(sequence) for sequence in sequences)
+    axis = 0 if batch_first else 1
+    filled = []
+    for sequence in sequences:
+        missing = longest - len(sequence)
+        before = (missing, 0) if padding_side == "left" else (0, missing)
+        filled.append(jnp.pad(sequence, [before, *((0, 0) for _ in sequence.shape[1:])], constant_values=padding_value))
+    return jnp.stack(filled, axis)
+
+
+def pack_sequence(sequences: Sequence[jax.Array], enforce_sorted: bool = True) -> PackedSequence:
+    """Arrays (L, …) packed. https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html"""
+    return PackedSequence(pad_sequence(sequences), jnp.asarray([len(sequence) for sequence in sequences], int))
