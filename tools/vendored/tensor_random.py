@@ -27,3 +27,9 @@ def multinomial(key: jax.Array, weights: jax.Array, num_samples: int, replacemen
         return jnp.moveaxis(jax.random.categorical(key, logits, shape=(num_samples, *weights.shape[:-1])), 0, -1).astype(int)
     noisy = logits + jax.random.gumbel(key, weights.shape, logits.dtype)
     return jnp.argsort(noisy, axis=-1, descending=True)[..., :num_samples].astype(int)
+
+
+def complex_uniform(key: jax.Array, shape: Sequence[int], dtype: DTypeLike) -> jax.Array:
+    """Complex numbers whose parts lie from 0 to 1 (https://pytorch.org/docs/stable/generated/torch.rand.html)."""
+    parts = jax.random.uniform(key, (2, *shape), jnp.finfo(dtype).dtype)
+    return jax.lax.complex(parts[0], parts[1])

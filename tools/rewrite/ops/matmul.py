@@ -64,6 +64,8 @@ def _cross(call: Call) -> str:
 PRODUCTS = [
     *spelled("matmul", "input, other", "{input} @ {other}", "linalg.matmul"),
     *spelled("mm", "input, mat2", "{input} @ {mat2}"),
+    Op("torch.spmm", "input, mat2", "{input} @ {mat2}", samples=("torch.spmm(torch.ones(2, 3), torch.ones(3, 2))",)),
+    Op("torch.sparse.mm", "mat1, mat2", "{mat1} @ {mat2}", samples=("torch.sparse.mm(torch.ones(2, 3), torch.ones(3, 2))",)),
     *spelled("bmm", "input, mat2", "{input} @ {mat2}"),
     *spelled("mv", "input, vec", "{input} @ {vec}"),
     Op("torch.dot", "input, tensor", "jnp.dot({input}, {tensor})", method="dot"),

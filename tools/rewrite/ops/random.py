@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from migrate_agent.tools.rewrite.ops.calls import Refused, sequence, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 
 def _drawn(function: str) -> Template:
+    """Complex normal numbers have the variance 1 in both; of uniform ones torch draws the two parts alike."""
+
     def to(call: Call) -> str:
+        if function == "uniform" and "complex" in call.text("dtype"):
+            return f"vendored.complex_uniform({{rng}}, {sequence(call, 'size')}, {{dtype}})"
         return f"jax.random.{function}({{rng}}, {sequence(call, 'size')}, dtype={{dtype}})"
 
     return to
 
 
-def _like(template: str) -> Template:
+def _rand_like(call: Call) -> str:
+    seen = call.observed("input")
+    asked = call.text("dtype") if call.given("dtype") else " ".join(seen.dtypes if seen else ())
+    plain = _like("jax.random.uniform({rng}, {input}.shape, DTYPE)")(call)
+    return plain.replace("jax.random.uniform(", "vendored.complex_uniform(") if "complex" in asked else plain
+
+
+def _like(template: str) -> Callable[[Call], str]:
     """The dtype is the input's unless another is given."""
 
     def to(call: Call) -> str:
@@ -55,7 +68,7 @@ def _bernoulli(call: Call) -> str:
 DRAW = [
     Op("torch.rand", "*size, dtype=None", _drawn("uniform")),
     Op("torch.randn", "*size, dtype=None", _drawn("normal")),
-    Op("torch.rand_like", "input, *, dtype=None", _like("jax.random.uniform({rng}, {input}.shape, DTYPE)")),
+    Op("torch.rand_like", "input, *, dtype=None", _rand_like),
     Op("torch.randn_like", "input, *, dtype=None", _like("jax.random.normal({rng}, {input}.shape, DTYPE)")),
     Op("torch.randint", "low=0, high=None, size=None, *, dtype=None", _randint),
     Op("torch.randint_like", "input, low=0, high=None, *, dtype=None", _randint_like),
