@@ -1,6 +1,7 @@
 """Moves torch state dictionaries (name → numpy array) into NNX modules and back.
 
 Names are attribute paths. NNX's standard layers spell some leaves otherwise and hold them in another axis order; `RULES` says which.
+Attributes whose torch names NNX uses itself stand in the table `torch_names` of their class: `{"mask_": "mask"}`.
 What a container with `registered = False` holds stands under its other names alone.
 Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
 intermediates do not. Importing this module imports no torch.
@@ -169,7 +170,13 @@ def _children(node: Any) -> Iterator[tuple[str, str, Any]]:
     elif isinstance(node, (list, tuple)):
         yield from ((str(index), str(index), value) for index, value in enumerate(node))
     else:
-        yield from ((name, name, value) for name, value in _attributes(node))
+        names = _torch_names(type(node))
+        yield from ((name, names.get(name, name), value) for name, value in _attributes(node))
+
+
+def _torch_names(kind: type) -> dict[str, str]:
+    """Attributes that have other names in torch, as classes say in `torch_names`."""
+    return {name: torch for one in reversed(kind.__mro__) for name, torch in vars(one).get("torch_names", {}).items()}
 
 
 def _attributes(node: nnx.Module) -> Iterator[tuple[str, Any]]:

@@ -55,9 +55,9 @@ def captured(repo: Repo, model: ClassModel) -> Captured:
     found = Captured()
     if not repo.is_module_class(model):
         return found
-    family = _family(repo, model)
-    methods = {name: method for one in family for name, method in one.methods.items()}
-    stored = [one for member in family for one in _stores(repo, member, methods)]
+    members = family(repo, model)
+    methods = {name: method for one in members for name, method in one.methods.items()}
+    stored = [one for member in members for one in _stores(repo, member, methods)]
     by_name: dict[str, list[_Stored]] = {}
     for one in stored:
         by_name.setdefault(one.name, []).append(one)
@@ -66,7 +66,7 @@ def captured(repo: Repo, model: ClassModel) -> Captured:
         return found
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
     for name, stores in kept.items():
-        reason = _mixed(stores, methods) or _unseen(repo, family, name)
+        reason = _mixed(stores, methods) or _unseen(repo, members, name)
         uses = Captured()
         if not reason and not _uses(model, parents, name, stores, uses):
             reason = "and which is read where it cannot be handed the module"
@@ -82,7 +82,8 @@ def captured(repo: Repo, model: ClassModel) -> Captured:
     return found
 
 
-def _family(repo: Repo, model: ClassModel) -> list[ClassModel]:
+def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
+    """The class, its bases and all that derive from those, within the repository."""
     above = list(repo.ancestors(model))
     return list({one.id: one for top in above for one in (top, *repo.descendants.get(top.id, ()))}.values())
 
@@ -100,9 +101,9 @@ def _mixed(stores: list[_Stored], methods: Mapping[str, FunctionNode]) -> str:
     return ""
 
 
-def _unseen(repo: Repo, family: list[ClassModel], name: str) -> str:
+def _unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
     """Why not all reads of the attribute are in sight, or ""."""
-    inside = {id(node) for one in family for node in walk(one.node)}
+    inside = {id(node) for one in members for node in walk(one.node)}
     for file in repo.files.values():
         if name not in file.text:
             continue

@@ -18,7 +18,7 @@ from migrate_agent.tools.rewrite.counters import counters
 from migrate_agent.tools.rewrite.exercised import Exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
-from migrate_agent.tools.rewrite.randomness import Randomness
+from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.template import fill, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
@@ -98,6 +98,8 @@ class Context:
     """Class id → functions that it keeps and that hold it."""
     gathered: dict[str, dict[Span, str]] = field(default_factory=dict)
     """Class id → attributes in its constructor that are local variables, and their names."""
+    renamed: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Class id → attributes whose names NNX has."""
     stashes: dict[str, frozenset[str]] = field(default_factory=dict)
     """Class id → attributes that calls leave behind for people to look at."""
     counted: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -219,7 +221,7 @@ class Context:
         """The expression for the `nnx.Rngs` reachable here."""
         outer = self.method()
         if outer is None:
-            return None
+            return cst.Name("rngs") if any(isinstance(n, cst.Lambda) and self.given_rngs(n) for n in self.stack) else None
         key = (self.file.file.path, ".".join(self.path[: self._depth()]))
         if key in self.randomness.parameter:
             return cst.Name("rngs")
@@ -228,6 +230,10 @@ class Context:
             self.randomness.stored.add(self.cls.id)
             return cst.Attribute(cst.Name(name), cst.Name("rngs"))
         return None
+
+    def given_rngs(self, function: cst.Lambda) -> bool:
+        """Whether an original lambda, which stands in no function, gains a keyword-only `rngs`."""
+        return not self.functions and (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
 
     def _depth(self) -> int:
         return len(self.path) - len(self.functions) + 1
