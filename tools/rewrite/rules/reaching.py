@@ -32,6 +32,7 @@ ENVIRONMENT = ("os.getenv", "os.environ.get")
 
 class RefuseReachingOut(Rule):
     """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, `"X" in os.environ` → `False`, with a note.
+    `vars(config)` → `config.__dict__` where that was seen to be a plain object.
 
     So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
     """
@@ -45,10 +46,16 @@ class RefuseReachingOut(Rule):
             "import os\n\nLEVEL = 1\n",
         ),
         ('import os\n\nFAST = "FAST" not in os.environ\n', "import os\n\nFAST = True\n"),
+        (
+            "class Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(vars(CONFIG))\n",
+            "class Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(CONFIG.__dict__)\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
+        if _asks_for_fields(context, original):
+            return context.place(context.build("{x}.__dict__", x=updated.args[0].value))
         if context.dotted(original.func) not in ENVIRONMENT or not original.args or any(a.star for a in original.args):
             return None
         default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
@@ -81,6 +88,8 @@ class RefuseReachingOut(Rule):
         elif (
             original.value in BUILTINS and original.value not in context.taken and isinstance(parent, cst.Call) and parent.func is original
         ):
+            if _asks_for_fields(context, parent):
+                return
             context.hole(original, f"{original.value} reaches out of the program", "reaches-out")
 
     def _check(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
@@ -99,6 +108,15 @@ def _asks_whether_set(context: Context, node: cst.Comparison) -> bool:
         return False
     only = node.comparisons[0]
     return isinstance(only.operator, (cst.In, cst.NotIn)) and context.dotted(only.comparator) == "os.environ"
+
+
+def _asks_for_fields(context: Context, call: cst.Call) -> bool:
+    """Whether this is `vars(x)` of a plain object, such as a namespace of options: what a module holds NNX keeps otherwise."""
+    plain = len(call.args) == 1 and not call.args[0].star and not call.args[0].keyword
+    if not plain or not isinstance(call.func, cst.Name) or call.func.value != "vars" or "vars" in context.taken:
+        return False
+    fact = context.observed(call.args[0].value)
+    return fact is not None and all(kind.startswith("object:") and not kind.startswith("object:torch.") for kind in fact.kinds)
 
 
 def reaches_out(dotted: str) -> bool:
