@@ -9,6 +9,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
@@ -128,3 +129,12 @@ def test_attention_by_the_kernel_is_torch_s() -> None:
     with interpreted():
         found = fused_scaled_dot_product_attention(q, k, v, mask, implementation="tpu")
     np.testing.assert_allclose(found, scaled_dot_product_attention(q, k, v, mask), rtol=2e-5, atol=2e-6)
+
+
+def test_the_kernel_drops_what_plain_jax_drops() -> None:
+    q, k, v = (jnp.asarray(np.random.default_rng(seed).standard_normal((1, 2, 5, 8)), jnp.float32) for seed in range(3))
+    with interpreted():
+        found = fused_scaled_dot_product_attention(q, k, v, None, 0.4, True, rngs=nnx.Rngs(dropout=3), implementation="tpu")
+    np.testing.assert_allclose(
+        found, scaled_dot_product_attention(q, k, v, None, 0.4, True, rngs=nnx.Rngs(dropout=3)), rtol=2e-5, atol=2e-6
+    )
