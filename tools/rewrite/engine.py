@@ -19,7 +19,7 @@ from migrate_agent.tools.rewrite.exercised import Exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
-from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.template import fill, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
 from migrate_agent.tools.scan.nodes import walk
@@ -378,12 +378,6 @@ def rewrite_file(
         spans,
         context.dead,
     )
-
-
-def is_jax(file: FileModel) -> bool:
-    """Whether a file is JAX code already: it imports jax or flax, and nothing of torch."""
-    roots = {dotted.partition(".")[0] for dotted in file.bindings.values()}
-    return bool(roots & {"jax", "flax"}) and "torch" not in roots
 
 
 def taken_names(file: FileModel) -> frozenset[str]:

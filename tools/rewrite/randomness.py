@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -57,7 +58,7 @@ class Randomness:
 @dataclass
 class _Function:
     key: FunctionKey
-    node: FunctionNode
+    node: FunctionNode | ast.Lambda
     model: ClassModel | None
     calls: set[FunctionKey] = field(default_factory=set)
     needs: bool = False
@@ -71,7 +72,9 @@ class _Function:
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Fixed point over the calls of the repository."""
-    functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
+    functions = {
+        f.key: f for file in repo.files.values() for found in (_functions, _lambdas) for f in found(repo, file, facts[file.file.path])
+    }
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructing(functions)
     for group in groups:
@@ -125,8 +128,10 @@ def _place(repo: Repo, function: _Function, result: Randomness) -> None:
         result.parameter.add(function.key)
 
 
-def _static(node: FunctionNode) -> bool:
-    return any(isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in node.decorator_list)
+def _static(node: FunctionNode | ast.Lambda) -> bool:
+    return not isinstance(node, ast.Lambda) and any(
+        isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in node.decorator_list
+    )
 
 
 def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
@@ -168,6 +173,32 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         if owner and qualname.endswith(".__init__") and resets(repo, owner):
             _note_method(repo, function, owner, "reset_parameters")
         yield function
+
+
+def lambda_name(line: int) -> str:
+    """What a lambda is called here, and in what was observed."""
+    return f"<lambda>@{line}"
+
+
+def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
+    """Lambdas that stand in no function, alone on their lines; what stands beside a module class in a table is called like one."""
+    inside = {id(child) for node in file.functions.values() for child in walk(node)}
+    found = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
+    lines = Counter(node.lineno for node in found)
+    beside = {id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _beside(repo, file, facts, node)}
+    for node in found:
+        if lines[node.lineno] > 1:
+            continue
+        function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
+        for child in walk(node):
+            if isinstance(child, ast.Call):
+                _note_call(repo, file, facts, function, child)
+        yield function
+
+
+def _beside(repo: Repo, file: FileModel, facts: Facts, table: ast.Dict) -> list[ast.expr]:
+    names = [facts.dotted.get(span_of(value, file.lines), "") for value in table.values]
+    return table.values if any(name and repo.is_module(name) for name in names) else []
 
 
 def resets(repo: Repo, model: ClassModel) -> bool:
@@ -288,7 +319,10 @@ def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
     found: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
-        if head == "function" and (place := repo.resolve(name)) and place[1]:
+        module, _, own = name.rpartition(".")
+        if head == "function" and own.startswith("<lambda>") and module in repo.modules:
+            found.add((repo.modules[module].file.path, own))
+        elif head == "function" and (place := repo.resolve(name)) and place[1]:
             found.add((place[0].file.path, place[1]))
     return found
 

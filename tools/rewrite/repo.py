@@ -250,6 +250,12 @@ def unfollowed(name: str, package: str) -> str:
     return f"{name} comes from {package}, which needs torch, and its source cannot be followed"
 
 
+def is_jax(file: FileModel) -> bool:
+    """Whether a file is JAX code already: it imports jax or flax, and nothing of torch."""
+    roots = {dotted.partition(".")[0] for dotted in file.bindings.values()}
+    return bool(roots & {"jax", "flax"}) and "torch" not in roots
+
+
 def dotted_name(node: ast.expr, file: FileModel) -> str:
     """The dotted name that a chain of attributes stands for, or ""."""
     if isinstance(node, ast.Subscript):

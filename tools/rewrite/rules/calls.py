@@ -13,6 +13,7 @@ from migrate_agent.tools.rewrite.randomness import called, constructs_module, ov
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.references import VERSION
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
+from migrate_agent.tools.types import Observed
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
 TORCH = ("torch", "torchvision", "torchaudio")
@@ -127,10 +128,16 @@ class ReplaceTorchCalls(Rule):
         if any(a.keyword and a.keyword.value == "rngs" for a in updated.args):
             return None
         fact = self.context.observed(original.func)
-        strange = [k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:")]
+        strange = [
+            k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:") and not self._takes_rngs(k)
+        ]
         if strange and not dotted:
             raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
         return with_rngs(self.context, updated, dotted or "a module")
+
+    def _takes_rngs(self, kind: str) -> bool:
+        functions = called(self.context.repo, Observed((kind,)))
+        return bool(functions) and functions <= self.context.randomness.parameter
 
     def _lazy(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:
         """`nn.LazyLinear(5)` → `Linear(3, 5, rngs=rngs)`, with the size that its first call gave it while the examples ran."""

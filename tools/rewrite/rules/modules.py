@@ -269,3 +269,27 @@ def _with_constructor(body: list[cst.BaseStatement], constructor: cst.FunctionDe
         rest[0] = rest[0].with_changes(leading_lines=blank)
     kept = [s for s in body[:place] if not (isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Pass) for x in s.body))]
     return [*kept, constructor, *rest]
+
+
+class GiveLambdasRngs(Rule):
+    """`NORMS = {"gn": lambda c: nn.GroupNorm(2, c), None: nn.Identity}` → `lambda c, *, rngs: …`, called as the classes beside it are.
+
+    Declines inside functions, where `rngs` is at hand.
+    """
+
+    ORDER = 50
+    KEEP = ("TABLE = {'a': lambda c: c + 1}\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nNORMS = {\n    'gn': lambda c: nn.GroupNorm(2, c),\n    None: lambda c: None,\n    'id': nn.Identity,\n}\n",
+            "NORMS = {\n    'gn': lambda c, *, rngs: GroupNorm(2, c, rngs=rngs),\n    None: lambda c, *, rngs: None,\n    'id': Identity,\n}\n",
+        ),
+    )
+
+    def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.Lambda | None:
+        if not self.context.given_rngs(original):
+            return None
+        params = updated.params
+        star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()
+        rngs = cst.Param(cst.Name("rngs"))
+        return updated.with_changes(params=params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, rngs]))
