@@ -6,15 +6,16 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.bind import BindError, Bound, Signature, bind, parse_signature
+from migrate_agent.tools.rewrite.bind import DROPPED, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.engine import Context
-from migrate_agent.tools.rewrite.tables import UNKNOWN, Layer, Op, Refuse
+from migrate_agent.tools.rewrite.tables import UNKNOWN, Layer, Op, Refuse, ops
 from migrate_agent.tools.rewrite.template import Missing, fill
-from migrate_agent.tools.rewrite.vendoring import rngs_of
+from migrate_agent.tools.rewrite.vendoring import rngs_of, symbols
 from migrate_agent.tools.types import Observed
 
 _MODULE = cst.Module([])
@@ -22,6 +23,9 @@ _MODULE = cst.Module([])
 
 CREATION = frozenset({"zeros", "ones", "empty", "full", "arange", "eye", "linspace"})
 """Functions whose JAX counterparts take `dtype` and `device` too, so that a spread `**options` may be passed on."""
+
+TORCHS_OWN = frozenset({"dtype", "device", "layout", "memory_format", "generator"})
+"""Arguments whose values are spelled otherwise in JAX."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ def apply_op(
         if isinstance(made, cst.Call):
             return made.with_changes(args=tidy([*made.args, *spread]))
     arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
+    if receiver is None and any(argument.star for argument in arguments) and passes_on(op):
+        return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _without_meaning(a, signature)]))
     try:
         bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)
     except BindError as error:
@@ -98,6 +104,32 @@ def apply_op(
         bound = replace(bound, sources={**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
     return expand(context, _template(op, call), _demoted(context, bound), op.name, signature.defaults)
+
+
+@cache
+def takes_options(dotted: str) -> bool:
+    """Whether a vendored function has a torch function's name and parameters, its options among them: as a value it can be called with any."""
+    name, signature = dotted.rpartition(".")[2], parse_signature(ops()[dotted].signature)
+    if name not in symbols() or symbols()[name].rngs:
+        return False
+    definition = ast.parse(symbols()[name].text).body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        return False
+    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    asked = [name for name in signature.names if not name.startswith("_")]
+    return len(names) > len(signature.names) - len(signature.defaults) and names == asked[: len(names)]
+
+
+def passes_on(op: Op) -> bool:
+    """Whether what a call spreads (`*args`, `**options`) may go to the vendored function as it is: that has torch's parameters, and none of
+    them takes what JAX spells otherwise."""
+    signature = parse_signature(op.signature)
+    same = isinstance(op.to, str) and op.to.startswith(f"vendored.{op.name.rpartition('.')[2]}(") and takes_options(op.name)
+    return same and not signature.variadic and not {*signature.names, *signature.keyword_only} & TORCHS_OWN
+
+
+def _without_meaning(argument: cst.Arg, signature: Signature) -> bool:
+    return argument.keyword is not None and argument.keyword.value in DROPPED - {*signature.names}
 
 
 def _demoted(context: Context, bound: Bound) -> Bound:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import parse_signature
-from migrate_agent.tools.rewrite.calls import apply_op
+from migrate_agent.tools.rewrite.calls import apply_op, takes_options
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.rules.references import takes_options
 from migrate_agent.tools.rewrite.tables import Refuse, ops
 
 

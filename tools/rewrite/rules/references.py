@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import version
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import parse_signature
-from migrate_agent.tools.rewrite.calls import apply_op
+from migrate_agent.tools.rewrite.calls import apply_op, takes_options
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import DTYPES
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST
@@ -155,20 +153,6 @@ class ReplaceTorchReferences(Rule):
     def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
         given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
         return given == parameters
-
-
-@cache
-def takes_options(dotted: str) -> bool:
-    """Whether a vendored function has a torch function's name and parameters, its options among them: as a value it can be called with any."""
-    name, signature = dotted.rpartition(".")[2], parse_signature(ops()[dotted].signature)
-    if name not in symbols() or symbols()[name].rngs:
-        return False
-    definition = ast.parse(symbols()[name].text).body[0]
-    if not isinstance(definition, ast.FunctionDef):
-        return False
-    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
-    asked = [name for name in signature.names if not name.startswith("_")]
-    return len(names) > len(signature.names) - len(signature.defaults) and names == asked[: len(names)]
 
 
 class DropTorchImports(Rule):
