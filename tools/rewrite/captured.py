@@ -66,7 +66,7 @@ def captured(repo: Repo, model: ClassModel) -> Captured:
         return found
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
     for name, stores in kept.items():
-        reason = _mixed(stores, methods) or _unseen(repo, members, name)
+        reason = _mixed(stores, methods) or unseen(repo, members, name)
         uses = Captured()
         if not reason and not _uses(model, parents, name, stores, uses):
             reason = "and which is read where it cannot be handed the module"
@@ -101,7 +101,7 @@ def _mixed(stores: list[_Stored], methods: Mapping[str, FunctionNode]) -> str:
     return ""
 
 
-def _unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
+def unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
     """Why not all reads of the attribute are in sight, or ""."""
     inside = {id(node) for one in members for node in walk(one.node)}
     for file in repo.files.values():

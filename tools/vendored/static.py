@@ -1,0 +1,29 @@
+"""Arrays that are fixed when a module is built, and are no part of its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Static:
+    """A numpy array as a static attribute of a module: equal and hashed by its contents, so that programs are compiled once for each.
+
+    `value` is the array. Its elements are plain numbers while a function is traced; it must not be changed once the module is called.
+    """
+
+    def __init__(self, value: np.ndarray[Any, Any]) -> None:
+        self.value = value
+
+    def _contents(self) -> tuple[tuple[int, ...], str, bytes]:
+        return self.value.shape, str(self.value.dtype), self.value.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._contents() == other._contents()
+
+    def __hash__(self) -> int:
+        return hash(self._contents())
+
+    def __repr__(self) -> str:
+        return f"Static({self.value!r})"
