@@ -132,8 +132,26 @@ DATA = [
     Op("torch.Tensor.new", "self, *args", _new_legacy, samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])")),
 ]
 
+
+def _copied(call: Call) -> str:
+    """The source itself where it was seen to have the shapes and the dtype of what it is copied to."""
+    to, source = call.observed("self"), call.observed("src")
+    if to and source and set(source.kinds) == {"tensor"} and to.shapes == source.shapes and len(to.shapes) in (1, 2, 3):
+        if to.dtypes == source.dtypes and len(to.dtypes) == 1:
+            return "{src}"
+    return "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)"
+
+
 FILL = [
     Op("torch.fill", "input, value", "jnp.full_like({input}, {value})", method="fill", inplace=True),
     Op("torch.zero", "input", "jnp.zeros_like({input})", method="zero", inplace=True),
-    Op("torch.Tensor.copy", "self, src", "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)", inplace=True),
+    Op(
+        "torch.Tensor.fill_diagonal",
+        "self, fill_value, wrap=False",
+        "jnp.fill_diagonal({self}, {fill_value}, wrap={wrap}, inplace=False)",
+        inplace=True,
+        samples=("torch.ones(3, 3).fill_diagonal_(0.5)", "torch.ones(5, 2).fill_diagonal_(2, wrap=True)"),
+    ),
+    Op("torch.Tensor.to_dense", "self", "{self}", samples=("torch.ones(2).to_dense()",)),
+    Op("torch.Tensor.copy", "self, src", _copied, inplace=True),
 ]

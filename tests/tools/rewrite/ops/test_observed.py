@@ -33,3 +33,22 @@ def test_spellings(tmp_path: Path, call: str, expected: str) -> None:
     text, holes = rewrite_snippet(tmp_path, f"import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return {call}\n")
     assert not holes
     assert text.strip().endswith(f"return {expected}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((3,), "float32", "x = y"),
+        ((1,), "float32", "x = jnp.broadcast_to(y, x.shape).astype(x.dtype)"),
+        ((3,), "float64", "x = jnp.broadcast_to(y, x.shape).astype(x.dtype)"),
+    ],
+)
+def test_a_copy_of_what_has_the_same_shape_and_dtype(tmp_path: Path, shape: tuple[int, ...], dtype: str, expected: str) -> None:
+    seen = {
+        "snippet.py": {
+            Span(4, 4, 4, 5): Observed(("tensor",), ((3,),), ("float32",)),
+            Span(4, 12, 4, 13): Observed(("tensor",), (shape,), (dtype,)),
+        }
+    }
+    space = snippet_workspace(tmp_path, "import torch\n\ndef f(x, y):\n    x.copy_(y)\n    return x\n", seen)
+    assert expected in "".join(statement.text for statement in space.statements("snippet.py"))
