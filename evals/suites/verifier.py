@@ -40,6 +40,8 @@ RATES = {
 }
 
 
+TIMED_OUT = "run ended with timeout"
+"""What verdicts say of a job whose time ran out."""
 FAR_OFF, SAME = "parity first", "same program"
 """In the place of a check: what the first looks at a mutant found."""
 
@@ -204,6 +206,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         "verdict not the same for all seeds": flaky,
         "mutants far off in float32": checks[FAR_OFF],
         "mutants that are the same program": checks[SAME],
+        "refused as time ran out": sum(TIMED_OUT in outcome.details.get("detail", "") for outcome in outcomes),
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
     }
 
@@ -225,6 +228,8 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
         f"mutants: {found['mutants']['run']} of {found['mutants listed']} listed ({far} of them far off in plain float32); left out: "
         f"{same} traced to the same program, {found['mutants']['left out'] - same} argued to be equivalent"
     )
+    if late := found["refused as time ran out"]:
+        yield f"refused as their time ran out, which a machine under load does to any: {late}"
     flaky = found["verdict not the same for all seeds"]
     for seeds, count in found["cases by seeds"].items():
         yield f"verified with {seeds} seed{'s' if seeds != '1' else ''}: {count} cases"
