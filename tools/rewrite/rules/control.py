@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.traced_integers import is_traced_integer
 from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
@@ -159,7 +160,7 @@ class ReplaceTensorBranches(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
-        if self._constructing():
+        if self._constructing() or is_traced_integer(self.context, original):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
