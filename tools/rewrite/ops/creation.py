@@ -146,11 +146,10 @@ FILL = [
     Op("torch.fill", "input, value", "jnp.full_like({input}, {value})", method="fill", inplace=True),
     Op("torch.zero", "input", "jnp.zeros_like({input})", method="zero", inplace=True),
     Op(
-        "torch.Tensor.fill_diagonal",
-        "self, fill_value, wrap=False",
-        "jnp.fill_diagonal({self}, {fill_value}, wrap={wrap}, inplace=False)",
+        "torch.Tensor.fill_diagonal_",
+        "self, fill_value",  # JAX cannot wrap
+        "jnp.fill_diagonal({self}, {fill_value}, inplace=False)",
         inplace=True,
-        samples=("torch.ones(3, 3).fill_diagonal_(0.5)", "torch.ones(5, 2).fill_diagonal_(2, wrap=True)"),
     ),
     Op("torch.Tensor.to_dense", "self", "{self}", samples=("torch.ones(2).to_dense()",)),
     Op("torch.Tensor.copy", "self, src", _copied, inplace=True),

@@ -94,6 +94,13 @@ def test_random_fills(fill: str) -> None:
         assert jnp.allclose(jnp.quantile(ours, quantile), jnp.quantile(theirs, quantile), rtol=0.08, atol=0.05)
 
 
+@pytest.mark.parametrize(("shape", "options"), [((3, 3), "0.5"), ((2, 5), "2"), ((5, 2), "2"), ((2, 2, 2), "0")])
+def test_diagonal_fills(shape: tuple[int, ...], options: str) -> None:
+    tensor = torch.ones(shape)
+    ours = evaluate(expand(f"t0.fill_diagonal_({options})", {"t0": tensor}), t0=to_jax(tensor))
+    assert (ours == to_jax(eval(f"tensor.fill_diagonal_({options})", {"tensor": tensor}))).all()
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row_is_well_formed(row: Op) -> None:
     signature = parse_signature(row.signature)
