@@ -247,6 +247,29 @@ class BatchNorm3d(BatchNormNd):
     ndims = (5,)
 
 
+class SyncBatchNorm(BatchNormNd):
+    """Over any (N, C, …): a program for several devices sees the whole batch, so that statistics are of all of it.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+        rngs: nnx.Rngs,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias, rngs=rngs)
+
+
 class InstanceNormNd(RunningNorm):
     """Normalises each channel of each sample of (N, C, …) or (C, …); by the running statistics where these are tracked, in eval mode.
 

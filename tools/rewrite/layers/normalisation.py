@@ -34,6 +34,14 @@ ROWS = (
     ),
     *(Layer(f"torch.nn.BatchNorm{n}d", BATCHNORM, f"BatchNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
     *(Layer(f"torch.nn.InstanceNorm{n}d", INSTANCENORM, f"InstanceNorm{n}d", params=RUNNING, samples=("6",)) for n in (1, 2, 3)),
+    Layer(
+        "torch.nn.SyncBatchNorm",
+        "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None, dtype=None, *, "
+        "bias=True",
+        "SyncBatchNorm",
+        params=RUNNING,
+        samples=("6",),
+    ),
     Layer("torch.nn.modules.batchnorm._BatchNorm", BATCHNORM, "BatchNormNd", params=RUNNING, samples=("6",)),
     Layer("torch.nn.modules.instancenorm._InstanceNorm", INSTANCENORM, "InstanceNormNd", params=RUNNING, samples=("6",)),
     Layer("torch.nn.LocalResponseNorm", "size, alpha=0.0001, beta=0.75, k=1.0", "LocalResponseNorm", samples=("2",)),

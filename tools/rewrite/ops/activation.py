@@ -41,7 +41,7 @@ SOFTMAX = [
 
 JAX_NN = [
     *spelled("relu", "input", "jax.nn.relu({input})", inplace=True),
-    Op(f"{F}relu", "input, inplace=False", "jax.nn.relu({input})"),
+    Op(f"{F}relu", "input, inplace=False", "jax.nn.relu({input})", inplace=True),
     Op(f"{F}silu", "input, inplace=False", "jax.nn.silu({input})"),
     Op(f"{F}mish", "input, inplace=False", "jax.nn.mish({input})"),
     Op(f"{F}gelu", "input, approximate='none'", _gelu),
@@ -49,20 +49,21 @@ JAX_NN = [
     Op(f"{F}softsign", "input", "jax.nn.soft_sign({input})"),
     Op(f"{F}tanhshrink", "input", "vendored.tanhshrink({input})"),
     *spelled("selu", "input", "jax.nn.selu({input})", inplace=True),
-    Op(f"{F}selu", "input, inplace=False", "jax.nn.selu({input})"),
+    Op(f"{F}selu", "input, inplace=False", "jax.nn.selu({input})", inplace=True),
     *spelled("celu", "input, alpha=1.0", "jax.nn.celu({input}, {alpha})", inplace=True),
-    Op(f"{F}celu", "input, alpha=1.0, inplace=False", "jax.nn.celu({input}, {alpha})"),
-    Op(f"{F}elu", "input, alpha=1.0, inplace=False", "jax.nn.elu({input}, {alpha})"),
+    Op(f"{F}celu", "input, alpha=1.0, inplace=False", "jax.nn.celu({input}, {alpha})", inplace=True),
+    Op(f"{F}elu", "input, alpha=1.0, inplace=False", "jax.nn.elu({input}, {alpha})", inplace=True),
     Op(f"{F}glu", "input, dim=-1", "jax.nn.glu({input}, axis={dim})"),
 ]
 
 VENDORED = [
     Op(f"{F}relu6", "input, inplace=False", "vendored.relu6({input})"),
-    Op(f"{F}leaky_relu", "input, negative_slope=0.01, inplace=False", "vendored.leaky_relu({input}, {negative_slope})"),
+    Op(f"{F}leaky_relu", "input, negative_slope=0.01, inplace=False", "vendored.leaky_relu({input}, {negative_slope})", inplace=True),
     Op(
         f"{F}hardtanh",
         "input, min_val=-1.0, max_val=1.0, inplace=False",
         "vendored.hardtanh({input}, min_val={min_val}, max_val={max_val})",
+        inplace=True,
     ),
     Op(f"{F}hardsigmoid", "input, inplace=False", "vendored.hardsigmoid({input})"),
     Op(f"{F}hardswish", "input, inplace=False", "vendored.hardswish({input})"),
