@@ -34,6 +34,7 @@ def run_kernel(
         raise ValueError(f"{name}: implementation={implementation!r} is none of {', '.join(IMPLEMENTATIONS)}")
     if implementation == "xla":
         return reference(*operands)
+    reason = reason or ("" if all(x is None or x.size for x in operands) else "an operand is empty")
     if reason and implementation == "tpu":
         raise NotImplementedError(f"{name}: {reason}")
     if reason:

@@ -89,6 +89,8 @@ def test_fallback_says_so() -> None:
     np.testing.assert_array_equal(y, fused_rms_norm(x))
     with pytest.raises(NotImplementedError, match="not float16"):
         fused_rms_norm(x, implementation="tpu")
+    with pytest.raises(NotImplementedError, match="an operand is empty"):
+        fused_rms_norm(jnp.ones((0, 4)), implementation="tpu")
     with pytest.raises(ValueError, match="none of xla, auto, tpu"):
         fused_rms_norm(x, implementation="triton")
     with warnings.catch_warnings():
