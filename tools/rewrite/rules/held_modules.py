@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -40,10 +41,11 @@ class HoldRegisteredModules(Rule):
             return None
         if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
             return None
-        is_list = isinstance(original.value, (cst.List, cst.ListComp))
-        if not (is_list or isinstance(original.value, (cst.Dict, cst.DictComp))) or not self._registers():
+        kind = self._local(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
+        is_list = kind in ("List", "ListComp")
+        if not (is_list or kind in ("Dict", "DictComp")) or not self._registers():
             return None
-        if not (self._of_modules(original.value) or self._filled(target.attr.value)):
+        if not (self._of_modules(original.value) or self._filled(target.attr.value) or self._filled_here(original)):
             return None
         name = "UnregisteredList" if is_list else "UnregisteredDict"
         empty = isinstance(updated.value, (cst.List, cst.Dict)) and not updated.value.elements
@@ -73,16 +75,40 @@ class HoldRegisteredModules(Rule):
         facts = [self.context.observed(value) for value in values]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
 
+    def _local(self, name: str) -> str:
+        """What display the constructor binds a local name to, as its only value, or ""."""
+        stores = [node for node in self._nodes() if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
+        bound = [
+            node.value
+            for node in self._nodes()
+            if isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == name
+        ]
+        return type(bound[0]).__name__ if len(stores) == len(bound) == 1 else ""
+
     def _filled(self, name: str) -> bool:
         """Whether modules are put into `self.<name>`, and nothing else."""
-        given: list[ast.expr] = []
+        return self._modules([value for place, value in self._given() if isinstance(place, ast.Attribute) and place.attr == name])
+
+    def _filled_here(self, statement: cst.Assign) -> bool:
+        """Whether modules are put into the local container that a statement keeps, and nothing else, and none after it."""
+        if not isinstance(statement.value, cst.Name):
+            return False
+        name, line = statement.value.value, self.context.span(statement).line
+        given = [(place.lineno, value) for place, value in self._given() if isinstance(place, ast.Name) and place.id == name]
+        return all(at < line for at, _ in given) and self._modules([value for _, value in given])
+
+    def _given(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Each value that is put into a container, with the container."""
         for node in self._nodes():
             match node:
-                case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr=attr))], value=value) if attr == name:
-                    given.append(value)
-                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr), attr=method), args=[*_, value]) if (
-                    attr == name and method in ADDING
-                ):
-                    given.append(value)
-        facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in given]
+                case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
+                    yield place, value
+                case ast.Call(func=ast.Attribute(value=place, attr=method), args=[*_, value]) if method in ADDING:
+                    yield place, value
+
+    def _modules(self, values: Sequence[ast.expr]) -> bool:
+        facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in values]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
