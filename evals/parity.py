@@ -238,6 +238,7 @@ def _jax_run(
     function: Any = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True) if with_gradients else loss
     found = (jax.jit(function) if jit else function)(program.parameters, inputs, program.rest, others)
     ((_, (results, rest)), (of_parameters, of_inputs)) = found if with_gradients else (found, (program.parameters, []))
+    of_parameters = jax.tree.map(jnp.conj, of_parameters)  # torch gives the conjugate of what JAX gives
     ours = {**program.names(of_parameters, rest), **{f"input {index}": jnp.conj(gradient) for index, gradient in enumerate(of_inputs)}}
     return results, ours, dict(program.names(program.parameters, rest))
 
