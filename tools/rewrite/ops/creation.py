@@ -134,11 +134,10 @@ DATA = [
 
 
 def _copied(call: Call) -> str:
-    """The source itself where it was seen to have the shapes and the dtype of what it is copied to."""
+    """Without a broadcast where the source was seen to have the shapes of what it is copied to; the dtype depends on the precision it runs in."""
     to, source = call.observed("self"), call.observed("src")
     if to and source and set(source.kinds) == {"tensor"} and to.shapes == source.shapes and len(to.shapes) in (1, 2, 3):
-        if to.dtypes == source.dtypes and len(to.dtypes) == 1:
-            return "{src}"
+        return "{src}.astype({self}.dtype)"
     return "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)"
 
 
