@@ -46,15 +46,15 @@ class Distribution:
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """The arrays, and the rest."""
-        arrays = {name: value for name, value in vars(self).items() if name not in self.static}
+        arrays = {name: value for name, value in self.__dict__.items() if name not in self.static}
         return tuple(arrays.values()), (tuple(arrays), tuple(getattr(self, name) for name in self.static))
 
     @classmethod
     def tree_unflatten(cls, rest: Any, arrays: Sequence[Any]) -> Self:
         """The distribution again."""
         made = object.__new__(cls)
-        vars(made).update(zip(rest[0], arrays, strict=True))
-        vars(made).update(zip(cls.static, rest[1], strict=True))
+        made.__dict__.update(zip(rest[0], arrays, strict=True))
+        made.__dict__.update(zip(cls.static, rest[1], strict=True))
         return made
 
     @property
