@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax import lax
 from jax.typing import ArrayLike
 
 from migrate_agent.tools.vendored.numeric import absolute
@@ -183,7 +184,7 @@ class Normal(LocationScale):
 
     def kl(self, other: Normal) -> jax.Array:
         """The divergence from another."""
-        ratio = (self.scale / other.scale) ** 2
+        ratio = lax.optimization_barrier((self.scale / other.scale) ** 2)  # else XLA takes the logarithm of an exponential that overflows
         return 0.5 * (ratio + ((self.loc - other.loc) / other.scale) ** 2 - 1 - jnp.log(ratio))
 
 

@@ -70,7 +70,7 @@ class NumpyOptimiser:
         self.steps += 1
         rule = self._sgd if self.kind == "sgd" else self._adamw
         return [
-            np.asarray(rule(index, value, gradient), dtype=value.dtype)
+            _as(value, rule(index, _parts(value), _parts(gradient)))
             for index, (value, gradient) in enumerate(zip(values, gradients, strict=True))
         ]
 
@@ -83,6 +83,16 @@ class NumpyOptimiser:
         (b1, b2), rate = limits.BETAS, self.rate
         value = value * (1 - rate * limits.WEIGHT_DECAY)
         self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
-        self.second[index] = self.second[index] * b2 + (1 - b2) * (gradient * np.conj(gradient)).real
+        self.second[index] = self.second[index] * b2 + (1 - b2) * gradient**2
         root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + limits.ADAM_EPSILON
         return np.asarray(value - rate / (1 - b1**self.steps) * self.first[index] / root)
+
+
+def _parts(value: Array) -> Array:
+    """Real and imaginary parts of complex numbers as two real ones each, which is what torch's optimisers step."""
+    return np.stack([value.real, value.imag], -1) if np.iscomplexobj(value) else value
+
+
+def _as(like: Array, value: Array) -> Array:
+    """The same numbers again, in the dtype of `like`."""
+    return np.asarray(value[..., 0] + 1j * value[..., 1] if np.iscomplexobj(like) else value, dtype=like.dtype)

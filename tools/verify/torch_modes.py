@@ -91,6 +91,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             args = tuple(item.contiguous() if isinstance(item, torch.Tensor) else item for item in args)
         if name == "hardsigmoid_backward" and args[1].dtype == torch.float64:  # torch's kernel multiplies by a sixth in float32
             return args[0] * (args[1].abs() < 3) / 6
+        if name.startswith("_fft_") and not torch.isfinite(args[0]).all():
+            raise FloatingPointError("which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm")
         result = func(*args, **kwargs)
         if name == "gelu":  # oneDNN's vectors give NaN for infinity, torch's own kernel and the rest of a vector do not
             result = torch.where(args[0] == torch.inf, args[0], result)

@@ -33,7 +33,8 @@ def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
 
 def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
     """The rate of a channel dropout of one half; the gradient of hard sigmoid, which torch computes with a sixth in float32; GELU at infinity,
-    which its vectors give as NaN; and whether a tensor has the dtype that it was made with, by the name that the source uses."""
+    which its vectors give as NaN; whether a tensor has the dtype that it was made with, by the name that the source uses; and what comes of a
+    Fourier transform of infinity."""
     import torch
 
     from migrate_agent.tools.verify.streams import Stream
@@ -47,8 +48,13 @@ def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         named = torch.zeros(1).dtype == torch.float32
     with PairedDraws(stream):
         infinite = torch.nn.functional.gelu(torch.full((8,), torch.inf))
+        try:
+            fourier = str(torch.fft.rfft(torch.full((8,), torch.inf)))
+        except FloatingPointError as error:
+            fourier = str(error)
     gradient = None if x.grad is None else x.grad.tolist()
-    return {"rates": [draw[2] for draw in stream.log()], "gradient": gradient, "gelu": bool(infinite.isinf().all()), "named": named}
+    found = {"rates": [draw[2] for draw in stream.log()], "gradient": gradient, "gelu": bool(infinite.isinf().all()), "named": named}
+    return {**found, "fourier": fourier}
 
 
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:

@@ -261,9 +261,11 @@ def test_signatures() -> None:
     assert describe(torch.nn.Linear, "__init__", torch.nn.Module) is None
 
 
+@pytest.mark.parametrize("imaginary", [0, 1j], ids=["real", "complex"])
 @pytest.mark.parametrize("kind", ["sgd", "adamw"])
-def test_optimisers_are_torchs(kind: str) -> None:
-    start = np.random.default_rng(0).standard_normal((3, 4))
+def test_optimisers_are_torchs(kind: str, imaginary: complex) -> None:
+    draws = np.random.default_rng(0).standard_normal((2, 3, 4))
+    start = draws[0] + imaginary * draws[1] if imaginary else draws[0]
     theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
     settings: dict[str, Any] = {"lr": 0.05}
     if kind == "sgd":
