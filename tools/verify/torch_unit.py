@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CellType, FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -74,14 +75,37 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A deep copy. Tensors that a hook computes before each call, as `weight_norm` does, have a history that cannot be copied: their values are."""
+    """A deep copy. Tensors that a hook computes before each call, as `weight_norm` does, have a history that cannot be copied: their values are.
+
+    Functions that a module keeps and that hold a module, as `self.f = lambda x: self.lin(x)`, hold its copy.
+    """
     memo = {
         id(value): value.detach().clone()
         for part in module.modules()
         for value in vars(part).values()
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
-    return copy.deepcopy(module, memo)
+    made = copy.deepcopy(module, memo)
+    for part in made.modules():
+        for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
+            for key, value in attributes.items():
+                if isinstance(value, FunctionType):
+                    attributes[key] = _rebound(value, memo)
+    return made
+
+
+def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
+    """The function with copies in the place of what it holds and what was copied."""
+    try:
+        held = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a cell that nothing was put into
+        return function
+    if not any(isinstance(value, torch.nn.Module) and id(value) in memo for value in held):
+        return function
+    cells = tuple(CellType(memo.get(id(value), value)) for value in held)
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
 
 
 class Original:

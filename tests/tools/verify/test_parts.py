@@ -287,6 +287,19 @@ def test_a_device_becomes_one_of_the_other_side() -> None:
     assert codec.encode(back, [], lambda value: False) == tree
 
 
+def test_functions_that_a_module_keeps_hold_its_copy() -> None:
+    module: Any = torch.nn.Linear(2, 2)
+
+    def twice(x: torch.Tensor) -> Any:
+        return 2 * module(x)
+
+    module.twice, module.table = twice, {"twice": twice}
+    made: Any = copied(module)
+    torch.nn.init.zeros_(made.weight)
+    torch.nn.init.zeros_(made.bias)
+    assert not made.twice(torch.ones(2)).any() and not made.table["twice"](torch.ones(2)).any()
+
+
 def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
