@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import symtable
 from collections.abc import Iterable, Iterator, Mapping, Set
 
@@ -88,7 +89,7 @@ def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
     table = symtable.symtable(source, "<source>", "exec")
     found: set[str] = set()
     _collect(table, found, imports_only)
-    if not imports_only:
+    if not imports_only and STRING_ANNOTATION.search(source):
         found |= _string_annotations(source)
     return frozenset(found)
 
@@ -102,6 +103,10 @@ def _collect(table: symtable.SymbolTable, found: set[str], imports_only: bool) -
         if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
             continue
         _collect(child, found, imports_only)
+
+
+STRING_ANNOTATION = re.compile(r"(?::|->)[^=;{}]*?[\"']")
+"""Where none of this occurs there is no annotation in quotes; where it does, there may be one."""
 
 
 def _string_annotations(source: str) -> set[str]:

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.exports import Exports, bindings, canonical, dotted_text, exports, parse
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
@@ -39,7 +40,7 @@ class Imports:
         self.exports = exports(tree, file)
         self.resolver = resolver
         self.stars = self.exports.stars
-        nested = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+        nested = (node for node in walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
         names = {local: dotted for node in nested for local, dotted in bindings(node, file) if local != "*"}
         self.names: Mapping[str, str] = {**names, **self.exports.imports}
 

@@ -10,6 +10,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import span_of
 from migrate_agent.tools.rewrite.rules.registration import REGISTERING
+from migrate_agent.tools.scan.nodes import walk
 
 ADDING = frozenset({"append", "insert", "setdefault"})
 
@@ -53,7 +54,7 @@ class HoldRegisteredModules(Rule):
 
     def _nodes(self) -> list[ast.AST]:
         assert self.context.cls is not None
-        return [node for method in self.context.cls.methods.values() for node in ast.walk(method)]
+        return [node for method in self.context.cls.methods.values() for node in walk(method)]
 
     def _registers(self) -> bool:
         """Whether the class registers something by a call."""
