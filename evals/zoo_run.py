@@ -13,6 +13,7 @@ from typing import Any
 from migrate_agent.evals.packages import Package, cache_folder, lay_out
 from migrate_agent.evals.suite import Outcome, Status
 from migrate_agent.evals.tidiness import untidy
+from migrate_agent.tools.scan import scan
 
 GIT = ["git", "-c", "user.name=zoo", "-c", "user.email=zoo@example.invalid", "-c", "commit.gpgsign=false"]
 CLI = "from migrate_agent.agent.cli import main; main()"
@@ -57,7 +58,7 @@ def migrated(
         return
     rows = json.loads(report.read_text(encoding="utf-8"))
     yield from (_outcome(name, exclude, row) for row in rows["units"])
-    sources = {unit["target"]: (repository / unit["source"]).read_text(encoding="utf-8") for unit in rows["units"]}
+    sources = {file.target: (repository / file.path).read_text(encoding="utf-8") for file in scan(repository).files}
     yield from tidiness(name, branch_files(repository, rows["branch"]), sources)
 
 
