@@ -143,6 +143,16 @@ def modules(module: nnx.Module) -> Iterator[nnx.Module]:
         yield node
 
 
+def inner_first(module: nnx.Module) -> Iterator[nnx.Module]:
+    """What `Module.apply` goes through: the modules inside before the module itself, shared ones wherever they stand.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.apply
+    """
+    for child in {id(child): child for _, child in named_children(module) if isinstance(child, nnx.Module)}.values():
+        yield from inner_first(child)
+    yield module
+
+
 def children(module: nnx.Module) -> Iterator[Any]:
     """The modules directly inside (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.children)."""
     for _, node in named_children(module):

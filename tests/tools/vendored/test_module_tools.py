@@ -1,4 +1,4 @@
-"""Copies of modules."""
+"""Copies of modules, and the order in which functions are applied to them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from torch import nn
 
-from migrate_agent.tools.vendored.module_tools import copied
+from migrate_agent.tools.vendored.containers import Sequential
+from migrate_agent.tools.vendored.linear import Identity, Linear
+from migrate_agent.tools.vendored.module_tools import copied, inner_first
 
 
 class Block(nnx.Module):
@@ -34,3 +37,12 @@ def test_copies_are_made_while_tracing() -> None:
 
     first, second = jax.tree.leaves(nnx.filter_state(jax.jit(build)(jax.random.key(0)), nnx.RngKey))
     assert first != second
+
+
+def test_functions_are_applied_to_inner_modules_first_as_in_torch() -> None:
+    shared, twin = nn.Linear(2, 2), Linear(2, 2, rngs=nnx.Rngs(0))
+    original = nn.Sequential(nn.Sequential(shared, nn.Identity()), nn.Sequential(shared, shared))
+    rewritten = Sequential(Sequential(twin, Identity()), Sequential(twin, twin))
+    visited: list[str] = []
+    original.apply(lambda module: visited.append(type(module).__name__))
+    assert [type(module).__name__ for module in inner_first(rewritten)] == visited

@@ -20,8 +20,9 @@ DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu
 
 
 class ReplaceModuleMethods(Rule):
-    """`self.modules()` → `modules(self)`, `self.apply(f)` → a loop, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
+    """`self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
 
+    `self.apply(f)` → a loop, the modules inside first, so that what an outer one sets in an inner one stays.
     `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers.
     """
 
@@ -40,7 +41,7 @@ class ReplaceModuleMethods(Rule):
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.apply(self._init)\n\n"
             "    def _init(self, m):\n        pass\n",
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        for module in modules(self):\n            self._init(module)\n\n"
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n            self._init(module)\n\n"
             "    def _init(self, m):\n        pass\n",
         ),
     )
@@ -96,7 +97,7 @@ class ReplaceModuleMethods(Rule):
         arguments = [cst.Arg(cst.Name("module"))]
         if self._takes_rngs(call.args[0].value) and (rngs := self.context.rngs()) is not None:
             arguments.append(keyword("rngs", rngs))
-        walk = self.context.build("vendored.modules({module})", module=expression.value.func.value)
+        walk = self.context.build("vendored.inner_first({module})", module=expression.value.func.value)
         inner = cst.SimpleStatementLine([cst.Expr(cst.Call(function, tidy(arguments)))])
         return cst.For(cst.Name("module"), walk, cst.IndentedBlock([inner]), leading_lines=updated.leading_lines)
 
