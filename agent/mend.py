@@ -19,6 +19,9 @@ NORMS = ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
 TORCH_EPSILON = 1e-5
 """The default of torch's normalisation layers (https://docs.pytorch.org/docs/stable/nn.html#normalization-layers)."""
 
+RANK = 5
+"""Of the tensors that most code has, at most: larger numbers are sizes."""
+
 
 class Edit(NamedTuple):
     """Characters from `start` to `end` of a text become `new`."""
@@ -130,12 +133,12 @@ def _dtype(draft: Text, original: Text) -> Iterator[list[Edit]]:
 def _axis(draft: Text, original: Text) -> Iterator[list[Edit]]:
     """One `axis=` at a time becomes each other axis that the original names."""
     named = {_integer(key.value) for node in _calls(original) for key in node.keywords if key.arg in ("dim", "axis")}
-    named |= {_integer(each) for node in _calls(original) for each in node.args[-1:]}
+    named |= {_integer(each) for node in _calls(original) if _name(node).islower() for each in node.args[-1:]}
     for node in _calls(draft):
         given = _keyword(node, "axis")
         now = _integer(given.value) if given else None
         if given is not None and now is not None:
-            for axis in sorted(each for each in {*named, -1} if each is not None and each != now):
+            for axis in sorted(each for each in {*named, -1} if each is not None and each != now and -RANK <= each < RANK):
                 yield [Edit(*draft.span(given.value), str(axis))]
 
 

@@ -19,7 +19,8 @@ MENDS = 6
 def repair(context: Context, state: RunState) -> RunState:
     """Take up a repair, or settle the unit: as blocked where what it needs is not verified, else as failed."""
     evidence = context.evidence(state)
-    reason = why(evidence) if evidence else ""
+    told = attempts.best(attempts.history(context.unit_folder(state), state["attempts"])) or evidence
+    reason = why(told) if told else ""
     blocked = blocking(context, state["position"], context.draft(state), evidence)
     if blocked:
         return settle(context, state, "unverified", f"{blocked}; {reason}")

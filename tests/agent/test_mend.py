@@ -46,6 +46,12 @@ def test_every_known_cause_has_a_case() -> None:
     assert {row.name for row in ROWS} == {case[0] for case in CASES}
 
 
+def test_sizes_are_no_axes() -> None:
+    source = "layer = nn.Linear(4, 3)\ny = x.view(2, 8)\nz = x.sum(1)"
+    found = [text for name, text in repairs("y = jnp.sum(x, axis=0)", source, Evidence("m.py:A", (NUMERIC,))) if name == "axis"]
+    assert found == ["y = jnp.sum(x, axis=-1)", "y = jnp.sum(x, axis=1)"]
+
+
 @pytest.mark.parametrize(
     ("draft", "source"),
     [
