@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from migrate_agent.tools.rewrite import vendoring
 from migrate_agent.tools.rewrite.canonical import CANONICAL, KNOWN, TORCH
 from migrate_agent.tools.rewrite.formatting import format_python
+from migrate_agent.tools.rewrite.heading import heading
 from migrate_agent.tools.rewrite.postponed import postponed, stub
 from migrate_agent.tools.rewrite.repo import FileModel, unfollowed
 from migrate_agent.tools.rewrite.symbols import attribute_chains, global_names, import_lines, import_of
@@ -359,6 +360,8 @@ class _Composer:
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
         parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]
+        if any(parts):
+            parts.insert(0, heading(self.space.rewritten(path).header, 0 in selection.statements))
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _note_holes(self, path: str, statement: Statement) -> None:
