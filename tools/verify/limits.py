@@ -146,6 +146,16 @@ ADAM_EPSILON: Final = 1e-8
 LARGE: Final = 1e3
 """Edge scenario: inputs scaled by this, far past every clamp and saturation in ordinary models, yet without overflow."""
 
+REACH: Final = (10.0, LARGE**2)
+REACH_FACTOR: Final = 10.0
+REACH_STEP: Final = 1.04
+"""Numbers of this size that the original computes with and that decide no output, as what masked scores are filled with, are reached by
+scaling the inputs, up to `LARGE`: a score is of the second degree in them. The scale is looked for in steps at which one that is so many times
+as large decides, and then so closely that one that is a tenth off does."""
+REACH_NUMBERS: Final = 2
+REACH_ELEMENTS: Final = 200_000
+"""At most so many such numbers are looked for, in units with no more elements in state and input."""
+
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 

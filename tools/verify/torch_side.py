@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
+from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
@@ -82,6 +82,7 @@ class Author:
         if first:
             self.shapes()
             self.edges()
+            self.reach(inputs)
             self.gradient_edges(gradients)
             self.again(inputs, gradients)
             self.layouts()
@@ -171,6 +172,21 @@ class Author:
         numbers = thresholds.at(self.original.leaves, thresholds.numbers(self.original.native))
         if numbers is not None:
             self.add("edge-numbers", "edge", "eval", 0, numbers, held=True)
+
+    def reach(self, drawn: Mapping[int, Sequence[Array]]) -> None:
+        """Inputs so large that numbers decide which otherwise decide nothing, as what masked scores are filled with."""
+        unit = self.original
+        size = sum(value.size for value in (*self.states[0].values(), *drawn[0]))
+        if size > limits.REACH_ELEMENTS or not any(leaf.value.size and sampling.is_signal(leaf.value) for leaf in unit.leaves):
+            return
+
+        def run(seed: int, values: Sequence[Array], watch: reach.Numbers | None) -> Result:
+            return unit.run(self.states[seed], values, "eval", watch=watch)
+
+        for number, (name, value) in enumerate(reach.hidden(run, drawn[0])[: limits.REACH_NUMBERS]):
+            seed, found = reach.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
+            for side, values in zip(("past", "below"), found, strict=False):
+                self.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, held=True)
 
     def gradient_edges(self, names: Sequence[str]) -> None:
         """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""

@@ -200,10 +200,11 @@ class Original:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        watch: Any = None,
     ) -> Result:
         """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
 
-        `held`: the noise leaves state and inputs as they are.
+        `held`: the noise leaves state and inputs as they are. `watch`: a mode that sees the operators.
         """
         if noise and not held:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
@@ -218,6 +219,7 @@ class Original:
         with (
             comparable(stream, native=native, noise=noise),
             widths if native else nullcontext(),
+            watch or nullcontext(),
             torch.set_grad_enabled(targets is not None),
         ):
             output = module(*args, **kwargs)

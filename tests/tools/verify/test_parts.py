@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import namedtuple
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.verify import arrays, codec, limits, sampling, thresholds
+from migrate_agent.tools.verify import arrays, codec, limits, reach, sampling, thresholds
 from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare import compare
 from migrate_agent.tools.verify.curves import NumpyOptimiser
@@ -165,6 +167,32 @@ def test_numbers_of_the_code_become_inputs() -> None:
     assert found is not None and {0.4, -0.1} <= set(found[0].flat) and (found[1] == 1).all()
     assert 0 < np.mean(found[0] == found[2]) < 1
     assert thresholds.at([mask], numbers) is None and thresholds.at([signal], []) is None
+
+
+FILLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "masked_fill": lambda scores, masked: scores.masked_fill(masked, -1e4),
+    "mul": lambda scores, masked: scores + masked.double() * -1e4,
+    "scalar_tensor": lambda scores, masked: torch.where(masked, -1e4, scores),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_inputs_reach_numbers_that_decide_nothing(name: str) -> None:
+    masked = torch.eye(6, dtype=torch.bool).logical_not()
+    masked[:, 0] = False
+
+    def run(seed: int, values: Sequence[sampling.Array], watch: reach.Numbers | None) -> Result:
+        x = torch.from_numpy(values[0])
+        with watch or nullcontext():
+            weights = FILLED[name](x @ x.T * -12.0, masked).softmax(-1)
+            return Result({"out/0": weights.numpy(), "out/1": (x + 1e5).numpy(), "out/2": (x * 1e3).numpy()})
+
+    leaf = sampling.Leaf(np.random.default_rng(0).standard_normal((6, 4)), "float32")
+    assert reach.hidden(run, [leaf.value]) == [(name, -1e4)]
+    found = reach.reaching(run, [leaf], {0: [leaf.value]}, (name, -1e4))
+    assert found is not None and reach.reaching(run, [leaf], {0: [leaf.value]}, (name, -3e4)) is None
+    for (values,), factor in zip(found[1], reach.FACTORS, strict=True):
+        assert tipped(run(0, [values], None), [run(0, [values], reach.Numbers((name, -1e4), factor))])
 
 
 def test_comparisons_that_noise_tips_over_are_seen() -> None:
