@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.streams import Draw, Stream
 from migrate_agent.tools.verify.torch_triton import wide_kernels
 
 LIFTED = {
@@ -75,11 +75,16 @@ def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
 
 
 class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
-    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything."""
+    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything.
+
+    What a backward pass computes again (`torch.utils.checkpoint`) is no new draw: it starts from the generator's state of the first time, and
+    gets the numbers of the first time.
+    """
 
     def __init__(self, stream: Stream) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.stream = stream
+        self.drawn: dict[tuple[str, bytes], torch.Tensor] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func`, and overwrite what it drew."""
@@ -93,22 +98,35 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return args[0] * (args[1].abs() < 3) / 6
         if name.startswith("_fft_") and not torch.isfinite(args[0]).all():
             raise FloatingPointError("which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm")
+        draw = DRAWS.get(name)
+        place = (name, torch.get_rng_state().numpy().tobytes()) if draw is not None else (name, b"")
         result = func(*args, **kwargs)
         if name == "gelu":  # oneDNN's vectors give NaN for infinity, torch's own kernel and the rest of a vector do not
             result = torch.where(args[0] == torch.inf, args[0], result)
-        draw = DRAWS.get(name)
-        if draw is not None:
+        if draw is not None and in_backward() and place in self.drawn:
+            result.copy_(self.drawn[place])
+        elif draw is not None:
             draw(self.stream, result, args, kwargs)
+            self.drawn[place] = result.detach().clone()
         elif torch.Tag.nondeterministic_seeded in func.tags and name not in QUIET:
-            self.stream.note(name, result.shape if isinstance(result, torch.Tensor) else ())
+            self._note(name, result.shape if isinstance(result, torch.Tensor) else ())
         return result
+
+    def _note(self, kind: str, shape: Sequence[int], rate: float | None = None) -> None:
+        if not (in_backward() and Draw(kind, tuple(shape), rate) in self.stream.draws):
+            self.stream.note(kind, shape, rate)
 
     def _native_dropout(self, value: torch.Tensor, rate: float, train: bool | None) -> Any:
         mask = torch.ones_like(value, dtype=torch.bool)
         if train is False or rate == 0:
             return value.clone(), mask
-        self.stream.note("bernoulli", value.shape, 1 - rate)
+        self._note("bernoulli", value.shape, 1 - rate)
         return value / (1 - rate), mask
+
+
+def in_backward() -> bool:
+    """Whether autograd is at work, so that what runs is gradients, or part of a forward pass once more."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def _affine(kind: str, scale: Callable[..., tuple[Any, Any]]) -> Callable[..., None]:

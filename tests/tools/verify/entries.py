@@ -57,6 +57,29 @@ def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     return {**found, "fourier": fourier}
 
 
+def torch_recomputed(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """Draws and gradients of a function with random numbers: plain, and computed again in the backward pass."""
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        first = torch.nn.functional.dropout(x * torch.rand(4), 0.3)
+        mixed = torch.native_dropout(first, 0.2, True)[0][torch.randperm(4)]
+        return torch.sin(mixed + torch.randn_like(mixed)) * mixed
+
+    def step(**how: Any) -> list[Any]:
+        stream, x = Stream(3), torch.arange(1.0, 5.0, dtype=torch.float64, requires_grad=True)
+        with PairedDraws(stream), exact():
+            half = checkpoint(noisy, x, **how) if how else noisy(x)
+            (checkpoint(noisy, half, **how) if how else noisy(half)).sum().backward()
+        return [stream.log(), x.grad.tolist() if x.grad is not None else None]
+
+    return [step(), step(use_reentrant=False), step(use_reentrant=True)]
+
+
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
     """The same in jax, under `jit`."""
     import jax

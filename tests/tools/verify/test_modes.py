@@ -48,3 +48,11 @@ def test_torch_quirks_are_levelled(sandbox: ProcessSandbox, tmp_path: Path) -> N
     fourier = "which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm"
     expected = {"rates": [0.5], "gradient": [0.0, 1 / 6, 0.0], "gelu": True, "named": True, "fourier": fourier}
     assert run(sandbox, "original", "torch_quirks", tmp_path) == expected
+
+
+def test_what_is_computed_again_draws_nothing_new(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    plain, *again = run(sandbox, "original", "torch_recomputed", tmp_path)
+    assert len(plain[0]) == 10 and plain[1]
+    for draws, gradient in again:
+        assert draws == plain[0]
+        np.testing.assert_allclose(gradient, plain[1], rtol=1e-15)
