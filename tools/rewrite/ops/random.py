@@ -57,6 +57,13 @@ def _normal(call: Call) -> str:
     return f"vendored.normal({{rng}}, {{mean=0.0}}, {{std=1.0}}, {size}, dtype={{dtype}})"
 
 
+def _normal_(call: Call) -> str:
+    """Without a mean of 0 and a deviation of 1, which change nothing."""
+    drawn = "jax.random.normal({rng}, {self}.shape, {self}.dtype)"
+    scaled = drawn if not call.given("std") or call.literal("std") == 1 else f"{{std}} * {drawn}"
+    return scaled if not call.given("mean") or call.literal("mean") == 0 else f"{{mean}} + {scaled}"
+
+
 def _bernoulli(call: Call) -> str:
     return (
         "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)"
@@ -83,7 +90,7 @@ IN_PLACE = [
     Op(
         "torch.Tensor.normal_",
         "self, mean=0, std=1",
-        "{mean=0} + {std=1} * jax.random.normal({rng}, {self}.shape, {self}.dtype)",
+        _normal_,
         inplace=True,
     ),
     Op(

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.rules.freezing import variable_behind
 from migrate_agent.tools.rewrite.rules.variables import overwritten, subscript, variable
 from migrate_agent.tools.rewrite.rules.writes import is_inplace
 from migrate_agent.tools.rewrite.tables import Refuse, layers
@@ -40,7 +41,8 @@ REFUSED: Mapping[str, str] = {
 class ReplaceTensorAttributes(Rule):
     """`x.data` → `lax.stop_gradient(x)` (or `x` where it is written to or initialised), `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
 
-    Declines (a hole) for what belongs to autograd, such as `.grad`; every array can have a gradient, so `.requires_grad` is `True`.
+    Every array can have a gradient, so `.requires_grad` is `True`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
+    Declines (a hole) for what belongs to autograd, such as `.grad`.
     """
 
     ORDER = 25
@@ -60,6 +62,12 @@ class ReplaceTensorAttributes(Rule):
             "import torch\n\ndef f(x: torch.Tensor):\n    return x if x.dtype.is_floating_point else x.float()\n",
             "def f(x: jax.Array):\n    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.a = nn.Linear(d, d)\n"
+            "        if self.a.weight.requires_grad:\n            self.a.weight.data.fill_(0.5)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        if isinstance(self.a.kernel, nnx.Param):\n            self.a.weight = jnp.full_like(self.a.weight, 0.5)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -69,9 +77,11 @@ class ReplaceTensorAttributes(Rule):
             return context.place(context.build(template, self=updated.value))
         if name in DTYPES and self._of_a_dtype(original):
             return context.place(context.build(DTYPES[name], x=updated.value))
-        if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(context.observed(original.value)):
+        parent, fact = context.parent(), context.observed(original.value)
+        if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
+            context.hole(original, "whether this is trained was neither observed nor inferred", "unknown-receiver")
+        if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(fact):
             return None
-        parent = context.parent()
         if name == "data":
             written = isinstance(parent, cst.Attribute) and is_inplace(parent.attr.value)
             if written or isinstance(parent, cst.AssignTarget):
@@ -84,6 +94,8 @@ class ReplaceTensorAttributes(Rule):
             return None
         if isinstance(parent, cst.AssignTarget):
             return None
+        if name == "requires_grad" and (place := variable_behind(self, original.value)) is not None:
+            return context.place(context.build("isinstance({x}, nnx.Param)", x=place.deep_clone()))
         return context.place(context.build(TEMPLATES[name], x=updated.value))
 
     def _of_a_dtype(self, node: cst.Attribute) -> bool:

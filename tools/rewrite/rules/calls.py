@@ -17,6 +17,12 @@ from migrate_agent.tools.types import Observed
 
 CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
 TORCH = ("torch", "torchvision", "torchaudio")
+AT_ONCE = {
+    f"torch.nn.{layer}": f"torch.nn.functional.{function}" for layer, function in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"))
+}
+"""Layers that are made and called in one expression → the function of the same arguments."""
+HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook"})
+"""What only modules of torch have, whatever the receiver is."""
 
 
 class ReplaceTorchCalls(Rule):
@@ -39,6 +45,10 @@ class ReplaceTorchCalls(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
             "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, axis: int):\n    return torch.nn.Softmax(dim=axis)(x)\n",
+            "def f(x: jax.Array, axis: int):\n    return jax.nn.softmax(x, axis=axis)\n",
         ),
     )
 
@@ -77,9 +87,14 @@ class ReplaceTorchCalls(Rule):
             return apply_layer(context, layers()[dotted], updated.args, original.args)
         if dotted in LAZY:
             return self._lazy(original, updated, dotted)
+        if isinstance(original.func, cst.Call) and (function := AT_ONCE.get(context.dotted(original.func.func))):
+            made = updated.func.args if isinstance(updated.func, cst.Call) else ()
+            return apply_op(context, ops()[function], [*updated.args, *made], [*original.args, *original.func.args])
         if dotted in ops():
             kept = self._without_out(original)
             return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
+        if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
+            return None
         if constructs_module(context.repo, dotted, context.observed(original.func)):
             return self._construct(original, updated, dotted)
         if dotted.startswith(f"{VERSION}."):
@@ -160,6 +175,8 @@ class ReplaceTorchCalls(Rule):
         name = func.attr.value
         if context.is_self(func.value):
             return self._own_method(updated, name)
+        if name in HOOKS and context.observed(func.value) is None and context.file.names_torch:
+            raise Refuse(f"{name} has no counterpart in NNX", "module-method")
         row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
         fact = context.observed(func.value)
         if name == "numel" and fact is not None and fact.kinds == ("size",):

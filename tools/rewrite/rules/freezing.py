@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -17,7 +18,7 @@ from migrate_agent.tools.rewrite.written import argument_names
 class FreezeParameters(Rule):
     """`for p in net.parameters(): p.requires_grad = False` and `net.requires_grad_(False)` → `freeze(net)`; of one parameter, `self.w = frozen(self.w)`.
 
-    Declines (a hole) where a condition or a value that is computed decides.
+    What is frozen and thawed in one block, to write to it, is neither. Declines (a hole) where a condition or a value that is computed decides.
     """
 
     ORDER = 7
@@ -34,6 +35,12 @@ class FreezeParameters(Rule):
         (
             "import torch\nfrom torch import nn\n\ndef table(d):\n    w = nn.Parameter(torch.ones(d))\n    w.requires_grad = False\n    return w\n",
             "def table(d):\n    w = nnx.Param(jnp.ones(d))\n    w = frozen(w)\n    return w\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.a = nn.Linear(d, d)\n"
+            "        self.a.weight.requires_grad = False\n        self.a.weight.mul_(2)\n        self.a.weight.requires_grad = True\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        self.a.weight = self.a.weight * 2\n",
         ),
     )
 
@@ -61,7 +68,20 @@ class FreezeParameters(Rule):
         target = original.targets[0].target
         if not (isinstance(target, cst.Attribute) and target.attr.value == "requires_grad" and len(original.targets) == 1):
             return None
+        if self._for_a_while(target):
+            return None
         return self._variable(original, target.value, original.value)
+
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
+        """Both ends of a block's while without gradients."""
+        flag = _flag(original)
+        return cst.RemoveFromParent() if flag is not None and self._for_a_while(flag.target) else None
+
+    def _for_a_while(self, target: cst.Attribute) -> bool:
+        """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""
+        block = next(node for node in reversed(self.context.stack) if isinstance(node, cst.IndentedBlock | cst.Module))
+        flags = [flag for flag in map(_flag, block.body) if flag is not None and flag.target.deep_equals(target)]
+        return len(flags) == 2 and _is(flags[0].value, "False") and _is(flags[1].value, "True")
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.Assign | None:
         call = original.value
@@ -98,15 +118,7 @@ class FreezeParameters(Rule):
         """The attribute, or the name of a parameter that this function makes, that holds the variable behind `node`."""
         if isinstance(node, cst.Name) and self._made_here(node):
             return node
-        if not isinstance(node, cst.Attribute):
-            return None
-        if variable(self, node):
-            return node
-        fact = self.context.observed(node.value)
-        templates = {layers()[k].params.get(node.attr.value, "") for kind in fact.kinds if (k := kind[7:]) in layers()} if fact else set()
-        template = templates.pop() if len(templates) == 1 else ""
-        place = fill(template, {"self": node.value}) if template else None
-        return place if isinstance(place, cst.Attribute) else None
+        return variable_behind(self, node)
 
     def _made_here(self, node: cst.Name) -> bool:
         """Whether all that binds this local name are calls of `nn.Parameter`."""
@@ -144,5 +156,34 @@ class FreezeParameters(Rule):
         return fact is not None and all(kind.startswith("module:") for kind in fact.kinds)
 
 
+class _Flag(NamedTuple):
+    """`x.requires_grad`, and what a statement sets it to."""
+
+    target: cst.Attribute
+    value: cst.BaseExpression
+
+
+def _flag(line: cst.BaseStatement | cst.BaseSmallStatement) -> _Flag | None:
+    match line:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name("requires_grad")) as target)], value=value)]
+        ):
+            return _Flag(target, value)
+    return None
+
+
 def _is(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
+
+
+def variable_behind(rule: Rule, node: cst.BaseExpression) -> cst.Attribute | None:
+    """The attribute that holds the variable of a module's own parameter (`self.w`) or of a layer's (`layer.weight` → `layer.kernel`)."""
+    if not isinstance(node, cst.Attribute):
+        return None
+    if variable(rule, node):
+        return node
+    fact = rule.context.observed(node.value)
+    templates = {layers()[k].params.get(node.attr.value, "") for kind in fact.kinds if (k := kind[7:]) in layers()} if fact else set()
+    template = templates.pop() if len(templates) == 1 else ""
+    place = fill(template, {"self": node.value}) if template else None
+    return place if isinstance(place, cst.Attribute) else None
