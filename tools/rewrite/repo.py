@@ -181,6 +181,22 @@ class Repo:
         found = self.resolve(dotted)
         return found[0].classes.get(found[1]) if found else None
 
+    @cached_property
+    def only_returned(self) -> frozenset[str]:
+        """Ids of the classes that the repository makes in `return C(…)` and nowhere else."""
+        returned: set[str] = set()
+        elsewhere: set[str] = set()
+        for file in self.files.values():
+            results = {id(node.value) for node in walk(file.tree) if isinstance(node, ast.Return)}
+            for node in walk(file.tree):
+                if (
+                    isinstance(node, ast.Call)
+                    and (dotted := dotted_name(node.func, file))
+                    and (model := self.class_of(public_name(dotted)))
+                ):
+                    (returned if id(node) in results else elsewhere).add(model.id)
+        return frozenset(returned - elsewhere)
+
     def bases(self, model: ClassModel) -> list[str]:
         """Dotted names of the direct bases, as far as they are plain names."""
         return [public_name(name) for base in model.node.bases if (name := dotted_name(base, model.file))]
