@@ -28,6 +28,19 @@ def per_channel(values: jax.Array | None, ndim: int) -> jax.Array | None:
     return None if values is None else values.reshape(1, -1, *[1] * (ndim - 2))
 
 
+def require_channels(input: jax.Array, *values: jax.Array | None) -> None:
+    """Raises `ValueError` where one of the values (C,) is not one for each channel of `input` (N, C, …), and would be broadcast."""
+    for value in values:
+        if value is not None and value.shape != input.shape[1:2]:
+            raise ValueError(f"an input of shape {input.shape} has {input.shape[1]} channels, not {value.shape[0]}")
+
+
+def require_shape(input: jax.Array, normalized_shape: Sequence[int]) -> None:
+    """Raises `ValueError` where the last axes of `input` are not those that are normalised."""
+    if input.shape[-len(normalized_shape) :] != tuple(normalized_shape):
+        raise ValueError(f"an input of shape {input.shape} does not end in {tuple(normalized_shape)}")
+
+
 def layer_norm(
     input: jax.Array,
     normalized_shape: Sequence[int],
@@ -39,6 +52,7 @@ def layer_norm(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.layer_norm.html
     """
+    require_shape(input, normalized_shape)
     axes = tuple(range(-len(normalized_shape), 0))
     return scale_and_shift(standardise(promote_half(input), axes, eps), weight, bias).astype(input.dtype)
 
@@ -48,6 +62,7 @@ def rms_norm(input: jax.Array, normalized_shape: Sequence[int], weight: jax.Arra
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.rms_norm.html
     """
+    require_shape(input, normalized_shape)
     axes = tuple(range(-len(normalized_shape), 0))
     x = promote_half(input)
     epsilon = jnp.finfo(input.dtype).eps if eps is None else eps
@@ -62,6 +77,7 @@ def group_norm(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.group_norm.html
     """
+    require_channels(input, weight, bias)
     grouped = promote_half(input).reshape(input.shape[0], num_groups, math.prod(input.shape[1:]) // num_groups)
     normal = standardise(grouped, (-1,), eps).reshape(input.shape)
     return scale_and_shift(normal, per_channel(weight, input.ndim), per_channel(bias, input.ndim)).astype(input.dtype)
@@ -83,6 +99,7 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
+    require_channels(input, weight, bias)
     normal = standardise(promote_half(input), tuple(range(2, input.ndim)), eps)
     return scale_and_shift(normal, per_channel(weight, input.ndim), per_channel(bias, input.ndim)).astype(input.dtype)
 
@@ -101,6 +118,7 @@ def batch_norm(
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.batch_norm.html
     """
+    require_channels(input, running_mean, running_var, weight, bias)
     x = promote_half(input)
     if training or running_mean is None or running_var is None:
         normal = standardise(x, (0, *range(2, x.ndim)), eps)

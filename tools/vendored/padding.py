@@ -18,6 +18,8 @@ def pad(input: jax.Array, pad: Sequence[int], mode: str = "constant", value: flo
     """
     pairs = [(int(low), int(high)) for low, high in zip(pad[::2], pad[1::2], strict=True)]
     if mode in ("constant", "zeros"):
+        if any(size + min(low, 0) + min(high, 0) < 0 for size, (low, high) in zip(reversed(input.shape), pairs, strict=False)):
+            raise ValueError(f"an input of shape {input.shape} cannot be cropped by {tuple(pad)}")
         config = [(0, 0, 0)] * (input.ndim - len(pairs)) + [(low, high, 0) for low, high in reversed(pairs)]
         return lax.pad(input, jnp.asarray(0 if value is None else value, input.dtype), config)
     for offset, (low, high) in enumerate(pairs):

@@ -186,3 +186,22 @@ def test_antialiased_resizing(mode: str, size: tuple[int, int]) -> None:
         mine = interpolate(jnp.asarray(x.numpy()), size, mode=mode, antialias=True)
         theirs = torch.nn.functional.interpolate(x, size, mode=mode, antialias=True)
         np.testing.assert_allclose(mine, theirs.numpy(), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shape"),
+    [
+        ("LayerNorm", (6,), (2, 1)),
+        ("RMSNorm", (6,), (2, 1)),
+        ("LayerNorm", ((3, 4),), (2, 3, 1)),
+        ("BatchNorm2d", (6,), (2, 1, 3, 3)),
+        ("GroupNorm", (1, 6), (2, 1, 3)),
+        ("InstanceNorm1d", (6, 1e-5, 0.1, True), (2, 1, 3)),
+        ("ZeroPad2d", ((0, 0, 5, -5),), (1, 4, 3)),
+    ],
+)
+def test_shapes_that_torch_refuses_are_not_broadcast(name: str, arguments: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    with pytest.raises((RuntimeError, ValueError)):
+        getattr(torch.nn, name)(*arguments)(torch.ones(shape))
+    with pytest.raises(ValueError, match="an input of shape"):
+        layer_classes()[name](*arguments, rngs=nnx.Rngs(0))(jnp.ones(shape))
