@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -18,7 +18,7 @@ from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode
 from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
 from migrate_agent.tools.rewrite.vendoring import rngs_of
 from migrate_agent.tools.scan.nodes import walk
-from migrate_agent.tools.types import Observed
+from migrate_agent.tools.types import Observed, Span
 
 FunctionKey = tuple[str, str]
 """File path and qualified name."""
@@ -51,6 +51,8 @@ class Randomness:
     """Functions that constructing or calling a module may reach."""
     written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters through which it changes a module's parameter (see `written.py`)."""
+    passing: set[tuple[str, Span]] = field(default_factory=set)
+    """File path and place of what is called with all keywords of the caller: an `rngs` among them goes along."""
     mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters whose array it changes in place."""
 
@@ -92,7 +94,8 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
                 changed = True
                 for key in group:
                     functions[key].needs = True
-    result = Randomness(constructing=constructing, live=_live(functions))
+    passing = {(file.file.path, span) for file in repo.files.values() for span in _passing(file)}
+    result = Randomness(constructing=constructing, live=_live(functions), passing=passing)
     for function in functions.values():
         _place(repo, function, result)
     return result
@@ -156,6 +159,7 @@ def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey
 
 
 def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
+    passing = frozenset(_passing(file))
     for qualname, node in file.functions.items():
         owner = file.classes.get(qualname.rpartition(".")[0])
         if owner is None and qualname.rpartition(".")[0] in file.functions:
@@ -165,7 +169,7 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         kept -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
         for child in walk(node):
             if isinstance(child, ast.Call):
-                _note_call(repo, file, facts, function, child)
+                _note_call(repo, file, facts, function, child, passing)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
                 _note_method(repo, function, owner, child.attr, kept=id(child) in kept)
             elif isinstance(child, ast.Attribute):
@@ -192,7 +196,7 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
         function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
         for child in walk(node):
             if isinstance(child, ast.Call):
-                _note_call(repo, file, facts, function, child)
+                _note_call(repo, file, facts, function, child, frozenset())
         yield function
 
 
@@ -271,8 +275,27 @@ def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
     return [*([above] if above else []), *below]
 
 
-def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call) -> None:
+def _passing(file: FileModel) -> Iterator[Span]:
+    """Calls of a function that a decorator was given, with all keywords of the function that stands in for it: `func(*args, **kwargs)`."""
+    for outer in walk(file.tree):
+        if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
+            continue
+        given = {argument.arg for argument in (*outer.args.posonlyargs, *outer.args.args)}
+        for inner in walk(outer)[1:]:
+            if isinstance(inner, ast.FunctionDef) and inner.args.kwarg and not any(a.arg in given for a in inner.args.args):
+                calls = (node for node in walk(inner) if isinstance(node, ast.Call))
+                yield from (span_of(call.func, file.lines) for call in calls if _hands_on(call, given, inner.args.kwarg.arg))
+
+
+def _hands_on(call: ast.Call, given: set[str], keywords: str) -> bool:
+    spread = [k.value for k in call.keywords if k.arg is None]
+    return isinstance(call.func, ast.Name) and call.func.id in given and any(isinstance(v, ast.Name) and v.id == keywords for v in spread)
+
+
+def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call, passing: Set[Span]) -> None:
     span = span_of(call.func, file.lines)
+    if span in passing:
+        return
     dotted = facts.dotted.get(span, "")
     if dotted in layers() and isinstance(written := layers()[dotted].to, str):
         function.needs |= "{rngs}" in written if written else rngs_of(layers()[dotted].vendored) == "required"
