@@ -61,7 +61,7 @@ KINK_CHANGE: Final = 1e-3
 
 FLOOR_GRADIENT_FP32: Final = 1e-3
 FLOOR_GRADIENT_NARROW: Final = 16.0
-GLOBAL_SCALE_NATIVE: Final = 1e-4
+GLOBAL_SCALE_NATIVE: Final = 1e-3
 """Native gradients: sums over a batch in another order, and cancellation, make right ones differ by 1e-6 … 1e-4; a branch that only native
 dtypes take is off by per cents. (Narrow: in ulp.) On the scale of this fraction of the largest gradient, as `GLOBAL_SCALE`."""
 

@@ -125,3 +125,15 @@ def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: 
         "casts": [str(cast.dtype) for cast in casts],
         "rate": rate,
     }
+
+
+def jax_maxima(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """How many NaN remain of one, in a maximum over everything and over windows of an array that is large enough for a library of kernels."""
+    from migrate_agent.tools.verify import jax_modes  # isort: skip  # before the first compilation
+    import jax.numpy as jnp
+    from jax import lax
+
+    assert jax_modes.KERNEL_LIBRARY
+    x = jnp.ones((2, 4, 64, 64)).at[0, 1, 3, 5].set(jnp.nan)
+    pooled = lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    return [int(jnp.isnan(value).sum()) for value in (jnp.max(x), pooled)]

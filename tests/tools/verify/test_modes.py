@@ -56,3 +56,7 @@ def test_what_is_computed_again_draws_nothing_new(sandbox: ProcessSandbox, tmp_p
     for draws, gradient in again:
         assert draws == plain[0]
         np.testing.assert_allclose(gradient, plain[1], rtol=1e-15)
+
+
+def test_maxima_keep_nan(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    assert run(sandbox, "candidate", "jax_maxima", tmp_path) == [1, 1]
