@@ -16,6 +16,7 @@ from migrate_agent.tools.verify import arrays, codec, jax_kernels, limits
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_side import curves, run_scenario
+from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.jax_unit import Program, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
 
@@ -79,10 +80,25 @@ def compile_contract(session: Session) -> dict[str, Any]:
             found["leak"] = session.fail(error)["error"]
     traced = jax.jit(program.candidate_step).trace(trainable, rest, leaves, {})
     found["stable"] = program.traced.graphdef == graphdef
+    if not found["stable"]:
+        found["changed"] = changed(graphdef, program.traced.graphdef)
+        found["settles"] = _settles(program, trainable, rest, leaves)
     for platform in ("tpu", "cuda"):
         found["lowering"][platform] = _lower(session, traced, platform)
     found["kernels"] = jax_kernels.on_tpu(session, *jax_kernels.given(session, scenario)) if jax_kernels.differs(traced.jaxpr) else None
     return found
+
+
+def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any]) -> bool:
+    """Whether a further call leaves the module's structure as the first one made it."""
+    first = program.traced.graphdef
+    try:
+        after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
+        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False)
+        jax.eval_shape(again.candidate_step, trainable, after, leaves, {})
+    except Exception:  # what the call left behind is no state of a module
+        return False
+    return bool(again.traced.graphdef == first)
 
 
 def _lower(session: Session, traced: Any, platform: str) -> str:

@@ -16,6 +16,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit, Weight
 from migrate_agent.tools.verify import arrays, limits, performance, search
+from migrate_agent.tools.verify.notes import left_out
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
 from migrate_agent.tools.verify.sampling import Array
@@ -200,10 +201,7 @@ class Results:
         found = [f"an example did not run, and took no part: {error}" for error in self._expected.errors]
         for example in self._expected.examples:
             found += example.get("remarks", [])
-            if example.get("skipped"):
-                found.append(
-                    f"not compared, since the original does not take it: {', '.join(each.partition(' (')[0] for each in example['skipped'])}"
-                )
+            found += left_out(example.get("skipped", ()))
         return tuple(found)
 
     @cached_property

@@ -112,6 +112,7 @@ class M(nnx.Module):
             "compiles_once",
             "return x +",
             "self.calls = getattr(self, 'calls', 0) + 1\n        return x +",
+            place="a call changes static structure of the module (calls)",
             alone=True,
         ),
         Wrong("leaks a tracer", "leaks", "return x +", "M.seen = x\n        return x +", alone=True),

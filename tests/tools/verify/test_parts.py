@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 import torch
+from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +23,11 @@ from migrate_agent.tools.verify import arrays, codec, limits, reach, sampling, t
 from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare import compare
 from migrate_agent.tools.verify.curves import NumpyOptimiser
+from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.localise import Record, find
+from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_modes import Undetermined
 from migrate_agent.tools.verify.torch_results import tipped
 from migrate_agent.tools.verify.torch_unit import Result, copied
 
@@ -193,6 +197,39 @@ def test_inputs_reach_numbers_that_decide_nothing(name: str) -> None:
     assert found is not None and reach.reaching(run, [leaf], {0: [leaf.value]}, (name, -3e4)) is None
     for (values,), factor in zip(found[1], reach.FACTORS, strict=True):
         assert tipped(run(0, [values], None), [run(0, [values], reach.Numbers((name, -1e4), factor))])
+
+
+class Kept(nnx.Module):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.names: Any = {}
+        self.out: Any = nnx.data({})
+        self.inner = nnx.List([nnx.Dict(count=0)])
+
+
+def test_attributes_that_a_call_changes_are_named() -> None:
+    module = Kept()
+    first = nnx.graphdef(module)
+    assert not changed(first, nnx.graphdef(module))
+    module.names, module.inner[0].count = {"a": 1}, 1
+    second = nnx.graphdef(module)
+    assert changed(first, second) == ["inner.0.count", "names"]
+    module.out["x"] = jax.numpy.ones(2)
+    assert changed(second, nnx.graphdef(module)) == ["out.x"]
+
+
+def test_what_is_left_out_is_told_by_reason() -> None:
+    skipped = [
+        "shape-empty (ValueError: none (at all))",
+        "edge-nan (Undetermined: it is up to it)",
+        "edge-inf (Undetermined: it is up to it)",
+    ]
+    assert left_out([*skipped, "new inputs for seed 1"]) == [
+        "not compared, since the original does not take it: shape-empty, new inputs for seed 1",
+        "not compared, since it is up to it: edge-nan, edge-inf",
+    ]
+    assert Undetermined.__name__ == UNDETERMINED
 
 
 def test_comparisons_that_noise_tips_over_are_seen() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
+
+MOST_NAMES = 5
 
 
 def judge(results: Results) -> Verdict | None:
@@ -15,12 +20,18 @@ def judge(results: Results) -> Verdict | None:
     if not found:
         return None
     if not found["stable"]:
-        return Verdict(
-            "compile", "compiles_once", "fail", detail="a call changes a static attribute of the module, so that every call compiles anew"
-        )
+        return Verdict("compile", "compiles_once", "fail", detail=_told(found))
     wanted = len({scenario.facts["example"] for scenario, answer in results.answers("seed", kind="native") if not answer.error})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= wanted else "fail", float(count), float(wanted))
+
+
+def _told(found: Mapping[str, Any]) -> str:
+    names = [str(name) for name in found.get("changed", ())][:MOST_NAMES]
+    what = f"static structure of the module ({', '.join(names)})" if names else "static structure of the module"
+    if found.get("settles") is True:
+        return f"the first call changes {what}, so that the second call compiles anew; from then on it stays"
+    return f"a call changes {what}, so that every call compiles anew"
 
 
 CHECK = Check("compile", "compiles_once", judge)
