@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.repo import ClassModel
 from migrate_agent.tools.rewrite.tables import Refuse, layers
 from migrate_agent.tools.rewrite.vendoring import properties
+from migrate_agent.tools.rewrite.written import argument_names
+from migrate_agent.tools.scan.nodes import walk
 
 PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
@@ -179,6 +183,13 @@ class ReadVariables(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
             "    def __call__(self, x):\n        self.n[...] = self.n[...] + 1\n        return x[:, : self.n.shape[0]]\n",
         ),
+        (
+            "import torch\nfrom torch import nn\nfrom einops import rearrange\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.zeros(3, 2))\n\n    def forward(self, x):\n        w, n = self.w, x.shape[0]\n"
+            "        return rearrange(w, 'i j -> j i')\n",
+            "from einops import rearrange\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros((3, 2)))\n\n"
+            "    def __call__(self, x):\n        w, n = self.w[...], x.shape[0]\n        return rearrange(w, 'i j -> j i')\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -198,6 +209,8 @@ class ReadVariables(Rule):
         fact = context.observed(original)
         if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
             return None
+        if self._read(original.value):
+            return None
         dotted = context.dotted(call.func)
         if (
             dotted.startswith(("einops.", "torch."))
@@ -206,6 +219,17 @@ class ReadVariables(Rule):
         ):
             return subscript(updated)
         return None
+
+    def _read(self, name: str) -> bool:
+        """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
+        context = self.context
+        function = context.file.functions.get(".".join(context.path))
+        if function is None or context.cls is None or name in argument_names(function):
+            return False
+        own = context.cls.own
+        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in _given(node, name)]
+        stores = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in walk(function))
+        return 0 < stores == len(values) and all(id(value) in own or isinstance(value, ast.Call | ast.BinOp) for value in values)
 
     def _at_times_plain(self, node: cst.Attribute) -> bool:
         """Whether the attribute may hold a number (`self.scale = 1` unless it is learned)."""
@@ -254,6 +278,16 @@ class ReadVariables(Rule):
     def _none_test(self, node: cst.CSTNode) -> bool:
         text = cst.Module([]).code_for_node(node)
         return " None" in text
+
+
+def _given(node: ast.Assign, name: str) -> list[ast.expr]:
+    """What an assignment gives a name, alone or in a tuple beside others."""
+    target = node.targets[0]
+    if isinstance(target, ast.Name):
+        return [node.value] if target.id == name else []
+    if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple) or len(target.elts) != len(node.value.elts):
+        return []
+    return [value for one, value in zip(target.elts, node.value.elts, strict=True) if isinstance(one, ast.Name) and one.id == name]
 
 
 def subscript(node: cst.BaseExpression) -> cst.Subscript:
