@@ -74,6 +74,12 @@ class ReplaceInitialisers(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
             "        self.w[...] = jnp.full_like(self.w[...], 1)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(3, 4)\n        self.fc.bias = nn.init.zeros_(self.fc.bias)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
+            "        self.fc.bias[...] = jnp.zeros_like(self.fc.bias)\n",
+        ),
     )
 
     def _row(self, call: cst.BaseExpression) -> str:
@@ -119,12 +125,27 @@ class ReplaceInitialisers(Rule):
         return node
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
-        call = original.value
-        if not (self._row(call) or initialiser(self.context, call)) or updated.value is call or not isinstance(call, cst.Call):
+        target = self._initialised(original.value)
+        return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
+        place, target = original.targets[0].target, self._initialised(original.value)
+        if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(place, cst.Attribute):
             return None
-        target = next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value)
+        return self._write(original, target, updated.value) if place.deep_equals(target) else None
+
+    def _initialised(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What an original call initialises, where it is one that does."""
+        if not isinstance(call, cst.Call) or not (self._row(call) or initialiser(self.context, call)):
+            return None
+        return self._itself(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
+
+    def _write(
+        self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression
+    ) -> cst.BaseSmallStatement | None:
         try:
-            return written(self, self._itself(target), updated.value)
+            return written(self, target, value)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
