@@ -36,6 +36,9 @@ def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
     values = [args[place] for place in places]
     if isinstance(function, nnx.Module):
         return nnx.remat(run)(function, *values)
+    if inspect.ismethod(function) and isinstance(function.__self__, nnx.Module):
+        method = function.__func__
+        return nnx.remat(lambda module, *values: run(functools.partial(method, module), *values))(function.__self__, *values)
     return jax.checkpoint(functools.partial(run, function))(*values)
 
 

@@ -1,4 +1,4 @@
-"""Copies of modules, and the order in which functions are applied to them."""
+"""Copies of modules, the order in which functions are applied to them, and parts that are computed again."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import pytest
 from flax import nnx
 from torch import nn
 
 from migrate_agent.tools.vendored.containers import Sequential
 from migrate_agent.tools.vendored.linear import Identity, Linear
-from migrate_agent.tools.vendored.module_tools import copied, inner_first
+from migrate_agent.tools.vendored.module_tools import checkpoint, copied, inner_first
 
 
 class Block(nnx.Module):
@@ -20,6 +21,12 @@ class Block(nnx.Module):
     def __init__(self, *, rngs: nnx.Rngs) -> None:
         self.fc = nnx.Linear(3, 3, rngs=rngs)
         self.drop = nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jnp.tanh(self.drop(self.fc(x)))
+
+    def scaled(self, x: jax.Array, scale: float) -> jax.Array:
+        return self(x) * scale
 
 
 def test_copies_have_the_same_parameters_and_draw_their_own_numbers() -> None:
@@ -46,3 +53,21 @@ def test_functions_are_applied_to_inner_modules_first_as_in_torch() -> None:
     visited: list[str] = []
     original.apply(lambda module: visited.append(type(module).__name__))
     assert [type(module).__name__ for module in inner_first(rewritten)] == visited
+
+
+@pytest.mark.parametrize(
+    ("again", "plain"),
+    [
+        (lambda block, x: checkpoint(block, x), lambda block, x: block(x)),
+        (lambda block, x: checkpoint(block.scaled, x, 2.0), lambda block, x: block.scaled(x, 2.0)),
+    ],
+)
+def test_what_is_computed_again_draws_and_differentiates_as_without(again: Any, plain: Any) -> None:
+    x = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
+    results = []
+    for run in (again, plain):
+        block = Block(rngs=nnx.Rngs(0))
+        gradients = nnx.grad(lambda block, run=run: run(block, x).sum())(block)
+        results.append([*jax.tree.leaves(gradients), run(block, x)])
+    for one, other in zip(*results, strict=True):
+        assert jnp.allclose(one, other, rtol=1e-5)
