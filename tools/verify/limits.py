@@ -27,9 +27,10 @@ NOISE_RUNS: Final = 2
 CAP_FP64: Final = 1e-3
 """However ill-conditioned a unit is, an error above this is wrong."""
 
-GLOBAL_SCALE: Final = 1e-7
+GLOBAL_SCALE: Final = 1e-4
 """Gradients that vanish by mathematics (a bias before batch norm or softmax) are rounding noise. They are compared on the scale of
-this fraction of the largest gradient, so that noise is not divided by noise."""
+this fraction of the largest gradient, so that noise is not divided by noise: with the floor above, 45 ulp of that, as sums of a few thousand
+terms that cancel come to."""
 
 WORST_FACTOR: Final = 32.0
 """A single element may be this much further off than the RMS limit, scaled by its own size: five sigma of a heavy tail."""
@@ -56,8 +57,10 @@ TPU_BRANCH_FP32: Final = 1e-4
 
 KINK_SHIFT: Final = 1e-7
 KINK_CHANGE: Final = 1e-3
+KINK_SCALE: Final = 1e-7
 """At the edges, a gradient that changes by more than a thousandth of its size where the inputs move by 1e-7 of theirs has a jump there
-(`relu` at zero, `max` of equal values): frameworks choose among its values by convention, so that only its being finite is judged."""
+(`relu` at zero, `max` of equal values): frameworks choose among its values by convention, so that only its being finite is judged.
+Sizes are at least this fraction of the largest gradient's."""
 
 FLOOR_GRADIENT_FP32: Final = 1e-3
 FLOOR_GRADIENT_NARROW: Final = 16.0

@@ -74,6 +74,20 @@ class LiftOperators(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*(_lift(item) for item in args), **{key: _lift(item) for key, item in kwargs.items()})
 
 
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    rate: float = 0.0,
+    causal: bool = False,
+    attn_mask: Any = None,
+    scale: Any = None,
+) -> torch.Tensor:
+    """Attention by its definition; `rate` is that of dropout, which keeps everything here."""
+    found: torch.Tensor = torch.ops.aten._scaled_dot_product_attention_math(query, key, value, attn_mask, 0.0, causal, scale=scale)[0]
+    return found
+
+
 def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     return float(low), float(high) - float(low)
 
@@ -107,6 +121,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         if name == "gelu":  # oneDNN's vectors give NaN for infinity, torch's own kernel and the rest of a vector do not
             result = torch.where(args[0] == torch.inf, args[0], result)
+        if name == "_scaled_dot_product_flash_attention_for_cpu" and not all(bool(torch.isfinite(item).all()) for item in args[:3]):
+            result = (_attention(*args, **kwargs), *result[1:])  # its blocks lose NaN, where all scores of a row are NaN
         if draw is not None and in_backward() and place in self.drawn:
             result.copy_(self.drawn[place])
         elif draw is not None:

@@ -76,7 +76,7 @@ def tipped(result: Result, noisy: Sequence[Result]) -> bool:
 def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
     """Gradients that a shift of the inputs changes by much: there the original has none, and what it gives is a convention."""
     sizes = {key: rms(value) for key, value in result.arrays.items() if "grad/" in key}
-    least = limits.GLOBAL_SCALE * max(sizes.values(), default=0.0)
+    least = limits.KINK_SCALE * max(sizes.values(), default=0.0)
 
     def changes(key: str, size: float) -> bool:
         moved = [np.abs(other.arrays[key] - result.arrays[key]).max(initial=0.0) if other is not None else np.inf for other in shifted]

@@ -52,9 +52,11 @@ def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             fourier = str(torch.fft.rfft(torch.full((8,), torch.inf)))
         except FloatingPointError as error:
             fourier = str(error)
+        q = torch.ones(1, 1, 4, 8).index_fill_(2, torch.tensor([0]), torch.nan)
+        attended = int(torch.nn.functional.scaled_dot_product_attention(q, q, q).isnan().sum())
     gradient = None if x.grad is None else x.grad.tolist()
     found = {"rates": [draw[2] for draw in stream.log()], "gradient": gradient, "gelu": bool(infinite.isinf().all()), "named": named}
-    return {**found, "fourier": fourier}
+    return {**found, "fourier": fourier, "attended": attended}
 
 
 def torch_recomputed(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:

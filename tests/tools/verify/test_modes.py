@@ -46,7 +46,7 @@ def test_rates_are_known_under_jit(drawn: tuple[Any, Any]) -> None:
 
 def test_torch_quirks_are_levelled(sandbox: ProcessSandbox, tmp_path: Path) -> None:
     fourier = "which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm"
-    expected = {"rates": [0.5], "gradient": [0.0, 1 / 6, 0.0], "gelu": True, "named": True, "fourier": fourier}
+    expected = {"rates": [0.5], "gradient": [0.0, 1 / 6, 0.0], "gelu": True, "named": True, "fourier": fourier, "attended": 32}
     assert run(sandbox, "original", "torch_quirks", tmp_path) == expected
 
 
