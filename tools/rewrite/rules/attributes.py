@@ -156,6 +156,8 @@ class MarkLateAttributes(Rule):
         target = original.targets[0].target
         if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
             return None
+        if not isinstance(updated.value, cst.Name):
+            return None  # an earlier rule knows what it holds
         if (
             not context.is_self(target.value)
             or not context.cls

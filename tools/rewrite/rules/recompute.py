@@ -34,6 +34,14 @@ class KeepRandomStates(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x, state):\n"
             "        with fork_rng(self):\n            set_rng_state(self, state)\n            return x, rng_state(self)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, net):\n        super().__init__()\n"
+            "        self.net = net\n        self.state = None\n\n    def forward(self, x):\n        self.state = torch.get_rng_state()\n"
+            "        return self.net(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, net, *, rngs: nnx.Rngs):\n        self.net = net\n"
+            "        self.state = nnx.data(rng_state(self))\n\n    def __call__(self, x):\n        self.state = rng_state(self)\n"
+            "        return self.net(x)\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
