@@ -60,13 +60,16 @@ class ModuleFunction(AutogradFunction):
         fixed = [None if is_module(leaf) or isinstance(leaf, (jax.Array, np.ndarray)) else leaf for leaf in leaves]
         kinds = ["module" if is_module(leaf) else "array" if isinstance(leaf, (jax.Array, np.ndarray)) else "" for leaf in leaves]
         graph, trained, rest = split_modules(modules)
-        kept: dict[str, Any] = {}
+        places = {id(value): place for place, value in enumerate(args)}
+        owners = [places.get(id(array)) for array in arrays]
+        count = len(args)
+        kept: dict[str, Any] = {}  # what a backward pass is made of outlives this call: it holds no array
 
         def forward(trained: Any, rest: Any, arrays: list[Any]) -> tuple[Any, Any]:
             given = nnx.merge(graph, trained, rest)
             sources = {"module": iter(given), "array": iter(arrays)}
             values = [next(sources[kind]) if kind else value for kind, value in zip(kinds, fixed, strict=True)]
-            ctx = AutogradContext(saved_tensors=(), needs_input_grad=(True,) * len(args))
+            ctx = AutogradContext(saved_tensors=(), needs_input_grad=(True,) * count)
             output = cls.forward(ctx, *jax.tree.unflatten(tree, values))
             found, kept["tree"] = jax.tree.flatten(dict(ctx), is_leaf=is_module)
             kept["fixed"] = [None if is_module(v) or isinstance(v, jax.Array) else v for v in found]
@@ -88,9 +91,8 @@ class ModuleFunction(AutogradFunction):
             finally:
                 ModuleFunction.gradients = before
             result = result if isinstance(result, tuple) else (result,)
-            by_array = {id(value): gradient for value, gradient in zip(args, result, strict=True)}
-            places = [by_array.get(id(leaf)) for leaf in leaves if isinstance(leaf, (jax.Array, np.ndarray))]
-            return of_parameters, None, [input_cotangent(g, value) for g, value in zip(places, arrays, strict=True)]
+            found = [None if owner is None else result[owner] for owner in owners]
+            return of_parameters, None, [input_cotangent(g, value) for g, value in zip(found, arrays, strict=True)]
 
         call = jax.custom_vjp(lambda *values: forward(*values)[0])
         call.defvjp(forward, backward)

@@ -25,8 +25,12 @@ def torch_curve(
     native: bool,
     noise: int,
     share: float = limits.EPS64,
+    untrained: set[str] | None = None,
 ) -> list[float]:
-    """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises."""
+    """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises.
+
+    `untrained` gains the names of parameters that no backward pass reached, which torch's optimisers leave alone, weight decay and all.
+    """
     import torch
 
     from migrate_agent.tools.verify import codec
@@ -51,6 +55,8 @@ def torch_curve(
             step.zero_grad()
             if value.requires_grad:
                 torch.autograd.backward(value)
+        if untrained is not None and index == 0:
+            untrained |= {name for name, parameter in module.named_parameters() if parameter.grad is None}
         step.step()
         losses.append(value.item())
     return losses

@@ -142,7 +142,7 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
 def _frozen(session: Session, candidate: Candidate) -> list[Array]:
     """For each trainable leaf, where torch would not train it: a state of ones and zeros is loaded, and comes out in this side's layout."""
     described = session.arguments["described"][0]
-    frozen, graphdef_state = set(described["frozen"]), candidate.parts("train")
+    frozen, graphdef_state = {*described["frozen"], *described["curves"]["untrained"]}, candidate.parts("train")
     before = jax.tree.leaves(graphdef_state[1])
     if not frozen:
         return [np.zeros(value.shape, bool) for value in before]

@@ -267,7 +267,7 @@ class Results:
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")
         if wanted:
-            described[0]["curves"] = {key: wanted[key] for key in ("batches", "state", "rates")}
+            described[0]["curves"] = {key: wanted[key] for key in ("batches", "state", "rates", "untrained")}
         translated = [self.translated[item["index"]] for item in self.expected.examples]
         arguments = {
             "module": self.file.target_module,

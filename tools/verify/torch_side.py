@@ -311,15 +311,16 @@ class Author:
             "native": {"native": True, "noise": 0},
         }
 
+        untrained: set[str] = set()
         found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
         try:
             for optimiser in ("sgd", "adamw"):
-                run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser])
+                run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
                 found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
             return None
-        return found
+        return {**found, "untrained": sorted(untrained)}
 
     def learning_rate(self, name: str) -> float:
         """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""

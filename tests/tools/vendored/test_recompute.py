@@ -102,3 +102,14 @@ def test_the_same_numbers_are_drawn_again() -> None:
 def test_a_pull_back_needs_a_function() -> None:
     with pytest.raises(RuntimeError, match="ModuleFunction"):
         pull_back(lambda part, x: part(x), Part(2, rngs=nnx.Rngs(0)), jnp.ones(2), jnp.ones(2))
+
+
+def test_no_array_outlives_the_call() -> None:
+    graph, state = nnx.split(Chain(rngs=nnx.Rngs(0)))
+
+    def call(state: Any, x: jax.Array) -> tuple[Any, Any]:
+        chain = nnx.merge(graph, state)
+        return chain(x, custom=True), nnx.state(chain)
+
+    with jax.checking_leaks():
+        jax.make_jaxpr(call)(state, jnp.ones((2, 3)))
