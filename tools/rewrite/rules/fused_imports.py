@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.rules.fallbacks import catches_import
 from migrate_agent.tools.rewrite.tables import FUSED_PACKAGES, of_fused_package
+from migrate_agent.tools.scan.nodes import walk
 
 
 class TakeFusedKernels(Rule):
@@ -40,6 +43,11 @@ class TakeFusedKernels(Rule):
             "def f(q, k, v):\n    return flash_attention(q, k, v) if flash_attn_with_kvcache is None else q\n",
         ),
         (
+            "try:\n    from apex import amp\n\n    APEX = True\nexcept:\n    APEX = False\n\n\n"
+            "def f(g, x):\n    return amp.float_function(g)(x) if APEX else g(x)\n",
+            "APEX = False\namp = None\n\n\ndef f(g, x):\n    return amp.float_function(g)(x) if APEX else g(x)\n",
+        ),
+        (
             "from torch import nn\n\ntry:\n    import bitsandbytes as bnb\nexcept ImportError:\n    bnb = None\n\n\n"
             "def f(bits):\n    return bnb.nn.Linear8bitLt(2, 3) if bnb is not None and bits == 8 else nn.Linear(2, 3)\n",
             "def f(bits, *, rngs: nnx.Rngs):\n    return Linear(2, 3, rngs=rngs) if bits == 8 else Linear(2, 3, rngs=rngs)\n",
@@ -68,16 +76,24 @@ class TakeFusedKernels(Rule):
         handlers = [handler for handler in original.handlers if catches_import(handler)]
         if not handlers or original.finalbody or original.orelse or not imports_fused(original.body):
             return None
-        kept = updated.body
+        kept, missing = updated.body, list[str]()
         if imports_fused(kept):  # something that the kernel library lacks
+            lacking = kept
             kept = next(handler for handler in updated.handlers if catches_import(handler)).body
+            missing = self._read(_bound(lacking) - _bound(kept))
             self.context.forget(original.body)
         elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(kept)):
             return None
         else:
             self.context.forget(*original.handlers)
         body = [statement for statement in kept.body if isinstance(statement, cst.BaseStatement)]
+        body += [cst.parse_statement(f"{name} = None\n") for name in missing]
         return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
+
+    def _read(self, names: set[str]) -> list[str]:
+        """Those of the names that the file reads."""
+        tree = self.context.file.tree
+        return sorted({node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} & names)
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
         """`name is not None` of what the guarded import binds."""
@@ -101,6 +117,19 @@ def imports_fused(suite: cst.BaseSuite) -> bool:
         if isinstance(small, cst.Import) and any(alias.evaluated_name.partition(".")[0] in FUSED_PACKAGES for alias in small.names):
             return True
     return False
+
+
+def _bound(suite: cst.BaseSuite) -> set[str]:
+    """The names that a block binds at its own level."""
+    names: set[str] = set()
+    for small in _small(suite):
+        if isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar):
+            names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in small.names}
+        elif isinstance(small, cst.Assign):
+            targets = [target.target for target in small.targets]
+            parts = [element.value for target in targets if isinstance(target, cst.Tuple) for element in target.elements]
+            names |= {target.value for target in (*targets, *parts) if isinstance(target, cst.Name)}
+    return names
 
 
 def _small(suite: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
