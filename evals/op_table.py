@@ -92,9 +92,11 @@ WRAPS: Mapping[str, Wrap] = {
     "linalg.pinv.hermitian": Wrap("x0 = x0 + x0.mH"),
     "linalg.eig": Wrap("", "(y[0], y[1].abs())"),
     **dict.fromkeys(("svd_lowrank", "pca_lowrank"), Wrap("", "((y[0] * y[1][..., None, :]) @ y[2].mT, y[1])")),
-    **dict.fromkeys(("linalg.svd", "svd"), Wrap("", "(y[0].abs(), y[1], y[2].abs())")),
+    "linalg.svd": Wrap("", "(y[0][..., : y[1].shape[-1]].abs(), y[1], y[2][..., : y[1].shape[-1], :].abs())"),
+    "svd": Wrap("", "(y[0][..., : y[1].shape[-1]].abs(), y[1], y[2][..., : y[1].shape[-1]].abs())"),
 }
-"""Decompositions: the argument made Hermitian where the entry's own wrapper does so, and phases of vectors, which are arbitrary, taken away."""
+"""Decompositions: the argument made Hermitian where the entry's own wrapper does so, and what is arbitrary taken away: phases of vectors, and the
+vectors without a singular value."""
 
 
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
 
@@ -13,7 +16,9 @@ def integer_linspace(start: ArrayLike, end: ArrayLike, steps: int, dtype: DTypeL
     https://pytorch.org/docs/stable/generated/torch.linspace.html
     """
     first, last = jnp.trunc(jnp.asarray(start, float)), jnp.trunc(jnp.asarray(end, float))
-    step = (last - first) / max(steps - 1, 1)
+    barrier: Any = lax.optimization_barrier  # else XLA multiplies by a rounded reciprocal
+    count = barrier(jnp.asarray(max(steps - 1, 1), first.dtype))
+    step = (last - first) / count
     index = jnp.arange(steps)
     points = jnp.where(index < steps // 2, first + step * index, last - step * (steps - 1 - index))
     return jnp.trunc(first[None] if steps == 1 else points).astype(dtype)

@@ -56,7 +56,7 @@ def histc(x: jax.Array, bins: int = 100, min: float = 0, max: float = 0) -> jax.
 
     https://pytorch.org/docs/stable/generated/torch.histc.html
     """
-    low, high = (x.min(), x.max()) if min == max else (jnp.asarray(min), jnp.asarray(max))
+    low, high = (x.min(), x.max()) if min == max and x.size else (jnp.asarray(min), jnp.asarray(max))
     low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
     inside = (x >= low) & (x <= high)
     place = jnp.clip(((x - low) / (high - low) * bins).astype(int), 0, bins - 1)

@@ -34,10 +34,12 @@ def _arange(call: Call) -> str:
 
 
 def _spaced(name: str, extra: str = "") -> Template:
-    """With an integral dtype torch first cuts the bounds to integers, and then each number."""
+    """With an integral dtype torch first cuts the bounds to integers, and then each number; a narrow one is for the results only."""
 
     def to(call: Call) -> str:
         integral = "int" in call.text("dtype")
+        if "float16" in call.text("dtype"):
+            return f"jnp.{name}({{start}}, {{end}}, {{steps}}{extra}, dtype=jnp.float32).astype({{dtype}})"
         return f"{'vendored.integer_' if integral else 'jnp.'}{name}({{start}}, {{end}}, {{steps}}{extra}, dtype={{dtype}})"
 
     return to

@@ -79,6 +79,9 @@ def _ordered(name: str) -> Template:
 
 def _quantile(function: str) -> Template:
     def to(call: Call) -> str:
+        fact = call.observed("input")
+        if fact and fact.shapes and not any(fact.shapes):  # a number has no axis, nor keeps one
+            return f"{function}({{input}}, jnp.asarray({{q}}), method={{interpolation='linear'}})"
         keywords = f"axis={reduction_axis(call)}, method={{interpolation='linear'}}, keepdims={{keepdim}}"
         return f"{function}({{input}}, jnp.asarray({{q}}), {keywords})"
 
