@@ -133,5 +133,5 @@ def assemble(suite: Suite, folder: Path) -> Path:
         versions |= content["versions"]
     result = document(suite, Options(samples=_samples(outcomes)), outcomes, sum(content["seconds"] for content in chosen), versions)
     result["missing"] = [group[0] for group in groups if group not in stored]
-    result["commit"] = ", ".join(sorted({content["commit"] for content in chosen}))
+    result["commit"] = ", ".join(sorted({part for content in chosen for part in content["commit"].split(", ")}))
     return write(result, folder)
