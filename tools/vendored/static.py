@@ -1,10 +1,14 @@
-"""Arrays that are fixed when a module is built, and are no part of its state."""
+"""Arrays that are fixed when a module is built, and are no part of its state, or when a program is traced."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import jax
 import numpy as np
+
+T = TypeVar("T")
 
 
 class Static:
@@ -27,3 +31,12 @@ class Static:
 
     def __repr__(self) -> str:
         return f"Static({self.value!r})"
+
+
+def concrete(compute: Callable[[], T]) -> T:
+    """What a computation from numbers alone gives, carried out while the program around it is traced: its values may decide shapes.
+
+    Raises what JAX raises where it needs an array of that program.
+    """
+    with jax.ensure_compile_time_eval():
+        return compute()

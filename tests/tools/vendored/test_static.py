@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from migrate_agent.tools.vendored.static import Static
+from migrate_agent.tools.vendored.static import Static, concrete
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,14 @@ def test_values_are_there_while_tracing() -> None:
 
     assert [float(run(M(), jnp.ones(()))) for _ in range(2)] == [2.0, 2.0]
     assert len(traced) == 1
+
+
+def test_what_is_computed_at_once_may_decide_a_shape() -> None:
+    def upper(x: jax.Array) -> jax.Array:
+        return x[concrete(lambda: jnp.triu(jnp.ones(x.shape), 1) == 1)]
+
+    x = jnp.arange(9.0).reshape(3, 3)
+    assert jax.jit(upper)(x).tolist() == [1, 2, 5]
+    assert jax.jit(jax.grad(lambda x: upper(x).sum()))(x).tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    with pytest.raises(jax.errors.NonConcreteBooleanIndexError):
+        jax.jit(lambda x: x[concrete(lambda: x > 0)])(x)

@@ -45,6 +45,13 @@ def _spaced(name: str, extra: str = "") -> Template:
     return to
 
 
+def _fill_diagonal(call: Call) -> str:
+    """JAX wants booleans among booleans."""
+    fact, value = call.observed("self"), call.text("fill_value")
+    boolean = fact is not None and set(fact.dtypes) == {"bool"} and value in ("0", "1")
+    return f"jnp.fill_diagonal({{self}}, {bool(int(value)) if boolean else '{fill_value}'}, inplace=False)"
+
+
 def _complex(call: Call) -> str:
     real, imag = call.observed("real"), call.observed("imag")
     if real and imag and real.shapes and real.shapes == imag.shapes:
@@ -149,7 +156,7 @@ FILL = [
     Op(
         "torch.Tensor.fill_diagonal_",
         "self, fill_value",  # JAX cannot wrap
-        "jnp.fill_diagonal({self}, {fill_value}, inplace=False)",
+        _fill_diagonal,
         inplace=True,
     ),
     Op("torch.Tensor.to_dense", "self", "{self}", samples=("torch.ones(2).to_dense()",)),

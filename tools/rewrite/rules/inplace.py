@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import parse_signature
-from migrate_agent.tools.rewrite.facts import is_tensor, tensor_only
+from migrate_agent.tools.rewrite.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.variables import variable
 from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.tables import Refuse, ops
+from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
@@ -172,7 +173,17 @@ class ReplaceInplaceUpdates(_Writes):
                     self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
                 )
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
-        return self._assign(target.value, base, self._at(base, new, "set", value))
+        return self._assign(target.value, base, self._at(base, new, "set", self._truth(target, value)))
+
+    def _truth(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression:
+        """`mask[0] = 1` sets a boolean, which JAX wants to be one."""
+        function, name = self._function(), target.value
+        if not isinstance(value, cst.Integer) or not isinstance(name, cst.Name) or function is None:
+            return value
+        named = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name.value]
+        facts = [self.context.facts.observed.get(span_of(node, self.context.file.lines)) for node in named]
+        dtypes = {dtype for fact in facts if fact is not None for dtype in (fact.dtypes if is_tensor(fact) else ("none",))}
+        return cst.Name(str(value.value != "0")) if dtypes == {"bool"} else value
 
     def _selects(self, target: cst.Subscript) -> bool:
         try:

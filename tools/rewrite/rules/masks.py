@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.known_masks import known_selections
 from migrate_agent.tools.rewrite.selections import Reduction, mask_of, reduction, selects
 from migrate_agent.tools.types import Span
 
@@ -32,6 +33,8 @@ class ReduceMaskedParts(Rule):
         if not selects(self.context, original) or self._constructing():
             return None
         around, mask = self._around(original), mask_of(updated)
+        if (around is None or mask is None) and self._known(original):
+            return None
         if around is None or mask is None:
             reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
             self.context.hole(original, reason, "dynamic-shape")
@@ -53,6 +56,14 @@ class ReduceMaskedParts(Rule):
         if found.operands[0] is not getattr(original.func, "value", None):
             return self.context.build(found.template, x=updated.args[0].value, mask=mask)
         return self.context.build(found.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
+
+    def _known(self, part: cst.Subscript) -> bool:
+        index = part.slice[0].slice
+        return (
+            len(part.slice) == 1
+            and isinstance(index, cst.Index)
+            and self.context.span(index.value) in known_selections(self.context).indices
+        )
 
     def _around(self, part: cst.Subscript) -> Reduction | None:
         """The innermost call around an original expression that reduces it, with whatever else is computed from it."""
