@@ -23,7 +23,6 @@ HOST = (
     "jax.extend",
     "jax.config",
     "jax.clear_caches",
-    "jax.ensure_compile_time_eval",
     "jax.disable_jit",
     "jax._src",
     "jax.core",
