@@ -10,7 +10,7 @@ import importlib.util
 import os
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -99,7 +99,7 @@ def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, A
     return namespace
 
 
-def construct(cls: type, example: Example, namespace: Mapping[str, Any]) -> Any:
+def construct(cls: Callable[..., Any], example: Example, namespace: Mapping[str, Any]) -> Any:
     """An instance, built as `init` says; one with lazy layers is called once, so that it has its parameters.
 
     Raises what the constructor raises; `SyntaxError` where `init` is no argument list.
@@ -132,11 +132,20 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
 
 def call_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments of the example's call, made afresh."""
+    return _captured(example.call, "call", namespace)
 
+
+def init_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Those of its constructor."""
+    seed_python()
+    return _captured(example.init, "init", namespace)
+
+
+def _captured(text: str, part: str, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     def capture(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
 
-    args, kwargs = _evaluate(f"_call({example.call}\n)", "call", {**namespace, "_call": capture})
+    args, kwargs = _evaluate(f"_call({text}\n)", part, {**namespace, "_call": capture})
     return args, kwargs
 
 

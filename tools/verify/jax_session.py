@@ -59,6 +59,8 @@ class Session:
 
         if is_mirror(module, name, port):
             return None
+        if self.arguments["examples"][example].get("changes"):
+            raise TypeError("a port that is no mirror has a constructor of its own")
 
         def sample() -> Any:
             scenario = next(item for item in self.arguments["scenarios"] if item["example"] == example)

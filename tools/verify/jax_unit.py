@@ -19,6 +19,7 @@ from flax import nnx
 from migrate_agent.tools import weights
 from migrate_agent.tools.record.evaluate import seed_python
 from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify.configurations import changed
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import Stream
@@ -90,6 +91,7 @@ class Candidate:
             self.cls = getattr(self.cls, part)
         if not (isinstance(self.cls, type) and issubclass(self.cls, nnx.Module)):
             raise TypeError(f"{name} is no flax.nnx.Module")
+        self.unit = changed(self.cls, texts.get("changes") or {})
         self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
         self.exact = exact
         self.model = self._build()
@@ -97,7 +99,7 @@ class Candidate:
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly constructed module."""
         seed_python()
-        return eval(self.init, {**self.namespace, "_unit": self.cls, "rngs": rngs})
+        return eval(self.init, {**self.namespace, "_unit": self.unit, "rngs": rngs})
 
     def _build(self) -> Any:
         """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""

@@ -159,6 +159,15 @@ REACH_NUMBERS: Final = 2
 REACH_ELEMENTS: Final = 200_000
 """At most so many such numbers are looked for, in units with no more elements in state and input."""
 
+MAX_SETTINGS: Final = 24
+"""Objects of settings with more fields than this are left as they are: most would have nothing to do with the unit."""
+
+CONFIGURATION_ELEMENTS: Final = 300_000
+CONFIGURATION_TRIES: Final = 24
+CONFIGURATION_OPERATORS: Final = 30_000
+"""Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
+in so few that about so many operators run."""
+
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 

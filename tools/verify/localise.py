@@ -127,11 +127,12 @@ def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
 
 
 def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
-    example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
+    described = results.expected.examples[scenario.facts["example"]]
+    example = results.examples[described["index"]]
     arguments: Mapping[str, Any] = {
         "module": results.file.module,
         "name": results.unit.name,
-        "example": texts(example),
+        "example": texts(example, described["changes"]),
         "seed": limits.SEED_STRIDE * results.seed,
         "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
         "how": how,

@@ -16,3 +16,8 @@ def left_out(skipped: Sequence[str]) -> list[str]:
         kind, _, text = error.removesuffix(")").partition(": ")
         reasons.setdefault(text if kind == UNDETERMINED else "the original does not take it", []).append(name)
     return [f"not compared, since {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+
+
+def elsewhere(changes: str, error: str) -> str:
+    """Of another configuration that the candidate does not run in."""
+    return f"not compared as constructed with {changes}, which the original takes: the rewrite raises {error}"

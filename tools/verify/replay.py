@@ -21,7 +21,7 @@ from migrate_agent.tools.verify.results import Expectations, Results, Scenario, 
 
 NAME = "failing"
 VERSION = 1
-DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters")
+DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes")
 
 
 class NoReplay(ValueError):
@@ -147,4 +147,4 @@ def _expectations(document: Mapping[str, Any], file: Path, folder: Path) -> Expe
     for kind, name in (("input", f"inputs/{scenario['name']}"), ("state", f"states/{scenario['state']}")):
         arrays.save(folder / f"{name}.safetensors", {k.removeprefix(f"{kind}/"): v for k, v in stored.items() if k.startswith(f"{kind}/")})
     facts = {**scenario, "example": 0, "native": [], "draws": [], "noise": {}}
-    return Expectations([{**document["described"], "index": 0}], [], [Scenario(facts, {})], {}, folder)
+    return Expectations([{"changes": {}, **document["described"], "index": 0}], [], [Scenario(facts, {})], {}, folder)

@@ -16,7 +16,8 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit, Weight
 from migrate_agent.tools.verify import arrays, limits, performance, search
-from migrate_agent.tools.verify.notes import left_out
+from migrate_agent.tools.verify.configurations import words
+from migrate_agent.tools.verify.notes import elsewhere, left_out
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
 from migrate_agent.tools.verify.sampling import Array
@@ -202,7 +203,12 @@ class Results:
         for example in self._expected.examples:
             found += example.get("remarks", [])
             found += left_out(example.get("skipped", ()))
-        return tuple(found)
+        answers = self.answers("configuration") if "exact" in vars(self) else ()
+        return (*found, *(elsewhere(self.configured(scenario), answer.error) for scenario, answer in answers if answer.error))
+
+    def configured(self, scenario: Scenario) -> str:
+        """With which other arguments than the example's the unit is constructed in a scenario, in words."""
+        return words(self.expected.examples[scenario.facts["example"]]["changes"])
 
     @cached_property
     def seconds(self) -> dict[str, float]:
@@ -272,7 +278,7 @@ class Results:
         arguments = {
             "module": self.file.target_module,
             "name": self.unit.name,
-            "examples": [texts(example) for example in translated],
+            "examples": [texts(example, item["changes"]) for example, item in zip(translated, self.expected.examples, strict=True)],
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": told,
             "seed": self.seed,
@@ -310,10 +316,11 @@ def source_file(inventory: Inventory, unit: Unit) -> SourceFile:
     raise KeyError(unit.source)
 
 
-def texts(example: Example) -> dict[str, Any]:
-    """An example as JSON."""
+def texts(example: Example, changes: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """An example as JSON; with what of its constructor's arguments is changed."""
     domain = list(example.domain) if example.domain else None
-    return {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+    given = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+    return {**given, "changes": dict(changes)} if changes else given
 
 
 def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:

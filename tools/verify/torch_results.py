@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_unit import Result
 
+Given = TypeVar("Given")
 
-def attempt(action: Callable[[], Result]) -> Result | None:
+
+def attempt(action: Callable[[], Given]) -> Given | None:
     """The result, or None where the original raises: then the variation asked too much of it."""
     try:
         return action()

@@ -15,9 +15,11 @@ import numpy as np
 import torch
 
 from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
+from migrate_agent.tools.verify.configurations import Changes
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_configurations import others
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped, unsteady
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
@@ -42,11 +44,33 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
                 continue
             seen.add(original.likeness())
             author = Author(original, len(examples), texts, output, base)
-            examples.append({"index": index, **author.write(first=not examples)})
+            examples.append({"index": index, "changes": {}, **author.write(first=not examples)})
             scenarios += author.scenarios
         except Exception as error:
             errors.append(f"example {index + 1}: {one_line(error)}")
+    if examples:
+        try:
+            more, configured = _configured(arguments, inputs, output, examples[0]["index"], len(examples))
+            examples += more
+            scenarios += configured
+        except Exception as error:
+            examples[0]["skipped"].append(f"other configurations ({one_line(error)})")
     return {"examples": examples, "scenarios": scenarios, "errors": errors, "torch": torch.__version__}
+
+
+def _configured(
+    arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path, index: int, number: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """This example with other configurations of the unit: what describes each, and their scenarios."""
+    base = limits.SEED_STRIDE * int(arguments["seed"])
+    texts, tensors = arguments["examples"][index], inputs.get(f"tensors{index}")
+
+    def make(changes: Changes) -> Original:
+        return Original(arguments["module"], arguments["name"], {**texts, "changes": changes}, tensors, base)
+
+    authors = [Author(unit, number + place, texts, output, base) for place, unit in enumerate(others(make({}), make))]
+    described = [{"index": index, "changes": author.original.changes, **author.configuration()} for author in authors]
+    return described, [scenario for author in authors for scenario in author.scenarios]
 
 
 def one_line(error: BaseException) -> str:
@@ -91,6 +115,14 @@ class Author:
             description["curves"] = self.curves(gradients, inputs)
             description["inits"] = self.initial()
         return description
+
+    def configuration(self) -> dict[str, Any]:
+        """One call of another configuration of the unit, in training mode where it trains."""
+        self.states = {0: self.sample_state(0)}
+        arrays.save(self.folder / f"given/states/{self.state_name(0)}.safetensors", self.states[0])
+        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
+        any(self.add(f"configuration-{mode}", "configuration", mode, 0, self.values(0)) for mode in modes)  # the first that runs
+        return {**self.describe(), "skipped": []}
 
     def describe(self) -> dict[str, Any]:
         """What the spec stage compares."""

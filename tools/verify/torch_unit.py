@@ -14,10 +14,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, limits
+from migrate_agent.tools.verify.configurations import Changes, bind, changed, proposals
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Widths, exact
@@ -114,6 +115,7 @@ class Original:
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls: Any = load_unit(module, name)
+        self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(importlib.import_module(module), self.example)
         torch.manual_seed(seed)
         self.native = self.fresh()
@@ -132,7 +134,12 @@ class Original:
     def fresh(self, unset: int = 0) -> Any:
         """A newly constructed module; memory that its constructor leaves as it is holds `unset`."""
         with FilledMemory(unset):
-            return construct(self.cls, self.example, self.namespace)
+            return construct(changed(self.cls, self.changes), self.example, self.namespace)
+
+    def proposals(self) -> dict[str, tuple[Any, ...]]:
+        """Other values of the constructor's arguments, by name."""
+        args, kwargs = init_arguments(self.example, self.namespace)
+        return proposals(bind(self.cls, args, kwargs))
 
     def unset(self, seed: int) -> frozenset[str]:
         """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""

@@ -1,0 +1,43 @@
+"""Outputs and buffers agree in float64 where the constructor's plain arguments are others than the example's, as far as the original takes that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify import codec, limits
+from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.compare import Difference, verdict
+from migrate_agent.tools.verify.pairing import difference, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.results import Answer, Results, Scenario
+
+ROLE = "configuration"
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the conditioning allows. What the candidate says by an error that it does not take is a note, no failure."""
+    answered = [(scenario, answer) for scenario, answer in results.answers(ROLE) if not answer.error]
+    found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
+    if found is None:
+        return None
+    shown = [
+        scenario
+        for scenario, _ in answered
+        if found.status == "pass" or found.detail.startswith((f"{scenario.name} ", f"{scenario.name}:"))
+    ]
+    return replace(found, detail="; ".join([found.detail, *(f"constructed with {results.configured(each)}" for each in shown)]))
+
+
+def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
+    wrong = [str(name) for name in answer.facts.get("state", ())]
+    if wrong:
+        yield Difference(scenario.name, float("inf"), 0.0, f"parameters or buffers of other names or shapes ({', '.join(wrong[:4])})")
+    elif paired(scenario, answer):
+        if codec.skeleton(scenario.facts["tree"]) != codec.skeleton(answer.facts["tree"]):
+            yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form")
+        for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
+            yield difference(scenario, pair, limits.FLOOR_FP64)
+
+
+CHECK = Check("numeric", "configurations_fp64", judge, cost=2)

@@ -1,0 +1,110 @@
+"""Another configuration of a unit: plain arguments of its constructor changed, so that one that a rewrite ignores shows. Standard library only.
+
+An argument is named as the constructor names it; what stands in a dictionary or in a small object of settings (a dataclass, say) has the
+name of that argument, a dot, and its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from migrate_agent.tools.verify import limits
+
+PLAIN = (bool, int, float)
+Changes = Mapping[str, Any]
+"""What is changed: name → other value."""
+
+
+def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
+    """The class, constructed with these values in the place of those that it is called with."""
+    if not changes:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        bound = bind(cls, args, kwargs)
+        for name, value in changes.items():
+            _put(bound, name, value)
+        return cls(*bound.args[1:], **bound.kwargs)
+
+    return construct
+
+
+def bind(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+    """The constructor's arguments by name, defaults among them; the first is the instance. Raises `TypeError` where they do not fit."""
+    bound = inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+    bound.apply_defaults()
+    return bound
+
+
+def proposals(bound: inspect.BoundArguments) -> dict[str, tuple[Any, ...]]:
+    """Other values by name, those to try first in front."""
+    found = {name: others(value) for name, value in _named(bound)}
+    return {name: values for name, values in found.items() if values}
+
+
+def others(value: Any) -> tuple[Any, ...]:
+    """Other values of the same kind: half of a number that is no whole one; more and fewer; the other truth value."""
+    if isinstance(value, bool):
+        return (not value,)
+    if isinstance(value, int):
+        more = (value + 1, 2 * value) if value > 0 else (value - 1,) if value < 0 else (1,)
+        return (*more, value // 2) if value > 1 else more
+    if isinstance(value, float):
+        return (value / 2 if value else 0.25,) if math.isfinite(value) else ()
+    if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
+        rows = zip(*(others(item) for item in value), strict=False)
+        return tuple(list(row) for row in rows)
+    return ()
+
+
+def words(changes: Changes) -> str:
+    """`heads=4, bias=False`."""
+    return ", ".join(f"{name}={value!r}" for name, value in changes.items())
+
+
+def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
+    kinds = {name: item.kind for name, item in bound.signature.parameters.items()}
+    for name, value in list(bound.arguments.items())[1:]:
+        if kinds[name] is inspect.Parameter.VAR_POSITIONAL:
+            continue
+        settings = _settings(value)
+        if settings is None:
+            yield name, value
+        elif len(settings) <= limits.MAX_SETTINGS:
+            yield from ((f"{name}.{key}", item) for key, item in settings.items())
+
+
+def _settings(value: Any) -> Mapping[str, Any] | None:
+    """What stands in a dictionary or an object of settings; None for anything else."""
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if isinstance(key, str)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value) if item.init}
+    if isinstance(value, (type, str, *PLAIN)) or callable(value) or not hasattr(value, "__dict__"):
+        return None
+    return {key: item for key, item in vars(value).items() if type(item) in PLAIN and not key.startswith("_")}
+
+
+def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
+    """Raises `KeyError`, `AttributeError` or `TypeError` where there is no such setting."""
+    name, _, key = name.partition(".")
+    old = bound.arguments[name]
+    if not key:
+        bound.arguments[name] = _alike(value, old)
+    elif isinstance(old, dict):
+        bound.arguments[name] = {**old, key: _alike(value, old[key])}
+    elif dataclasses.is_dataclass(old) and not isinstance(old, type):
+        bound.arguments[name] = dataclasses.replace(old, **{key: _alike(value, getattr(old, key))})
+    else:
+        bound.arguments[name] = copy.copy(old)
+        setattr(bound.arguments[name], key, _alike(value, getattr(old, key)))
+
+
+def _alike(value: Any, old: Any) -> Any:
+    """JSON knows lists only."""
+    return tuple(value) if isinstance(old, tuple) else value
