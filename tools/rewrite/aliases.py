@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from migrate_agent.tools.scan.nodes import walk
@@ -22,11 +22,15 @@ VIEW_FUNCTIONS = frozenset(
 
 @dataclass(frozen=True)
 class Alias:
-    """`one` was assigned something that may share the memory of `other`, on `line`; `exact` where it is that very view, alone on its line."""
+    """`one` was assigned something that may share the memory of `other`, on `line`.
+
+    `sure` where it is certainly a view; `exact` where it still is that very one, so that each can be brought up to date from the other.
+    """
 
     one: str
     other: str
     line: int
+    sure: bool = False
     exact: bool = False
 
 
@@ -77,10 +81,36 @@ def stale_alias(function: ast.AST, name: str, line: int) -> Alias | None:
     return next(iter(stale_aliases(function, name, line)), None)
 
 
-def stale_aliases(function: ast.AST, name: str, line: int) -> list[Alias]:
-    """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards; nearest first."""
-    aliases = [alias for alias in _aliases(function) if alias.line <= line]
+def stale_aliases(function: ast.AST, name: str, line: int, handed_back: Iterable[str] = ()) -> list[Alias]:
+    """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards or handed back to the
+    caller at the end; nearest first."""
+    reached = _reached(function, name, line)
+    wanted: set[str] = set()
+    for other in reached:
+        if other in handed_back or _read_after(function, other, line):
+            while other != name and other not in wanted:
+                wanted.add(other)
+                other = reached[other][0]
+    return [alias for other, (_, alias) in reached.items() if other in wanted]
+
+
+def surely_shared(function: ast.AST, name: str, line: int) -> dict[str, bool]:
+    """Names whose memory a write to `name` at `line` certainly changes, `name` itself included, and whether each can be brought up to date."""
+    reached = _reached(function, name, line)
+    found = {name: not _viewed_anew(function, name, 0, line)}
+    for other, (by, alias) in reached.items():
+        if by in found and alias.sure:
+            found[other] = found[by] and alias.exact
+    return found
+
+
+def _reached(function: ast.AST, name: str, line: int) -> dict[str, tuple[str, Alias]]:
+    """Name that shares the memory of `name` at `line` → the name by which it was reached, and their alias; nearest first."""
     rebound = list(_rebindings(function))
+    aliases = [alias for alias in _aliases(function) if alias.line <= line]
+    aliases += [
+        replace(alias, line=line, exact=False) for alias in _aliases(function) if alias.one == name and _carried(function, alias, line)
+    ]
     reached: dict[str, tuple[str, Alias]] = {}
     todo = [name]
     while todo:
@@ -91,15 +121,34 @@ def stale_aliases(function: ast.AST, name: str, line: int) -> list[Alias]:
                 continue
             if any(n in (current, other) and alias.line < at < line for n, at in rebound):
                 continue
-            reached[other] = (current, alias)
+            anew = any(_viewed_anew(function, n, alias.line, line) for n in (current, other))
+            reached[other] = (current, replace(alias, exact=False) if anew else alias)
             todo.append(other)
-    wanted: set[str] = set()
-    for other in reached:
-        if _read_after(function, other, line):
-            while other != name and other not in wanted:
-                wanted.add(other)
-                other = reached[other][0]
-    return [alias for other, (_, alias) in reached.items() if other in wanted]
+    return reached
+
+
+def _carried(function: ast.AST, alias: Alias, line: int) -> bool:
+    """Whether the view that one turn of a loop makes after `line` is still there at `line` in the next turn."""
+    for loop in walk(function):
+        if isinstance(loop, (ast.For, ast.While)) and loop.lineno < line < alias.line <= (loop.end_lineno or 0):
+            if not any(name == alias.one and loop.lineno < at < line for name, at in _rebindings(loop)):
+                return True
+    return False
+
+
+def _viewed_anew(function: ast.AST, name: str, start: int, end: int) -> bool:
+    """Whether a name becomes another view of the same memory between two lines, in later turns of a loop included."""
+    loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and start < n.lineno < end <= (n.end_lineno or n.lineno)]
+    lines = [target.lineno for target in viewed_anew(function, sure=False) if target.id == name]
+    return any(start < line < end or any(loop.lineno < line <= (loop.end_lineno or 0) for loop in loops) for line in lines)
+
+
+def viewed_anew(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
+    """The targets of `x = x.view(…)`, after which a name is another view of the memory that it was; `sure` where it certainly is."""
+    for node in walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
+            if root(node.value) == target.id and (is_sure(node.value) or not sure):
+                yield target
 
 
 def _read_after(function: ast.AST, name: str, line: int) -> bool:
@@ -124,7 +173,7 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
             for target in node.targets:
                 alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_sure(node.value)
                 for alias in _pairs(target, node.value, node.lineno):
-                    yield replace(alias, exact=alone)
+                    yield replace(alias, sure=alone, exact=alone)
         elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
             for name in walk(node.target):
                 if isinstance(name, ast.Name):

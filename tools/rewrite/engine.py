@@ -181,7 +181,8 @@ class Context:
         if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple)):
             return False
         line = self.span(loop).line
-        return any(isinstance(n, ast.For) and n.lineno == line and walks_parameters(self.file, self.facts, n) for n in walk(function))
+        loops = [n for n in walk(function) if isinstance(n, ast.For) and n.lineno == line]
+        return any(walks_parameters(self.repo, self.file, self.facts, self.randomness.written, n) for n in loops)
 
     # -- output -----------------------------------------------------------------------------------------------------
     def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:

@@ -55,6 +55,8 @@ class Randomness:
     """File path and place of what is called with all keywords of the caller: an `rngs` among them goes along."""
     mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters whose array it changes in place."""
+    out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Those of them that it changes through a view which cannot be undone."""
 
 
 @dataclass
@@ -338,11 +340,14 @@ def _initialises(fact: Observed | None) -> bool:
 
 
 def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
-    """The functions of the repository that a value was seen to be (`functools.partial` looked through)."""
+    """The functions of the repository that a value was seen to be (`functools.partial` looked through), or methods of its plain objects."""
     found: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
         module, _, own = name.rpartition(".")
+        owner = repo.class_of(module) if head == "method" else None
+        if owner and not repo.is_module_class(owner) and not repo.is_mixin(owner):
+            found |= {(m.file.file.path, f"{m.qualname}.{own}") for m in overrides(repo, owner, own)[:1]}
         if head == "function" and own.startswith("<lambda>") and module in repo.modules:
             found.add((repo.modules[module].file.path, own))
         elif head == "function" and (place := repo.resolve(name)) and place[1]:

@@ -70,7 +70,7 @@ class Workspace:
         facts = {path: self.facts(path) for path in self.repo.files}
         found = analyse(self.repo, facts)
         found.written = written_parameters(self.repo, facts)
-        found.mutated = mutated_parameters(self.repo, facts)
+        found.mutated, found.out_of_reach = mutated_parameters(self.repo, facts)
         return found
 
     def rewritten(self, path: str) -> Rewritten:

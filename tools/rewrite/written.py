@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from migrate_agent.tools.rewrite.aliases import is_sure, surely_shared, viewed_anew
 from migrate_agent.tools.rewrite.facts import Facts, span_of
-from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
+from migrate_agent.tools.rewrite.randomness import FunctionKey, called, overrides
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import methods
 from migrate_agent.tools.scan.nodes import walk
@@ -52,28 +54,38 @@ def _written(
                     yield target.id
 
 
-def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
-    """Function → those of its parameters whose array it changes in place while the caller may hold it: in JAX the caller's stays as it was."""
-    found: dict[FunctionKey, frozenset[str]] = {}
+class Mutations(NamedTuple):
+    """By function: its parameters whose array it changes in place, and those of them that it changes through a view which cannot be undone."""
+
+    changed: dict[FunctionKey, frozenset[str]]
+    out_of_reach: dict[FunctionKey, frozenset[str]]
+
+
+def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
+    """Parameters whose array a function changes in place while the caller may hold it: in JAX the caller's stays as it was."""
+    found = Mutations({}, {})
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
     while changed:
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            names = frozenset(_mutated(repo, file, facts[file.file.path], name, node, found))
-            if names != found.get(key, frozenset()):
-                found[key], changed = names, True
+            rows = dict(_mutated(repo, file, facts[file.file.path], name, node, found.changed))
+            if rows.keys() != found.changed.get(key, frozenset()):
+                found.changed[key], changed = frozenset(rows), True
+            found.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
     return found
 
 
 def _mutated(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, bool]]:
+    """Parameters, and whether each can be brought up to date where it is changed; those that cannot come last."""
     names = set(argument_names(node))
-    augmented = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)}
-    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in augmented}
+    same = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in viewed_anew(node)}
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in same}
     owner = file.classes.get(qualname.rpartition(".")[0])
+    found: list[tuple[str, bool]] = []
     for child in walk(node):
         places: list[ast.expr] = []
         if isinstance(child, ast.AugAssign):
@@ -83,10 +95,12 @@ def _mutated(
         elif isinstance(child, ast.Call):
             places = [target for target, _ in _targets(repo, file, facts, owner, child, known)]
         for place in places:
-            if isinstance(place, ast.Name) and place.id in names - rebound:
-                fact = facts.observed.get(span_of(place, file.lines))
-                if fact is not None and "tensor" in fact.kinds:
-                    yield place.id
+            inner = through_parts(place)
+            fact = facts.observed.get(span_of(inner, file.lines)) if isinstance(inner, ast.Name) else None
+            if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
+                shared = surely_shared(node, inner.id, inner.lineno)
+                found += [(one, exact) for one, exact in shared.items() if one in names - rebound]
+    yield from sorted(found, key=lambda row: not row[1])
 
 
 def _targets(
@@ -100,7 +114,7 @@ def _targets(
             yield through_data(tensor), True
     elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
         yield through_data(call.func.value), False
-    for key in callees(repo, file, dotted, owner, call):
+    for key in callees(repo, file, facts, owner, call):
         yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
 
 
@@ -121,14 +135,25 @@ def through_data(node: ast.expr) -> ast.expr:
             return node
 
 
-def callees(repo: Repo, file: FileModel, dotted: str, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:
-    """The functions of the repository that a call by name, or of a method of `self`, may reach."""
+def through_parts(node: ast.expr) -> ast.expr:
+    """`x[:, 0]` → `x`, `x.view(-1)` → `x`: what a view belongs to."""
+    while is_sure(node) and not isinstance(node, ast.Name):
+        inner = node.func if isinstance(node, ast.Call) else node
+        assert isinstance(inner, (ast.Attribute, ast.Subscript))
+        node = inner.value
+    return node
+
+
+def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:
+    """The functions of the repository that a call by name, of a method of `self` or of a plain object, may reach."""
+    span = span_of(call.func, file.lines)
+    dotted = facts.dotted.get(span, "")
     if dotted and (place := repo.resolve(dotted)) and place[1]:
         return [(place[0].file.path, place[1])]
     func = call.func
     if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
         return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
-    return []
+    return sorted(called(repo, facts.observed.get(span)))
 
 
 def given_to(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
@@ -155,7 +180,7 @@ def argument_names(node: FunctionNode) -> list[str]:
     return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
 
 
-def walks_parameters(file: FileModel, facts: Facts, loop: ast.For) -> bool:
+def walks_parameters(repo: Repo, file: FileModel, facts: Facts, known: Mapping[FunctionKey, frozenset[str]], loop: ast.For) -> bool:
     """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
     if not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, (ast.List, ast.Tuple)):
         return False
@@ -172,7 +197,8 @@ def walks_parameters(file: FileModel, facts: Facts, loop: ast.For) -> bool:
             if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
                 continue
         else:
-            continue
+            given = [v for key in callees(repo, file, facts, None, child) for v in given_to(repo, key, child, known.get(key, frozenset()))]
+            target = next((v for v in given if isinstance(v, ast.Name) and v.id == name), None)
         if isinstance(target, ast.Name) and target.id == name:
             return True
     return False

@@ -20,6 +20,11 @@ def randint_like(key: jax.Array, x: jax.Array, low: int, high: int, dtype: DType
     return jax.random.randint(key, x.shape, low, high).astype(dtype)
 
 
+def bernoulli(key: jax.Array, x: jax.Array, p: float | None = None) -> jax.Array:
+    """0 or 1 in the shape and dtype of `x`, 1 with probability `x`, or `p` (https://pytorch.org/docs/stable/generated/torch.bernoulli.html)."""
+    return jax.random.bernoulli(key, x if p is None else p, x.shape).astype(x.dtype)
+
+
 def multinomial(key: jax.Array, weights: jax.Array, num_samples: int, replacement: bool = False) -> jax.Array:
     """Indices drawn in proportion to the rows of `weights` (https://pytorch.org/docs/stable/generated/torch.multinomial.html)."""
     logits = jnp.log(weights)

@@ -110,6 +110,13 @@ def test_call_of_a_package_that_is_not_installed(imports: str, call: str, meanin
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-10, atol=1e-12)
 
 
+def test_function_as_a_value_keeps_its_options(tmp_path: Path) -> None:
+    imports = "from mamba_ssm.ops.selective_scan_interface import selective_scan_fn\nfrom flash_attn import flash_attn_func\n"
+    text, holes = rewrite_snippet(tmp_path, f"{imports}\nscan = selective_scan_fn\nattend = flash_attn_func\n")
+    assert "lambda u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False, return_last_state=False: " in text
+    assert [hole.text for hole in holes] == ["flash_attn_func"]
+
+
 def test_weight_that_a_layer_inherits_is_an_array(tmp_path: Path) -> None:
     """On a line that never runs where the package is missing, so nothing was observed there."""
     text, holes = rewrite_snippet(tmp_path, WEIGHT)

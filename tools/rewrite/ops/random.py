@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from migrate_agent.tools.rewrite.ops.calls import Refused, sequence, spelled
+from migrate_agent.tools.rewrite.ops.calls import Refused, is_name, sequence, spelled
 from migrate_agent.tools.rewrite.tables import Call, Op, Template
 
 
@@ -65,6 +65,9 @@ def _normal_(call: Call) -> str:
 
 
 def _bernoulli(call: Call) -> str:
+    """What stands for the tensor is written twice only where it is a plain name."""
+    if not is_name(call, "input"):
+        return "vendored.bernoulli({rng}, {input}, {p})" if call.given("p") else "vendored.bernoulli({rng}, {input})"
     return (
         "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)"
         if call.given("p")

@@ -130,7 +130,9 @@ def handed_back(context: Context, key: FunctionKey) -> tuple[str, ...]:
     """The parameters that a function changes in place and, since it returns nothing, can return."""
     names, file = _mutated(context, key), context.repo.files.get(key[0])
     node = file.functions.get(key[1]) if file else None
-    if not names or node is None or node.name in ("forward", "__init__") or not isinstance(node, ast.FunctionDef):
+    if not isinstance(node, ast.FunctionDef) or node.name in ("forward", "__init__"):
+        return ()
+    if names & context.randomness.out_of_reach.get(key, frozenset()):
         return ()
     inner = list(ast.walk(node))
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) or (isinstance(n, ast.Return) and n.value is not None) for n in inner):

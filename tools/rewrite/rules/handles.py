@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Context, Rule
-from migrate_agent.tools.rewrite.randomness import FunctionKey, overrides
+from migrate_agent.tools.rewrite.randomness import FunctionKey, called, overrides
 from migrate_agent.tools.rewrite.rules.variables import own_layer, storage, subscript
 from migrate_agent.tools.rewrite.tables import Refuse, layers
 from migrate_agent.tools.rewrite.vendoring import properties
@@ -16,14 +16,14 @@ READABLE = frozenset({"shape", "ndim", "dtype"})
 
 
 def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
-    """The functions of the repository that a call may reach, by name or as methods of `self`."""
+    """The functions of the repository that a call may reach, by name or as methods of `self` or of plain objects."""
     func = call.func
     if (dotted := context.dotted(func)) and (place := context.repo.resolve(dotted)) and place[1]:
         return [(place[0].file.path, place[1])]
     if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
         name = func.attr.value
         return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
-    return []
+    return sorted(called(context.repo, context.observed(func)))
 
 
 class PassVariables(Rule):

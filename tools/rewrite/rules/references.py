@@ -13,8 +13,7 @@ from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import DTYPES
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST
 from migrate_agent.tools.rewrite.rules.initialisers import AS_VALUES
-from migrate_agent.tools.rewrite.rules.lookups import NAMESPACES
-from migrate_agent.tools.rewrite.tables import Refuse, layers, ops
+from migrate_agent.tools.rewrite.tables import Refuse, layers, of_fused_package, ops
 from migrate_agent.tools.rewrite.vendoring import symbols
 
 DTYPE_NAMES = {
@@ -24,6 +23,8 @@ DTYPE_NAMES = {
 """Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
 BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
 """Ways to compute attention: code may hand their names about, but XLA chooses."""
+NAMESPACES = frozenset({"torch.nn", "torch.nn.functional", "torch"})
+"""Modules whose parts are looked up by strings: `getattr(nn, name)` (see `ReplaceLookups`)."""
 FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
 VERSION = "torch.__version__"
 CONSTANTS: Mapping[str, str] = {
@@ -93,9 +94,12 @@ class ReplaceTorchReferences(Rule):
     def _reference(self, node: cst.Name | cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         dotted = context.dotted(node)
-        if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers():
+        fused = dotted in ops() and of_fused_package(dotted)
+        if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers() and not fused:
             return None
         parent = context.parent()
+        if fused and isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.ImportAlias)):
+            return None
         if isinstance(parent, cst.Attribute) and parent.value is node and context.dotted(parent) and dotted != VERSION:
             return None
         if isinstance(parent, cst.Call) and parent.func is node:
@@ -106,7 +110,7 @@ class ReplaceTorchReferences(Rule):
         if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
             return None
         try:
-            return context.place(self._value(dotted))
+            return context.place(self.value(dotted))
         except Refuse as refusal:
             context.hole(node, refusal.reason, refusal.code)
             return None
@@ -117,7 +121,8 @@ class ReplaceTorchReferences(Rule):
         looked_up = (name == "getattr" and dotted in NAMESPACES) or (name == "partial" and dotted in AUTOCAST)
         return name in ("hasattr", "dir") or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
 
-    def _value(self, dotted: str) -> cst.BaseExpression:
+    def value(self, dotted: str) -> cst.BaseExpression:
+        """What stands for a torch name as a value. Raises `Refuse`."""
         context = self.context
         if dotted in CONSTANTS:
             return context.use(cst.parse_expression(CONSTANTS[dotted]))
@@ -133,11 +138,11 @@ class ReplaceTorchReferences(Rule):
 
     def _function(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
-        op = ops()[dotted]
+        op, fused = ops()[dotted], of_fused_package(dotted)
         signature = parse_signature(op.signature)
         required = [name for name in signature.names if name not in signature.defaults]
-        parameters = required or list(signature.names[:1])
-        if not parameters:
+        parameters = list(signature.names) if fused else required or list(signature.names[:1])
+        if not parameters or (fused and signature.keyword_only):
             raise Refuse(f"{dotted} as a value", "unknown-op")
         arguments = [cst.Arg(cst.Name(name)) for name in parameters]
         body = apply_op(self.context, op, arguments, arguments)
@@ -148,7 +153,8 @@ class ReplaceTorchReferences(Rule):
             return self.context.helper(name)
         if name in symbols() and (dotted.startswith("torch.nn.functional.") or str(op.to).startswith(f"vendored.{name}(")):
             return self.context.helper(name)
-        return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in parameters]), body)
+        defaults = {name: cst.parse_expression(text) for name, text in signature.defaults.items() if fused}
+        return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name), default=defaults.get(name)) for name in parameters]), body)
 
     def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
         given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]

@@ -9,6 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias, stale_aliases
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.arguments import handed_back
 from migrate_agent.tools.rewrite.rules.variables import own_layer, subscript, variable, written
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods
 from migrate_agent.tools.rewrite.template import wrap
@@ -141,7 +142,8 @@ class _Writes(Rule):
         if function is not None and iterated(function, name.value, self.context.span(name).line):
             self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
             return write
-        aliases = stale_aliases(function, name.value, self.context.span(name).line) if function is not None else []
+        given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
+        aliases = stale_aliases(function, name.value, self.context.span(name).line, given) if function is not None else []
         follow: list[cst.BaseSmallStatement] = []
         fresh = {name.value}
         for alias in aliases:
