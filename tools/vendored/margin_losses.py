@@ -11,7 +11,7 @@ from migrate_agent.tools.vendored.losses import legacy_reduction, reduce_loss
 
 def relu_of(x: jax.Array) -> jax.Array:
     """max(x, 0), whose gradient at the kink is one, as that of PyTorch's `clamp_min`."""
-    return jnp.where(x >= 0, x, 0)
+    return jnp.where(x < 0, 0, x)
 
 
 def margin_ranking_loss(

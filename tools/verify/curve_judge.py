@@ -29,6 +29,18 @@ def curve_verdict(results: Results, check: str, precision: str, floor: float) ->
     return verdict("behavioural", check, _differences(theirs, ours, _rule(precision, floor, narrow)), "torch's own curve is not finite")
 
 
+def settled(results: Results) -> bool:
+    """Whether the steps of SGD are the same in all right programs: rounding noise moves none of torch's own losses far, and draws pair up."""
+    theirs = results.described().get("curves")
+    ours = results.exact.get("curves")
+    if not theirs or not ours or "error" in ours:
+        return False
+    batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
+    rule = _rule("exact", limits.FLOOR_GRADIENT_FP64, "")
+    judged = sum(difference.label.startswith("sgd") for difference in _differences(theirs, ours, rule))
+    return judged == len(theirs["sgd"]["exact"]) and all(not answer.error and paired(scenario, answer) for scenario, answer in batches)
+
+
 class Rule(NamedTuple):
     """How losses are compared: which of torch's curves is meant, and what their limit is made of.
 

@@ -26,16 +26,18 @@ def torch_curve(
     noise: int,
     share: float = limits.EPS64,
     untrained: set[str] | None = None,
+    buffers: dict[str, Array] | None = None,
 ) -> list[float]:
     """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises.
 
     `untrained` gains the names of parameters that no backward pass reached, which torch's optimisers leave alone, weight decay and all.
+    `buffers` gains the buffers as they are in the end.
     """
     import torch
 
     from migrate_agent.tools.verify import codec
     from migrate_agent.tools.verify.streams import Stream
-    from migrate_agent.tools.verify.torch_unit import comparable, is_leaf, loss
+    from migrate_agent.tools.verify.torch_unit import comparable, is_leaf, loss, tensors_of, to_numpy
 
     module = unit.module(state, "train", native=native)
     trained = [value for value in module.parameters() if value.requires_grad]
@@ -59,6 +61,9 @@ def torch_curve(
             untrained |= {name for name, parameter in module.named_parameters() if parameter.grad is None}
         step.step()
         losses.append(value.item())
+    if buffers is not None:
+        names = dict(module.named_parameters(remove_duplicate=False))
+        buffers |= {name: to_numpy(value) for name, value in tensors_of(module).items() if name not in names}
     return losses
 
 

@@ -123,13 +123,13 @@ def curves(session: Session) -> dict[str, Any] | None:
     scenarios = {scenario["name"]: scenario for scenario in session.arguments["scenarios"]}
     batches = [scenarios[name] for name in wanted["batches"]]
     try:
-        return {optimiser: curve(session, wanted["state"], batches, optimiser) for optimiser in ("sgd", "adamw")}
+        return {optimiser: curve(session, wanted["state"], batches, optimiser) for optimiser in ("adamw", "sgd")}
     except Exception as error:
         return session.fail(error)
 
 
 def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], optimiser: str) -> list[float]:
-    """Losses before each of the steps, and after the last."""
+    """Losses before each of the steps, and after the last. Writes the state that is there in the end to `trained.safetensors`."""
     candidate = session.candidate(0)
     candidate.load(session.state(state, 0))
     program = session.programs.get(candidate, "train", session.tree(batches[0]), gradient=True)
@@ -146,6 +146,8 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
         values = [written.get(str(place), value) for place, value in enumerate(values)]
         stepped = rule.step([np.asarray(value) for value in values], [np.conj(np.asarray(item)) for item in jax.tree.leaves(gradients)])
         values = [jnp.asarray(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
+    found = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
+    arrays.save(session.output / "trained.safetensors", {f"state/{name}": stored(value) for name, value in found.items()})
     return losses
 
 

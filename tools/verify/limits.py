@@ -105,6 +105,11 @@ INIT_SAMPLE: Final = 4096
 INIT_ALPHA: Final = 1e-7
 """Probability that a right unit is refused by the initialisation test, over all its parameters together (Bonferroni)."""
 
+INIT_MOMENT_ELEMENTS: Final = 16
+INIT_MOMENT_SHARE: Final = 1e-2
+"""Means and mean squares (in units of torch's deviation and variance) are tested for parameters of so many elements, where they differ by
+more than this: rounding alone differs in what each construction normalises, as orthogonal matrices are."""
+
 INIT_BLOCKS: Final = 4
 INIT_ELEMENTS_BLOCK: Final = 20_000
 """Slices along each axis whose values are compared on their own, and how many values of each: a scale that belongs to another third of a

@@ -80,8 +80,8 @@ class Answer:
 class Expectations:
     """The original's results, in memory: they lie in no file while a candidate runs. `given` is the folder that the candidate gets.
 
-    `examples` are those that ran (`index` says which), `errors` tells of the others. `captured` keeps the calls of submodules, by scenario
-    and what was looked at, once a failure was to be placed (`localise`).
+    `examples` are those that ran (`index` says which; `changes` what of the constructor's arguments is another), `errors` tells of the others.
+    `captured` keeps the calls of submodules, by scenario and what was looked at, once a failure was to be placed (`localise`).
     """
 
     examples: Sequence[Mapping[str, Any]]
@@ -91,6 +91,8 @@ class Expectations:
     given: Path
     peak_memory_bytes: int = 0
     captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    trained: Mapping[str, Array] = field(default_factory=dict)
+    """The buffers after the steps of a training curve (`exact/…`), and with rounding noise (`noisy/…`)."""
 
 
 @dataclass
@@ -390,4 +392,6 @@ def _collect(run: Run, folder: Path) -> Expectations:
     expected = run.output / "expected"
     loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors")) for facts in scenarios]
     initial = arrays.load(expected / "initial.safetensors")
-    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes)
+    trained = expected / "trained.safetensors"
+    kept = arrays.load(trained) if trained.exists() else {}
+    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes, trained=kept)

@@ -134,9 +134,15 @@ def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
             for name, change in changes.items():
-                pairs = zip(leaves, movable, strict=True)
+                pairs = zip(leaves, _unbounded(leaves, movable) if name.endswith("inf") else movable, strict=True)
                 found[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
     return found
+
+
+def _unbounded(leaves: Sequence[Leaf], movable: Sequence[bool]) -> Sequence[bool]:
+    """Those that have no look of probabilities, which are never infinite; all where all have."""
+    found = [moves and not (leaf.value.min() >= 0 and leaf.value.max() <= 1) for leaf, moves in zip(leaves, movable, strict=True)]
+    return found if any(found) else movable
 
 
 def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:

@@ -219,9 +219,16 @@ QUIET = frozenset(
 )
 
 
+ROUNDS = frozenset(
+    """add addbmm addcdiv addcmul addmm addmv baddbmm cumprod cumsum div elu erf exp expm1 gelu hardsigmoid hardswish lerp log log1p mish mul
+    pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
+)
+"""Operators that compute rounded numbers, and that torch has in place as well."""
+
+
 class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
-    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random: what comes out differs as another
-    right program might."""
+    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random, and so is what is computed in place:
+    what comes out differs as another right program might."""
 
     def __init__(self, seed: int, share: float = 2.0**-52) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -232,6 +239,9 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
         result = func(*args, **(kwargs or {}))
         fresh = all(item.alias_info is None for item in func._schema.returns)
+        name = func._schema.name.rpartition("::")[2]
+        if not fresh and name.endswith("_") and name[:-1] in ROUNDS and isinstance(result, torch.Tensor):
+            return result.copy_(self.perturb(result.clone()))
         return tree_map(self.perturb, result) if fresh else result
 
     def perturb(self, value: Any) -> Any:

@@ -344,14 +344,17 @@ class Author:
         }
 
         untrained: set[str] = set()
+        buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
         found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
         try:
-            for optimiser in ("sgd", "adamw"):
+            for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
                 run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
-                found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
+                found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
             return None
+        left = {f"{kind}/{name}": value for kind in ("exact", "noisy") for name, value in buffers[kind].items()}
+        arrays.save(self.folder / "expected/trained.safetensors", left)
         return {**found, "untrained": sorted(untrained)}
 
     def learning_rate(self, name: str) -> float:

@@ -1,6 +1,7 @@
 """A small GPT: tied head, fused projection, dropouts, loss.
 
 call: torch.randint(0, 24, (2, 8)), torch.randint(0, 24, (2, 8))
+call: torch.randint(0, 24, (2, 8))
 """
 
 import torch

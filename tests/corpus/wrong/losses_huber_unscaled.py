@@ -31,6 +31,7 @@ class M(nnx.Module):
         huber = jnp.where(d < 0.5, 0.5 * d**2, d - 0.5 * 0.5).sum()
         margin = jnp.maximum(0, -jnp.ones_like(soft[:, 0]) * (logits[:, 0] - logits[:, 1]) + 0.2).mean()
         dot = (logits * soft).sum(-1)
-        norms = jnp.maximum(jnp.linalg.norm(logits, axis=-1), 1e-8) * jnp.maximum(jnp.linalg.norm(soft, axis=-1), 1e-8)
+        sizes = [jnp.sqrt(jnp.maximum((each**2).sum(-1), 1e-16)) for each in (logits, soft)]
+        norms = sizes[0] * sizes[1]
         cosine = 1 - (dot / norms).mean()
         return {"ce": ce, "bce": bce, "kl": kl, "smooth": smooth, "huber": huber, "margin": margin, "cosine": cosine}

@@ -23,11 +23,14 @@ from migrate_agent.tools.verify import arrays, codec, limits, reach, sampling, t
 from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare import compare
 from migrate_agent.tools.verify.curves import NumpyOptimiser
+from migrate_agent.tools.verify.initial_structure import distribution_problem
 from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.localise import Record, find
+from migrate_agent.tools.verify.native_judge import _of_infinities, compare_native
 from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
+from migrate_agent.tools.verify.pairing import Pair
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_modes import Undetermined
+from migrate_agent.tools.verify.torch_modes import RoundingNoise, Undetermined
 from migrate_agent.tools.verify.torch_results import tipped
 from migrate_agent.tools.verify.torch_unit import Result, copied
 
@@ -376,3 +379,36 @@ def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
     with torch.no_grad():
         twin.weight_g.mul_(2)
     torch.testing.assert_close(twin(torch.ones(1, 3)) - twin.bias, 2 * (module(torch.ones(1, 3)) - module.bias))
+
+
+@pytest.mark.parametrize(("width", "same"), [(1.0, True), (1.1, False)])
+def test_initial_values_of_another_width_are_told(width: float, same: bool) -> None:
+    draw = np.random.default_rng(0).standard_normal
+    problem, p = distribution_problem(draw((64, 128)), width * draw((64, 128)), limits.INIT_ALPHA)
+    assert (not problem) == same == (p > limits.INIT_ALPHA)
+
+
+def test_what_is_computed_in_place_gets_noise_too() -> None:
+    with RoundingNoise(1):
+        found = [torch.full((3,), 0.3, dtype=torch.float64).sigmoid_(), torch.sigmoid(torch.full((3,), 0.3, dtype=torch.float64))]
+        kept = torch.zeros(3, dtype=torch.float64).copy_(torch.full((3,), 0.3, dtype=torch.float32))
+    exact = torch.sigmoid(torch.full((3,), 0.3, dtype=torch.float64))
+    for value in found:
+        assert 0 < (value - exact).abs().max() < 1e-15
+    assert torch.equal(kept, torch.full((3,), 0.3, dtype=torch.float32).double())
+
+
+def test_probabilities_are_never_infinite() -> None:
+    signal, share = sampling.Leaf(np.linspace(-1, 2, 6), "float32"), sampling.Leaf(np.linspace(0, 1, 6), "float32")
+    found = sampling.edges([signal, share], 1e3)
+    assert [np.isinf(value).any() for value in found["minus-inf"]] == [True, False]
+    assert [np.isnan(value).any() for value in found["nan"]] == [True, True]
+    assert np.isinf(sampling.edges([share], 1e3)["inf"][0]).any()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "failed"), [(np.nan, np.inf, False), (np.nan, 1.0, True), (np.inf, np.nan, True), (1.0, np.inf, True)]
+)
+def test_nan_of_infinities_may_be_infinite(theirs: float, ours: float, failed: bool) -> None:
+    pair = _of_infinities(Pair("out", "out/0", np.float32(theirs), np.float32(ours)))
+    assert compare_native(pair, pair, 0.0, "float32").failed == failed
