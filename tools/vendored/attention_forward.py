@@ -65,7 +65,7 @@ def multi_head_attention_forward(
     if mask is not None and mask.shape[-1] < key.shape[1]:
         mask = jnp.pad(mask, [(0, 0)] * (mask.ndim - 1) + [(0, key.shape[1] - mask.shape[-1])])
     batch, length, width = query.shape
-    query, key, value = (x.reshape(batch, -1, num_heads, width // num_heads).swapaxes(1, 2) for x in (query, key, value))
+    query, key, value = (x.reshape(batch, x.shape[1], num_heads, width // num_heads).swapaxes(1, 2) for x in (query, key, value))
     scores = promote_half(query) @ promote_half(key).swapaxes(-1, -2) / math.sqrt(width // num_heads)
     scores = scores if mask is None else scores + mask
     by_head = (jax.nn.softmax(scores) if need_weights else safe_softmax(scores)).astype(query.dtype)

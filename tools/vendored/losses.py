@@ -300,7 +300,7 @@ def gaussian_nll_loss(
     variance = jnp.asarray(var, input.dtype)
     if variance.ndim and variance.shape != input.shape and input.shape[:-1] == variance.shape:
         variance = variance[..., None]
-    variance = variance + jax.lax.stop_gradient(jnp.maximum(variance, eps) - variance)
+    variance = variance + jax.lax.stop_gradient(jnp.where(variance < eps, eps - variance, 0))
     loss = 0.5 * (jnp.log(variance) + jnp.square(input - target) / variance)
     return reduce_loss(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 

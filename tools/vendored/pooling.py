@@ -56,7 +56,7 @@ def max_of_windows(input: jax.Array, index: Sequence[np.ndarray]) -> tuple[jax.A
     """The maximum over each window and its flat index; `index` lists for each pooled axis (windows, elements), -1 outside."""
     spatial = len(index)
     windows, inside = gather_windows(input, index, lowest(input.dtype))
-    flat = windows.reshape(*windows.shape[:-spatial], -1)
+    flat = windows.reshape(*windows.shape[:-spatial], int(np.prod(windows.shape[-spatial:])))
     best = jnp.argmax(flat, axis=-1)
     values = jnp.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
     return values, jnp.take_along_axis(jnp.broadcast_to(inside, flat.shape), best[..., None], axis=-1)[..., 0]
@@ -122,9 +122,9 @@ def max_unpool(input: jax.Array, indices: jax.Array, spatial: int, output_size: 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.max_unpool2d.html
     """
     leading, sizes = input.shape[:-spatial], tuple(int(size) for size in output_size[-spatial:])
-    rows = int(np.prod(leading))
+    rows, count = int(np.prod(leading)), int(np.prod(input.shape[-spatial:]))
     flat = jnp.zeros((rows, int(np.prod(sizes))), input.dtype)
-    flat = flat.at[jnp.arange(rows)[:, None], indices.reshape(rows, -1)].set(input.reshape(rows, -1))
+    flat = flat.at[jnp.arange(rows)[:, None], indices.reshape(rows, count)].set(input.reshape(rows, count))
     return flat.reshape(*leading, *sizes)
 
 

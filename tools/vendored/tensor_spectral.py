@@ -93,7 +93,7 @@ def istft(
     size = n_fft + hop * (count - 1)
 
     def overlap(parts: jax.Array) -> jax.Array:
-        return jnp.zeros((*parts.shape[:-2], size), parts.dtype).at[..., places].add(parts.reshape(*parts.shape[:-2], -1))
+        return jnp.zeros((*parts.shape[:-2], size), parts.dtype).at[..., places].add(parts.reshape(*parts.shape[:-2], places.size))
 
     signal, energy = overlap(frames * weights), overlap(jnp.broadcast_to(weights**2, (count, n_fft)))
     start = n_fft // 2 if center else 0

@@ -95,7 +95,7 @@ SEEDS: Final = 3
 SEED_STRIDE: Final = 10_007
 """Verifications with other seeds (`Options.seed`) draw from streams that are this far apart."""
 STEPS: Final = 5
-INITS: Final = (8, 64)
+INITS: Final = (8, 128)
 INIT_ELEMENTS: Final = 600_000
 """Constructions for the initialisation test: as many as make this many elements altogether, within `INITS`. A bias of 8 elements needs 64
 for the test to tell uniform from normal of another width; a large model has elements enough."""

@@ -254,6 +254,27 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
 
 
+class Undefined(OperatorMode):  # type: ignore[no-untyped-call]
+    """Notes whether an operator makes NaN of numbers that are none, as the difference of two infinities is."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` and look at what comes out."""
+        result = func(*args, **(kwargs or {}))
+        if not self.seen and any(map(_has_nan, result if isinstance(result, (list, tuple)) else (result,))):
+            self.seen = not any(map(_has_nan, torch.utils._pytree.tree_leaves((args, kwargs))))
+        return result
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return bool(value.dtype.is_floating_point and not value.is_meta and value.isnan().any())
+    return isinstance(value, float) and value != value
+
+
 class Widths(OperatorMode):  # type: ignore[no-untyped-call]
     """Notes the narrowest float dtype below float32 that anything is computed in."""
 

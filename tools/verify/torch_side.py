@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_configurations import others
+from migrate_agent.tools.verify.torch_modes import Undefined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped, unsteady
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
@@ -272,7 +273,7 @@ class Author:
 
         `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare.
         """
-        unit, state, name = self.original, self.states[seed], f"e{self.index}-{label}"
+        unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before)
         try:
             first = run(layout=layout)
@@ -285,6 +286,8 @@ class Author:
             if held and tipped(result, noisy):
                 return False
             plain = run(native=True) if native and not gradient else None
+            if role == "nonfinite" and label.endswith("inf"):
+                run(native=True, watch=undefined)
             plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
         except Exception as error:
             self.skipped.append(f"{label} ({one_line(error)})")
@@ -314,6 +317,7 @@ class Author:
                 "rearranged": result.rearranged,
                 "noise": noise_of(result, noisy),
                 "kinks": kinks,
+                "undefined": undefined.seen,
                 "before": before is not None,
             }
         )

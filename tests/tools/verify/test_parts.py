@@ -30,7 +30,7 @@ from migrate_agent.tools.verify.native_judge import _of_infinities, compare_nati
 from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
 from migrate_agent.tools.verify.pairing import Pair
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_modes import RoundingNoise, Undetermined
+from migrate_agent.tools.verify.torch_modes import RoundingNoise, Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import tipped
 from migrate_agent.tools.verify.torch_unit import Result, copied
 
@@ -406,9 +406,18 @@ def test_probabilities_are_never_infinite() -> None:
     assert np.isinf(sampling.edges([share], 1e3)["inf"][0]).any()
 
 
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, False), (0.0, True), (np.nan, False)])
+def test_operators_that_make_nan_are_noticed(factor: float, expected: bool) -> None:
+    infinite, mode = torch.tensor([1.0, np.inf]), Undefined()
+    with mode:
+        assert (infinite * factor).numel() == 2
+    assert mode.seen == expected
+
+
 @pytest.mark.parametrize(
-    ("theirs", "ours", "failed"), [(np.nan, np.inf, False), (np.nan, 1.0, True), (np.inf, np.nan, True), (1.0, np.inf, True)]
+    ("theirs", "ours", "failed"),
+    [(np.nan, np.inf, False), (np.nan, 1.0, True), (np.inf, np.nan, False), (1.0, np.inf, True), (1.0, 2.0, False)],
 )
-def test_nan_of_infinities_may_be_infinite(theirs: float, ours: float, failed: bool) -> None:
-    pair = _of_infinities(Pair("out", "out/0", np.float32(theirs), np.float32(ours)))
+def test_where_infinities_make_nan_only_what_is_finite_counts(theirs: float, ours: float, failed: bool) -> None:
+    pair = _of_infinities(Pair("out", "out/0", np.array(theirs, np.float32), np.array(ours, np.float32)))
     assert compare_native(pair, pair, 0.0, "float32").failed == failed
