@@ -20,6 +20,7 @@ from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo, is_jax
+from migrate_agent.tools.rewrite.scopes import Scopes
 from migrate_agent.tools.rewrite.template import fill, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
 from migrate_agent.tools.scan.nodes import walk
@@ -74,8 +75,8 @@ class Context:
     facts: Facts
     randomness: Randomness
     positions: Any
-    taken: frozenset[str]
-    """Names bound anywhere in the file, so that helpers do not clash with them."""
+    scopes: Scopes
+    """Names bound in the file, so that helpers do not clash with them."""
     observed_lines: frozenset[int] = frozenset()
     """Lines on which something ran while the examples did."""
     exercised: Exercised | None = None
@@ -106,6 +107,11 @@ class Context:
     """Class id → numbers that calls count up."""
     dead: dict[str, str] = field(default_factory=dict)
     """Top-level names that stand for nothing but an error, with its reason."""
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Names bound anywhere in the file."""
+        return self.scopes.taken
 
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:
@@ -211,8 +217,8 @@ class Context:
         return wrap(node, self.parent())
 
     def helper(self, name: str) -> cst.BaseExpression:
-        """A reference to a vendored helper, by its bare name unless that is taken in this file."""
-        if name in self.taken:
+        """A reference to a vendored helper, by its bare name unless that stands for something else here."""
+        if name in self.scopes.visible(self.path):
             self.qualified.add(name)
             return cst.Attribute(cst.Name("nnx_layers"), cst.Name(name))
         self.vendored.add(name)
@@ -356,7 +362,7 @@ def rewrite_file(
     """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    context = Context(repo, file, facts, randomness, positions, taken_names(file), observed_lines, exercised)
+    context = Context(repo, file, facts, randomness, positions, Scopes(file), observed_lines, exercised)
     walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in rule_classes()])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)
@@ -379,20 +385,3 @@ def rewrite_file(
         spans,
         context.dead,
     )
-
-
-def taken_names(file: FileModel) -> frozenset[str]:
-    """Every name that the file binds anywhere."""
-    names = set(file.top_names) | {
-        name
-        for name, dotted in file.bindings.items()
-        if dotted.partition(".")[0] != "torch" and not dotted.startswith("einops.layers.torch")
-    }
-    for node in walk(file.tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in file.found:
-            names.add(node.id)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in file.top_names:
-            names.add(node.name)
-    return frozenset(names)

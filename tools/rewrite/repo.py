@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from migrate_agent.tools.rewrite.layers.lazy import LAZY
+from migrate_agent.tools.rewrite.mixins import written_out
 from migrate_agent.tools.rewrite.tables import layers, ops, public_name
 from migrate_agent.tools.scan.names import Imports, Resolver
 from migrate_agent.tools.scan.nodes import walk
@@ -138,6 +139,7 @@ class Repo:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
         text = text.replace("\f", " ")
         try:
+            text = written_out(text)
             tree = ast.parse(text)
         except SyntaxError:
             return

@@ -68,6 +68,9 @@ def translation(space: Workspace, example: Example) -> Translation:
             wanted.add((home.file.path, name))
         elif (dotted := model.bindings.get(name)) and (found := space.repo.resolve(dotted)) and found[1]:
             wanted.add((found[0].file.path, found[1].partition(".")[0]))
+            module, _, own = dotted.rpartition(".")
+            if module in space.repo.modules:  # what is imported may itself import it
+                wanted.add((space.repo.modules[module].file.path, own))
     wanted |= _through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
     new = dataclasses.replace(example, setup=setup, init=_between(build))

@@ -11,13 +11,14 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.coverage import unexercised
 from migrate_agent.tools.rewrite.dead import renamed, targets, used
-from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file, taken_names
+from migrate_agent.tools.rewrite.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.found import find_imports
 from migrate_agent.tools.rewrite.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.rules.unexercised import with_docstring
+from migrate_agent.tools.rewrite.scopes import Scopes
 from migrate_agent.tools.rewrite.statements import infer
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.rewrite.written import mutated_parameters, written_parameters
@@ -130,7 +131,7 @@ class Workspace:
             span = Span(statement.first_line, 0, statement.last_line, 0)
             new = replace(statement, holes=(*statement.holes, Hole(path, span, "unknown-op", reason, "")))
         else:
-            taken = "NotMigrated" in taken_names(self.repo.files[path])
+            taken = "NotMigrated" in Scopes(self.repo.files[path]).taken
             text = f"{' = '.join(names)} = {'nnx_layers.' if taken else ''}NotMigrated({reason!r})\n"
             note = f"{path}:{statement.first_line}: not migrated, an error once it is used: {reason}"
             new = replace(statement, text=text, needs=global_names(text), holes=(), notes=(*statement.notes, note))

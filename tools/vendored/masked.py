@@ -26,10 +26,11 @@ def masked_input(x: jax.Array, mask: MaskOrNone, fill: ArrayLike) -> jax.Array:
 def fill_unselected(x: jax.Array, mask: jax.Array) -> jax.Array:
     """`x` with one of its elements that the mask selects in the place of all that it does not; the mask goes over the leading axes.
 
-    What is computed from it element by element is finite, with its derivatives, wherever it is so for what the mask selects.
+    What is computed from it element by element is finite, with its derivatives, wherever it is so for what the mask selects, or for 1 where
+    it selects nothing.
     """
     rows = x.reshape(-1, *x.shape[mask.ndim :])
-    selected = rows[jnp.argmax(mask)] if rows.shape[0] else rows
+    selected = jnp.where(mask.any(), rows[jnp.argmax(mask)], jnp.ones((), x.dtype)) if rows.shape[0] else rows
     return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), x, lax.stop_gradient(selected))
 
 

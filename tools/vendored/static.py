@@ -6,22 +6,22 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-import numpy as np
 
 T = TypeVar("T")
 
 
 class Static:
-    """A numpy array as a static attribute of a module: equal and hashed by its contents, so that programs are compiled once for each.
+    """A numpy array, or a tuple of them, as a static attribute of a module: equal and hashed by its contents, so that programs are compiled once for each.
 
     `value` is the array. Its elements are plain numbers while a function is traced; it must not be changed once the module is called.
     """
 
-    def __init__(self, value: np.ndarray[Any, Any]) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
 
-    def _contents(self) -> tuple[tuple[int, ...], str, bytes]:
-        return self.value.shape, str(self.value.dtype), self.value.tobytes()
+    def _contents(self) -> tuple[tuple[tuple[int, ...], str, bytes], ...]:
+        arrays = self.value if isinstance(self.value, tuple) else (self.value,)
+        return tuple((array.shape, str(array.dtype), array.tobytes()) for array in arrays)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self._contents() == other._contents()

@@ -9,11 +9,11 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of, tensor_only
+from migrate_agent.tools.rewrite.rules.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.variables import variable
 from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.tables import Refuse, ops
 from migrate_agent.tools.scan.nodes import walk
-from migrate_agent.tools.types import Observed
 
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
 OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
@@ -55,6 +55,12 @@ class ReplaceInplaceUpdates(_Writes):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    return x\n",
             "def f(x: jax.Array):\n    y = x.reshape(-1)\n    y = y.at[0].set(1)\n    x = y.reshape(x.shape)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    low = x < 0\n    y = torch.zeros_like(x)\n    y[low] = 2 * torch.log(1 - x[low])\n"
+            "    y[low] -= x[low]\n    return y\n",
+            "def f(x: jax.Array):\n    low = x < 0\n    y = jnp.zeros_like(x)\n    y = masked_set(y, low, 2 * jnp.log(1 - fill_unselected(x, low)))\n"
+            "    y = masked_set(y, low, y - x)\n    return y\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    y = x[:, 1:]\n    x[0] = 1\n    return y\n",
@@ -156,7 +162,7 @@ class ReplaceInplaceUpdates(_Writes):
         base = self._base(target, new)
         if mask is not None:
             fact = self.context.observed(source)
-            if self._scalar(fact):
+            if scalar(fact):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
                 return self._assign(
@@ -164,7 +170,7 @@ class ReplaceInplaceUpdates(_Writes):
                     base,
                     self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value),
                 )
-            if (whole := self._unmasked(source, value, new)) is not None:
+            if (whole := self._unmasked(target, new, source, value)) is not None:
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
                 return self._assign(
@@ -203,39 +209,19 @@ class ReplaceInplaceUpdates(_Writes):
         self._mask(target)
         base, index = self._base(target, new), new.slice[0].slice
         assert isinstance(index, cst.Index)
-        scalar = self._scalar(self.context.observed(original.value))
-        right = value if scalar else self._unmasked(original.value, value, new)
+        single = scalar(self.context.observed(original.value))
+        right = value if single else self._unmasked(target, new, original.value, value)
         if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         whole = cst.BinaryOperation(base, operator, self._atom(right))
         made = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
         return self._assign(target.value, base, made)
 
-    def _unmasked(self, source: cst.BaseExpression, value: cst.BaseExpression, target: cst.Subscript) -> cst.BaseExpression | None:
-        """`x[mask] * 2` as `x * 2`, for arithmetic of parts selected by the same mask and of numbers; `None` for anything else."""
-        mask = cst.Module([]).code_for_node(target.slice[0])
-
-        def part(node: cst.BaseExpression, old: cst.BaseExpression) -> cst.BaseExpression | None:
-            if isinstance(node, cst.Subscript) and len(node.slice) == 1 and cst.Module([]).code_for_node(node.slice[0]) == mask:
-                return node.value
-            if isinstance(node, (cst.Integer, cst.Float)) or self._scalar(self.context.observed(old)):
-                return node
-            if (
-                isinstance(node, cst.UnaryOperation)
-                and isinstance(old, cst.UnaryOperation)
-                and (inner := part(node.expression, old.expression))
-            ):
-                return node.with_changes(expression=inner)
-            if (
-                isinstance(node, cst.BinaryOperation)
-                and isinstance(old, cst.BinaryOperation)
-                and not isinstance(node.operator, cst.MatrixMultiply)
-            ):
-                left, right = part(node.left, old.left), part(node.right, old.right)
-                return node.with_changes(left=left, right=right) if left is not None and right is not None else None
-            return None
-
-        return part(value, source)
+    def _unmasked(
+        self, target: cst.Subscript, new: cst.Subscript, source: cst.BaseExpression, value: cst.BaseExpression
+    ) -> cst.BaseExpression | None:
+        texts = (cst.Module([]).code_for_node(target.slice[0]), cst.Module([]).code_for_node(new.slice[0]))
+        return unmasked(self.context, source, value, texts)
 
     def _update(self, target: cst.Subscript, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         base = self._base(target, new)
@@ -256,11 +242,6 @@ class ReplaceInplaceUpdates(_Writes):
                 ):
                     return False
         return True
-
-    def _scalar(self, fact: Observed | None) -> bool:
-        if fact is None:
-            return False
-        return set(fact.kinds) <= {"int", "float", "bool"} or (is_tensor(fact) and bool(fact.shapes) and all(not s for s in fact.shapes))
 
     def _out(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a torch function called as a statement writes to: `out=`, or its first argument (`inplace=True`, `torch.relu_(x)`)."""

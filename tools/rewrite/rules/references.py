@@ -46,7 +46,7 @@ CONSTANTS: Mapping[str, str] = {
     "torch.dtype": "jnp.dtype",
     "torch.device": "jax.Device",
     "torch.Size": "tuple",
-    **{f"torch.{name}Tensor": "jax.Array" for name in ("", "Float", "Double", "Half", "Long", "Int", "Bool", "BFloat16")},
+    **{f"torch.{name}Tensor": "jax.Array" for name in ("", *"Float Double Half BFloat16 Long Int Short Char Byte Bool".split())},
     **dict.fromkeys(
         [f"torch.{name}" for name in "strided contiguous_format preserve_format channels_last channels_last_3d".split()], "None"
     ),

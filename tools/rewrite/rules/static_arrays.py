@@ -16,14 +16,16 @@ from migrate_agent.tools.types import Span
 
 READING = frozenset({"int", "float", "bool", "range", "round", "str", "list", "tuple", "tolist", "item"})
 """Functions and methods that need the values themselves."""
+SEVERAL = frozenset({"tril_indices", "triu_indices", "diag_indices", "nonzero", "unravel_index", "ix_"})
+"""Functions of numpy that give a tuple of arrays, which NNX does not take for an attribute."""
 OF_SHAPE = frozenset({"shape", "ndim", "size", "dtype"})
 
 
 class KeepArraysStatic(Rule):
     """`self.anchors = np.array(…)`, where a call loops over it → `self.anchors = Static(np.array(…))`, read as `self.anchors.value`.
 
-    NNX takes a numpy array for data, whose values are unknown while a function is traced. Declines where it only enters arithmetic, where a
-    call sets it anew, and where not all reads are in sight.
+    NNX takes a numpy array for data, whose values are unknown while a function is traced, and no tuple of them at all (`np.tril_indices(n)`).
+    Declines where an array only enters arithmetic, where a call sets it anew, and where not all reads are in sight.
     """
 
     ORDER = 30
@@ -38,6 +40,13 @@ class KeepArraysStatic(Rule):
             "import numpy as np\n\n\nclass M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.sizes = Static(np.arange(n))\n"
             "        self.sizes.value[0] = 1\n        self.basis = np.linspace(0, 1, n)\n\n    def __call__(self, x):\n"
             "        for size in self.sizes.value:\n            x = x + float(size)\n        return x * self.basis\n",
+        ),
+        (
+            "import numpy as np\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+            "        self.lower = np.tril_indices(n, k=-1)\n\n    def forward(self, x):\n        return x[self.lower[0], self.lower[1]]\n",
+            "import numpy as np\n\n\nclass M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n"
+            "        self.lower = Static(np.tril_indices(n, k=-1))\n\n    def __call__(self, x):\n"
+            "        return x[self.lower.value[0], self.lower.value[1]]\n",
         ),
     )
 
@@ -78,8 +87,9 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
         if others or len(nodes) - len(reads) != len(stores) or unseen(repo, members, name):
             continue
         called = {id(node) for method in model.methods.values() if method is not constructor for node in walk(method)}
+        several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)
         called -= {id(node.value) for node in walk(model.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
-        if any(id(node) in called for read in _readers(model) for node in walk(read) if model.own.get(id(node)) == name):
+        if several or any(id(node) in called for read in _readers(model) for node in walk(read) if model.own.get(id(node)) == name):
             yield from stores
             yield from reads
 
@@ -96,12 +106,18 @@ def _kept(model: ClassModel, facts: Facts) -> dict[str, list[ast.Assign]]:
 
 def _is_array(value: ast.expr, facts: Facts, lines: list[str], model: ClassModel) -> bool:
     fact = facts.observed.get(span_of(value, lines))
-    if fact is not None:
-        return fact.kinds == ("ndarray",)
+    function = _numpy_call(value, model)
+    if function in SEVERAL:
+        return True
+    return fact.kinds == ("ndarray",) if fact is not None else function in ("array", "arange", "linspace", "zeros", "ones")
+
+
+def _numpy_call(value: ast.expr, model: ClassModel) -> str:
+    """The name of the function of numpy that an expression calls, or ""."""
     match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="array" | "arange" | "linspace" | "zeros" | "ones")):
-            return model.file.bindings.get(owner) == "numpy"
-    return False
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if model.file.bindings.get(owner) == "numpy":
+            return name
+    return ""
 
 
 def _readers(model: ClassModel) -> Iterator[ast.expr]:

@@ -172,7 +172,10 @@ class MakeParameters(Rule):
 
 
 class ReadVariables(Rule):
-    """`self.w` → `self.w[...]` where it is a parameter or buffer that is read as an array; `self.w = x` → `self.w[...] = x` outside the constructor."""
+    """`self.w` → `self.w[...]` where it is a parameter or buffer that is read as an array; `self.w = x` → `self.w[...] = x` outside the constructor.
+
+    See `SetBuffers` for buffers that are set to something of another shape, or in the constructor.
+    """
 
     ORDER = 20
     KEEP = ("class Plain:\n    def f(self):\n        return self.w\n",)
@@ -193,11 +196,21 @@ class ReadVariables(Rule):
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        if self._of_another(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
+            return None if self._kept(original) else subscript(updated)
         if not variable(self, original) or self._kept(original):
             return None
         if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
+
+    def _of_another(self, node: cst.Attribute) -> bool:
+        """Whether this is a buffer of another module, whose class the repository defines."""
+        fact, repo = self.context.observed(node.value), self.context.repo
+        if fact is None or not all(kind.startswith("module:") for kind in fact.kinds) or self.context.is_self(node.value):
+            return False
+        models = [repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds]
+        return all(model is not None and repo.buffer(model, node.attr.value) is not None for model in models)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         return subscript(updated) if variable(self, original) and not self._kept(original) else None
