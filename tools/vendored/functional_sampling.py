@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -92,10 +94,8 @@ def sum_taps(input: jax.Array, taps: Sequence[Sequence[tuple[jax.Array, jax.Arra
         index = [lax.stop_gradient(place) for place, _ in combination]
         inside = jnp.stack([(place >= 0) & (place <= size - 1) for place, size in zip(index, input.shape[2:], strict=True)]).all(0)
         safe = [jnp.where(inside, place, 0).astype(int) for place in index]
-        weight = jnp.where(inside, 1, 0).astype(input.dtype)
-        for _, factor in combination:
-            weight = weight * factor
-        total = total + jax.vmap(pick)(input, *safe) * weight[:, None]
+        weight = reduce(operator.mul, (factor for _, factor in combination))
+        total = total + jnp.where(inside[:, None], jax.vmap(pick)(input, *safe), 0) * weight[:, None]
     return jnp.asarray(total)
 
 

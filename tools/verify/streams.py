@@ -27,6 +27,8 @@ class Stream:
 
     seed: int
     draws: list[Draw] = field(default_factory=list)
+    tied: bool = False
+    """Whether the largest of equal numbers were chosen, which is up to an algorithm."""
     _counts: Counter[str] = field(default_factory=Counter)
 
     def draw(self, kind: str, shape: Sequence[int]) -> NDArray[np.float64]:

@@ -88,6 +88,15 @@ def _attention(
     return found
 
 
+def _tied(value: torch.Tensor, k: int, dim: int = -1, largest: bool = True, *_: Any) -> bool:
+    """Whether equal numbers (or several NaN) are among the `k` largest (or smallest) and the next."""
+    if not value.ndim or not value.numel():
+        return False
+    first = value.sort(dim=dim, descending=largest).values.movedim(dim, -1)[..., : k + 1]
+    one, next_one = first[..., :-1], first[..., 1:]
+    return bool(((one == next_one) | ((one != one) & (next_one != next_one))).any())
+
+
 def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     return float(low), float(high) - float(low)
 
@@ -123,6 +132,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             result = torch.where(args[0] == torch.inf, args[0], result)
         if name == "_scaled_dot_product_flash_attention_for_cpu" and not all(bool(torch.isfinite(item).all()) for item in args[:3]):
             result = (_attention(*args, **kwargs), *result[1:])  # its blocks lose NaN, where all scores of a row are NaN
+        if name == "topk":
+            self.stream.tied |= _tied(*args, **kwargs)
         if draw is not None and in_backward() and place in self.drawn:
             result.copy_(self.drawn[place])
         elif draw is not None:

@@ -20,7 +20,7 @@ from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_configurations import others
-from migrate_agent.tools.verify.torch_modes import Undefined
+from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped, unsteady
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
 
@@ -277,6 +277,8 @@ class Author:
         run = partial(unit.run, state, values, mode, before=before)
         try:
             first = run(layout=layout)
+            if first.tied and role in ("edge", "gradient-edge", "nonfinite"):
+                raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = make_targets(first, self.base + seed) if gradient else None
             if role == "gradient-edge" and finite_share(first) < 1:
                 return False

@@ -39,6 +39,8 @@ class Result:
     draws: list[list[object]] = field(default_factory=list)
     narrow: str = ""
     """The narrowest float dtype below float32 that a native run computed with."""
+    tied: bool = False
+    """Whether it chose among equal numbers, which is up to torch's algorithm."""
     mutated: bool = False
     """Whether the call changed one of its arguments."""
     rearranged: bool = False
@@ -237,7 +239,7 @@ class Original:
                 if value.requires_grad:
                     torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
-        result.draws, result.narrow = stream.log(), widths.narrow
+        result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
         result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
         result.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
         result.dtypes = [dtype_name(item) for item in outputs]

@@ -1,10 +1,9 @@
-"""Nearest neighbours by repeating, bilinear by JAX's resize without antialiasing.
+"""Nearest neighbours by repeating rows and columns.
 
 original: resize
 family: other but equal formulas
 """
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from nnx_layers_jax import affine_grid, grid_sample, interpolate, pixel_shuffle
@@ -19,9 +18,9 @@ class M(nnx.Module):
         grid = affine_grid(theta, (x.shape[0], 3, 4, 4), align_corners=False)
         return (
             jnp.repeat(jnp.repeat(x, 2, axis=2), 2, axis=3),
-            jax.image.resize(x, (*x.shape[:2], 8, 9), "linear"),
+            interpolate(x, size=(8, 9), mode="bilinear", align_corners=False),
             interpolate(x, size=(8, 9), mode="bilinear", align_corners=True),
-            jax.image.resize(x, (*x.shape[:2], 3, 4), "linear", antialias=False),
+            interpolate(x, size=(3, 4), mode="bilinear", align_corners=False),
             interpolate(x, size=(7, 5), mode="bicubic", align_corners=False),
             interpolate(x, size=(7, 4), mode="nearest"),
             grid_sample(x, grid, align_corners=False),

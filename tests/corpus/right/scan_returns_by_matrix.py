@@ -1,4 +1,4 @@
-"""The returns as a product with a triangle of powers.
+"""The returns as sums over a triangle of powers.
 
 original: scan
 family: other but equal formulas
@@ -33,5 +33,6 @@ class M(nnx.Module):
         y = ys.swapaxes(0, 1) + x * self.D[...]
 
         steps = jnp.arange(T)
-        powers = jnp.where(steps[None] >= steps[:, None], 0.9 ** jnp.maximum(steps[None] - steps[:, None], 0), 0.0)
-        return y, jnp.einsum("ts,bsd->btd", powers, x), jax.lax.cummax(x, axis=1), h
+        later = (steps[None] >= steps[:, None])[..., None]
+        powers = 0.9 ** jnp.maximum(steps[None] - steps[:, None], 0)[..., None]
+        return y, jnp.where(later, powers * x[:, None], 0.0).sum(2), jax.lax.cummax(x, axis=1), h

@@ -30,7 +30,8 @@ from migrate_agent.tools.verify.native_judge import _of_infinities, compare_nati
 from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
 from migrate_agent.tools.verify.pairing import Pair
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.torch_modes import RoundingNoise, Undefined, Undetermined
+from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import tipped
 from migrate_agent.tools.verify.torch_unit import Result, copied
 
@@ -421,3 +422,20 @@ def test_operators_that_make_nan_are_noticed(factor: float, expected: bool) -> N
 def test_where_infinities_make_nan_only_what_is_finite_counts(theirs: float, ours: float, failed: bool) -> None:
     pair = _of_infinities(Pair("out", "out/0", np.array(theirs, np.float32), np.array(ours, np.float32)))
     assert compare_native(pair, pair, 0.0, "float32").failed == failed
+
+
+@pytest.mark.parametrize(
+    ("values", "k", "tied"),
+    [
+        ([3.0, 1.0, 2.0], 2, False),
+        ([3.0, 2.0, 2.0], 2, True),
+        ([3.0, 1.0, 1.0], 1, False),
+        ([np.nan, np.nan, 1.0], 1, True),
+        ([2.0, 2.0, 1.0], 2, True),
+    ],
+)
+def test_ties_among_the_largest_are_noticed(values: list[float], k: int, tied: bool) -> None:
+    stream = Stream(0)
+    with PairedDraws(stream):
+        torch.tensor(values).topk(k)
+    assert stream.tied == tied
