@@ -34,6 +34,12 @@ def fill_unselected(x: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), x, lax.stop_gradient(selected))
 
 
+def masked_select(x: jax.Array, mask: jax.Array) -> jax.Array:
+    """What a mask selects (https://pytorch.org/docs/stable/generated/torch.masked_select.html). The values of the mask must be known."""
+    x, mask = jnp.broadcast_arrays(x, mask)
+    return x[mask.astype(bool)]
+
+
 def masked_lowest(x: jax.Array) -> Any:
     """What never wins a maximum of such numbers."""
     return -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else np.iinfo(x.dtype).min

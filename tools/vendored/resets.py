@@ -37,3 +37,13 @@ def reset_normalisation(layer: Any) -> None:
         for variable in (getattr(layer, name, None) for name in names):
             if variable is not None:
                 variable[...] = fill(variable[...])
+
+
+def reset_layer(layer: Any, *, rngs: nnx.Rngs) -> None:
+    """What the `reset_parameters` of torch does for a linear layer, a convolution, an embedding or a normalisation."""
+    if hasattr(layer, "embedding"):
+        reset_embedding(layer, rngs=rngs)
+    elif hasattr(layer, "kernel"):
+        reset_affine(layer, rngs=rngs)
+    else:
+        reset_normalisation(layer)

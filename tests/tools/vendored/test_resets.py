@@ -14,7 +14,7 @@ from migrate_agent.tools.vendored.conv_layers import Conv2d, ConvTranspose1d
 from migrate_agent.tools.vendored.embedding import Embedding
 from migrate_agent.tools.vendored.linear import Linear
 from migrate_agent.tools.vendored.norm_layers import BatchNorm2d, GroupNorm, LayerNorm
-from migrate_agent.tools.vendored.resets import reset_affine, reset_embedding, reset_normalisation
+from migrate_agent.tools.vendored.resets import reset_affine, reset_embedding, reset_layer, reset_normalisation
 
 AFFINE: list[tuple[Any, tuple[Any, ...], int]] = [(Linear, (40, 50), 40), (Conv2d, (8, 20, 3), 72), (ConvTranspose1d, (12, 30, 4), 120)]
 
@@ -50,6 +50,16 @@ def test_normalisations_start_again(make: Any) -> None:
     assert variables[0].keys() == variables[1].keys()
     for path, value in variables[0].items():
         np.testing.assert_array_equal(value[...], variables[1][path][...])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda rngs: Linear(4, 4, rngs=rngs), lambda rngs: Embedding(4, 4, rngs=rngs), lambda rngs: LayerNorm(4, rngs=rngs)]
+)
+def test_layers_of_several_kinds(make: Any) -> None:
+    made = make(nnx.Rngs(0))
+    made.weight = jnp.full_like(made.weight, 9.0)
+    reset_layer(made, rngs=nnx.Rngs(1))
+    assert abs(np.asarray(made.weight)).max() < 5
 
 
 def test_embeddings_keep_their_padding_row() -> None:

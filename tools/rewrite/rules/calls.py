@@ -41,6 +41,7 @@ class ReplaceTorchCalls(Rule):
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
             "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
         ),
+        ("import torch\n\ndef f(shape):\n    return torch.Size(shape)\n", "def f(shape):\n    return tuple(shape)\n"),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
@@ -99,6 +100,8 @@ class ReplaceTorchCalls(Rule):
             return self._construct(original, updated, dotted)
         if dotted.startswith(f"{VERSION}."):
             return None
+        if dotted == "torch.Size":
+            return updated.with_changes(func=cst.Name("tuple"))
         if dotted.partition(".")[0] in TORCH:
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if dotted:

@@ -15,7 +15,7 @@ def is_device(fact: Observed | None) -> bool:
 
 
 class DropDevicePlumbing(Rule):
-    """`device = x.device` goes, also out of tuple assignments; a device that is passed on becomes `None`."""
+    """`device = x.device` goes, also out of tuple assignments; a device that is passed on becomes `None`; `x.device != y.device` → `False`."""
 
     ORDER = 15
     KEEP = ("def f(x):\n    name = x.name\n    return name\n",)
@@ -27,6 +27,10 @@ class DropDevicePlumbing(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    b, *axis, device = *x.shape, x.device\n    return torch.ones(axis, device=device) * b\n",
             "def f(x: jax.Array):\n    b, *axis = x.shape\n    return jnp.ones(axis) * b\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor, n: int):\n    if n < 2 or x.device != y.device:\n        y = y * 2\n    return y\n",
+            "def f(x: jax.Array, y: jax.Array, n: int):\n    if n < 2:\n        y = y * 2\n    return y\n",
         ),
     )
 
@@ -57,6 +61,18 @@ class DropDevicePlumbing(Rule):
         if isinstance(parent, (cst.AssignTarget, cst.Attribute)) or not is_device(self.context.observed(original)):
             return None
         return cst.Name("None")
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
+        """Arrays of one program are in one place."""
+        only = original.comparisons[0]
+        sides = (original.left, only.comparator)
+        if len(original.comparisons) > 1 or not isinstance(only.operator, (cst.Equal, cst.NotEqual)):
+            return None
+        if not all(
+            isinstance(side, cst.Attribute) and side.attr.value == "device" and is_device(self.context.observed(side)) for side in sides
+        ):
+            return None
+        return cst.Name(str(isinstance(only.operator, cst.Equal)))
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         parent = self.context.parent()

@@ -9,6 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.rules.variables import own_layer
+from migrate_agent.tools.scan.nodes import walk
 
 ARGUMENTS = {"tensor": "value", "param": "value", "module": "value"}
 REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
@@ -40,6 +41,12 @@ class ReplaceRegistrations(Rule):
             "        self.register_buffer('m', torch.ones(d) if d else None)\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
             "        self.m = (nnx.Variable(jnp.ones(d)) if d else None)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, m):\n        super().__init__()\n"
+            "        if m is not None:\n            m = m + 1\n        self.register_buffer('m', m)\n",
+            "class M(nnx.Module):\n    def __init__(self, m, *, rngs: nnx.Rngs):\n        if m is not None:\n            m = m + 1\n"
+            "        self.m = (nnx.Variable(m) if m is not None else None)\n",
         ),
     )
 
@@ -77,7 +84,15 @@ class ReplaceRegistrations(Rule):
         value = values["value"]
         if func.attr.value == "register_buffer":
             value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
+            if isinstance(values["value"], cst.Name) and self._asked_for_none(values["value"].value):
+                value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
         return new.func.value, values["name"], value
+
+    def _asked_for_none(self, name: str) -> bool:
+        """Whether the function does something only where this local name `is not None`: then it may be `None`, and there is no variable."""
+        function = self.context.file.functions.get(".".join(self.context.path))
+        branches = [node for node in walk(function) if isinstance(node, ast.If)] if function else []
+        return any(ast.unparse(node.test) == f"{name} is not None" and not node.orelse for node in branches)
 
     def _buffer(self, value: cst.BaseExpression, kind: str) -> cst.BaseExpression:
         """The value in a variable; where it is `None`, for one of its conditions too, there is no variable."""

@@ -7,12 +7,14 @@ import libcst as cst
 from migrate_agent.tools.rewrite.calls import keyword
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.randomness import RESETS, reset_layers
+from migrate_agent.tools.rewrite.tables import layers
 
 
 class CallResets(Rule):
     """`super().reset_parameters()` in a subclass of `nn.Linear` → `reset_affine(self, rngs=rngs)`; `self.norm.reset_parameters()` likewise.
 
-    Declines where a class of the repository defines the method. A hole where it is that of another layer, or of layers of several kinds.
+    `reset_layer(m, rngs=rngs)` where it is a layer of several kinds. Declines where a class of the repository defines the method. A hole where
+    it is that of another layer, or that of a layer at times only.
     """
 
     ORDER = 7
@@ -31,6 +33,12 @@ class CallResets(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.norm = LayerNorm(3, rngs=rngs)\n"
             "        reset_normalisation(self.norm)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.one = nn.Linear(d, d) if d else nn.LayerNorm(3)\n        self.one.reset_parameters()\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.one = (Linear(d, d, rngs=rngs) if d else LayerNorm(3, rngs=rngs))\n        reset_layer(self.one, rngs=rngs)\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
@@ -43,12 +51,14 @@ class CallResets(Rule):
             owner = cst.Name(context.self_name())
         kinds = reset_layers(context.repo, context.cls, context.observed(receiver), upwards, context.is_self(receiver))
         helpers = {RESETS.get(kind, "") for kind in kinds}
-        if not kinds:
+        seen = {kind.removeprefix("module:") for kind in fact.kinds} if (fact := context.observed(receiver)) else set()
+        mixed = not kinds and bool(seen & layers().keys())
+        if not kinds and not mixed:
             return None
-        if len(helpers) != 1 or "" in helpers or original.args:
-            context.hole(original, f"no rule for reset_parameters of {', '.join(sorted(kinds))}", "unknown-op")
+        if mixed or "" in helpers or original.args:
+            context.hole(original, f"no rule for reset_parameters of {', '.join(sorted(kinds or seen))}", "unknown-op")
             return None
-        name = helpers.pop()
+        name = helpers.pop() if len(helpers) == 1 else "reset_layer"
         call = cst.Call(context.helper(name), [cst.Arg(owner)])
         if name == "reset_normalisation":
             return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import libcst as cst
 
@@ -14,6 +15,8 @@ from migrate_agent.tools.rewrite.written import argument_names
 from migrate_agent.tools.scan.nodes import walk
 
 PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+TENSOR = re.compile(r"torch\.([A-Z]\w+)?Tensor")
+"""What an array is asked to be; a parameter is one too."""
 PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
 """Attributes of an `nnx.Variable` that are those of its array."""
 
@@ -193,6 +196,12 @@ class ReadVariables(Rule):
             "from einops import rearrange\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros((3, 2)))\n\n"
             "    def __call__(self, x):\n        w, n = self.w[...], x.shape[0]\n        return rearrange(w, 'i j -> j i')\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('n', torch.zeros(3))\n\n    def forward(self, x):\n        return isinstance(self.n, torch.Tensor)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
+            "    def __call__(self, x):\n        return isinstance(self.n[...], jax.Array)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -270,6 +279,8 @@ class ReadVariables(Rule):
         if isinstance(parent, (cst.ComparisonTarget, cst.Comparison)):
             return self._none_test(parent)
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
+                return False
             return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
         if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
             return self._constructing() and self.context.is_self(parent.targets[0].target.value) is False
