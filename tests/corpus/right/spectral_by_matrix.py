@@ -6,6 +6,7 @@ family: other but equal formulas
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 
@@ -22,6 +23,7 @@ class M(nnx.Module):
         window = self.window[...]
         amplitudes = jnp.fft.rfft(x * window)
         power = (amplitudes.real**2 + amplitudes.imag**2) / (window**2).sum()
-        k = (jnp.arange(16) + 8) % 16
-        shifted = x @ jnp.exp(-2j * jnp.pi * jnp.outer(jnp.arange(16), k) / 16)
+        n = x.shape[-1]
+        k = (np.arange(n) + (n + 1) // 2) % n
+        shifted = x @ jnp.asarray(np.exp(-2j * np.pi * np.outer(np.arange(n), k) / n))
         return y, jnp.log(power + 1e-6), shifted.real, jnp.conj(shifted).imag

@@ -18,4 +18,4 @@ class M(nnx.Module):
 
     def __call__(self, x):
         h = self.features(x)
-        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], -1)), axis=1)
+        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], 8)), axis=1)

@@ -27,4 +27,4 @@ class M(nnx.Module):
             + second.bias[...]
         )
         h = nnx.avg_pool(jax.nn.softplus(h), (2, 2), (2, 2)).transpose(0, 3, 1, 2)
-        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], -1)), axis=1)
+        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], 8)), axis=1)

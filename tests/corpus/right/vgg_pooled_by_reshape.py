@@ -22,4 +22,4 @@ class M(nnx.Module):
             h = layer(h)
         B, C, H, W = h.shape
         h = h.reshape(B, C, H // 2, 2, W // 2, 2).mean((3, 5))
-        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], -1)), axis=1)
+        return jax.nn.log_softmax(self.fc(h.reshape(h.shape[0], 8)), axis=1)
