@@ -28,6 +28,7 @@ class _Selection:
     vendored: set[str] = field(default_factory=set)
     qualified: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
+    loaded: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
 
 
@@ -98,7 +99,8 @@ class _Composer:
         for target, names in self._vendored().items():
             files[target] = vendoring.render(names)
         stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
-        return Draft(format_python(files), tuple(self._sorted_holes()), tuple(self.notes), stubs)
+        holes = sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
+        return Draft(format_python(files), tuple(holes), tuple(self.notes), stubs)
 
     # -- selection --------------------------------------------------------------------------------------------------
     def selection(self, path: str) -> _Selection:
@@ -276,16 +278,17 @@ class _Composer:
                     continue
                 for index in list(selection.statements):
                     for chain in attribute_chains(self._text(path, statements[index]), spelled.get(name, name)):
-                        self._follow(other, chain)
+                        self._follow(other, chain, selection)
 
-    def _follow(self, module: FileModel, chain: Sequence[str]) -> None:
-        """Want what is read from a module, and from the modules that are read from it."""
+    def _follow(self, module: FileModel, chain: Sequence[str], reader: _Selection) -> None:
+        """Want what is read from a module, and from the modules that are read from it; those that it does not name are loaded for the reader."""
         for attribute in chain:
             found = self.want(module.file.path, attribute)
             below = self.repo.modules.get(module.bindings.get(attribute, "") if found else f"{module.file.module}.{attribute}")
             if below is None:
                 return
             self.selection(below.file.path)
+            reader.loaded |= set() if found else {below.file.target_module}
             module = below
 
     def _size(self) -> int:
@@ -356,6 +359,7 @@ class _Composer:
         if file.file.adopted and body:
             self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
         imports += [CANONICAL[name] for name in sorted(selection.canonical)]
+        imports += [f"import {name}" for name in sorted(selection.loaded)]
         imports += [import_of(name, file.found[name]) for name in sorted(selection.found)]
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
@@ -393,6 +397,3 @@ class _Composer:
             if names:
                 found.setdefault(vendoring.file_of(self.repo.files[path].file), set()).update(names)
         return found
-
-    def _sorted_holes(self) -> list[Hole]:
-        return sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))

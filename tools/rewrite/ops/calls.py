@@ -69,7 +69,18 @@ def reduction_axis(call: Call, name: str = "dim", tensor: str = "input") -> str:
     """Like `axis`, for reductions: an empty list means all axes, and a tensor without axes takes 0 and -1."""
     if call.given(name) and (call.literal(name) in ([], ()) or ndim(call, tensor) == 0):
         return "None"
-    return axis(call, name)
+    return f"{axis(call, name)} or None" if _perhaps_empty(call, name) else axis(call, name)
+
+
+def _perhaps_empty(call: Call, name: str) -> bool:
+    """Whether an argument is certainly a sequence, and not one that is written out with its elements."""
+    if not call.given(name) or call.literal(name) is not UNKNOWN:
+        return False
+    node, seen = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(isinstance(element, ast.Starred) for element in node.elts)
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list")
+    return made or isinstance(node, ast.ListComp) or (seen is not None and set(seen.kinds) <= {"tuple", "list", "size"})
 
 
 def is_name(call: Call, name: str) -> bool:

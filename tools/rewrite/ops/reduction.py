@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.ops.calls import is_kind, may_be_kind, reduction_axis, spelled
+from migrate_agent.tools.rewrite.ops.calls import axis, is_kind, may_be_kind, ndim, reduction_axis, spelled
 from migrate_agent.tools.rewrite.tables import UNKNOWN, Call, Op, Refuse, Template
 
 
@@ -11,7 +11,9 @@ def _reduce(function: str, extra: str = "") -> Template:
         seen = call.observed("input")
         unsigned = seen is not None and set(seen.dtypes) == {"uint8"} and not call.given("dtype")  # torch sums in int64
         dtype = ", dtype=int" if unsigned and function in ("jnp.sum", "jnp.prod") else extra
-        return f"{function}({{input}}, axis={reduction_axis(call)}{dtype}, keepdims={{keepdim}})"
+        whole = function in ("jnp.all", "jnp.any") and ndim(call, "input") != 0  # for these no axes are no axes
+        dim = axis(call) if whole else reduction_axis(call)
+        return f"{function}({{input}}, axis={dim}{dtype}, keepdims={{keepdim}})"
 
     return to
 

@@ -44,15 +44,26 @@ class ReplaceModuleMethods(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n            self._init(module)\n\n"
             "    def _init(self, m):\n        pass\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def to(self, device):\n        super().to(device)\n        self.device = device\n"
+            "        return self\n\n    def train(self, mode=True):\n        super().train(mode)\n        return self\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
+            "        self.device = device\n        return self\n\n    def train(self, mode=True):\n"
+            "        super().train() if mode else super().eval()\n        return self\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         func, new = original.func, updated.func
         if self.context.dotted(func) == "copy.deepcopy" and len(original.args) == 1 and self._is_module(original.args[0].value):
             return self.context.build("vendored.copied({module})", module=updated.args[0].value)
-        if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute) or not self._is_module(func.value):
+        if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute):
             return None
         name = func.attr.value
+        if self._above(func.value, name) and name in DROPPED:
+            return cst.Name(self.context.self_name())
+        if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train"):
+            return None
         if self._defined(func.value, name):
             return None
         if name in WALKERS and not updated.args:
@@ -72,6 +83,8 @@ class ReplaceModuleMethods(Rule):
         if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
             return None
         call = statement.value
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in DROPPED and self._above(call.func.value, call.func.attr.value):
+            return cst.RemoveFromParent()
         if (
             not isinstance(call.func, cst.Attribute)
             or not self._is_module(call.func.value)
@@ -116,6 +129,13 @@ class ReplaceModuleMethods(Rule):
         if isinstance(mode, cst.Name) and mode.value in ("True", "False"):
             return cst.Call(new.with_changes(attr=cst.Name("train" if mode.value == "True" else "eval")))
         return self.context.place(self.context.build("{m}.train() if {mode} else {m}.eval()", m=new.value, mode=mode))
+
+    def _above(self, node: cst.BaseExpression, name: str) -> bool:
+        """Whether this is `super()` in a module class, and the method of this name there is that of `nn.Module` itself."""
+        cls, repo = self.context.cls, self.context.repo
+        if not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"):
+            return False
+        return bool(cls) and repo.is_module_class(cls) and not any(name in m.methods for m in repo.ancestors(cls) if m is not cls)  # type: ignore[arg-type]
 
     def _is_module(self, node: cst.BaseExpression) -> bool:
         context = self.context

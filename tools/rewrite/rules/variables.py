@@ -145,7 +145,7 @@ def trained(rule: Rule, name: str) -> bool:
 
 
 class MakeParameters(Rule):
-    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`."""
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`, also where `.requires_grad_(False)` follows."""
 
     ORDER = 5
     KEEP = ("def f(Parameter, x):\n    return Parameter(x)\n",)
@@ -156,9 +156,19 @@ class MakeParameters(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros(3))\n"
             "\n    def __call__(self, x):\n        return x * self.w[...]\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, trained):\n        super().__init__()\n"
+            "        self.a = nn.Parameter(torch.zeros(3)).requires_grad_(False)\n        self.b = nn.Parameter(torch.zeros(3)).requires_grad_(trained)\n",
+            "class M(nnx.Module):\n    def __init__(self, trained, *, rngs: nnx.Rngs):\n        self.a = nnx.Variable(jnp.zeros(3))\n"
+            "        self.b = (nnx.Param if trained else nnx.Variable)(jnp.zeros(3))\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        match original.func, updated.func:
+            case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="requires_grad_")), cst.Attribute(value=cst.Call() as new):
+                if self.context.dotted(made.func) in PARAMETERS and len(new.args) == 1:
+                    return self._made(new.args[0].value, updated.args[0].value if updated.args else None)
         if self.context.dotted(original.func) not in PARAMETERS:
             return None
         named = {a.keyword.value: a.value for a in updated.args if a.keyword}
@@ -168,6 +178,9 @@ class MakeParameters(Rule):
         if data is None or any(a.star for a in updated.args):
             self.context.hole(original, "nn.Parameter without its data", "unsupported")
             return None
+        return self._made(data, grad)
+
+    def _made(self, data: cst.BaseExpression, grad: cst.BaseExpression | None) -> cst.BaseExpression:
         if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
             return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
         kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
@@ -209,9 +222,22 @@ class ReadVariables(Rule):
             return None if self._kept(original) else subscript(updated)
         if not variable(self, original) or self._kept(original):
             return None
+        if self._put_away():
+            reason = "is kept in a container too, where it would stay what it is now: read the attribute where it is needed"
+            self.context.hole(original, f"{cst.Module([]).code_for_node(original)} {reason}", "tied-weight")
+            return None
         if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
+
+    def _put_away(self) -> bool:
+        """Whether a constructor keeps the attribute at hand in a plain list, tuple or dictionary: `self.table = {"a": self.a}`."""
+        around = iter(reversed(self.context.stack))
+        inner = (cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
+        node = next((node for node in around if not isinstance(node, inner)), None)
+        if not isinstance(self.context.parent(), inner) or not isinstance(node, cst.Assign) or not self._constructing():
+            return False
+        return any(isinstance(t.target, cst.Attribute) and self.context.is_self(t.target.value) for t in node.targets)
 
     def _of_another(self, node: cst.Attribute) -> bool:
         """Whether this is a buffer of another module, whose class the repository defines."""

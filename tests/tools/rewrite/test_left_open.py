@@ -1,0 +1,22 @@
+"""What no rule rewrites exactly is a hole that says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.rewrite.snippets import rewrite_snippet
+
+MODULE = "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Parameter(torch.zeros(3))\n"
+ROWS = (
+    ("        self.table = {'a': self.a}\n", "kept in a container"),
+    ("        self.both = [self.a, (self.a, 1)]\n", "kept in a container"),
+    ("        self.a.__class__ = nn.Module\n", "__class__ is set"),
+)
+
+
+@pytest.mark.parametrize(("line", "reason"), ROWS)
+def test_left_open(line: str, reason: str, tmp_path: Path) -> None:
+    _, holes = rewrite_snippet(tmp_path, MODULE + line)
+    assert holes and all(reason in hole.reason for hole in holes)
