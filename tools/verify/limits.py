@@ -95,17 +95,19 @@ SEEDS: Final = 3
 SEED_STRIDE: Final = 10_007
 """Verifications with other seeds (`Options.seed`) draw from streams that are this far apart."""
 STEPS: Final = 5
-INITS: Final = (8, 128)
+INITS: Final = (8, 64, 512)
 INIT_ELEMENTS: Final = 600_000
-"""Constructions for the initialisation test: as many as make this many elements altogether, within `INITS`. A bias of 8 elements needs 64
-for the test to tell uniform from normal of another width; a large model has elements enough."""
+INIT_TENSORS: Final = 4_000
+"""Constructions for the initialisation test: as many as make this many elements altogether, but 8 at least, and 64 to 512 at most, as many as
+make so many tensors. A bias of 8 elements needs 64 for the test to tell uniform from normal of another width, nine numbers need
+hundreds for a width that is off by a tenth; a large model has elements enough."""
 INIT_SAMPLE: Final = 4096
 """Elements of a parameter that are compared, per construction."""
 
 INIT_ALPHA: Final = 1e-7
 """Probability that a right unit is refused by the initialisation test, over all its parameters together (Bonferroni)."""
 
-INIT_MOMENT_ELEMENTS: Final = 16
+INIT_MOMENT_ELEMENTS: Final = 4
 INIT_MOMENT_SHARE: Final = 1e-2
 """Means and mean squares (in units of torch's deviation and variance) are tested for parameters of so many elements, where they differ by
 more than this: rounding alone differs in what each construction normalises, as orthogonal matrices are."""

@@ -374,8 +374,10 @@ class Author:
         """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
         unset = self.original.unset(self.base + 999)
         rows: dict[str, list[Array]] = {}
-        elements = sum(value.numel() for value in tensors_of(self.original.native).values())
-        count = min(max(limits.INIT_ELEMENTS // max(elements, 1), limits.INITS[0]), limits.INITS[1])
+        tensors = tensors_of(self.original.native).values()
+        least, middle, most = limits.INITS
+        ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
+        count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
         for seed in range(count):
             torch.manual_seed(self.base + 1000 + seed)
             for name, value in tensors_of(self.original.fresh()).items():

@@ -11,8 +11,7 @@ from flax import nnx
 
 class M(nnx.Module):
     def __init__(self, *, rngs):
-        draw = jax.random.normal(rngs.params(), (2, 9)) * 0.3 / 2**0.5
-        self.filter = nnx.Param(draw[0] + 1j * draw[1])
+        self.filter = nnx.Param(0.3 * jax.random.normal(rngs.params(), (9,), jnp.complex64))
         n = jnp.arange(16)
         self.window = nnx.Variable(0.5 - 0.5 * jnp.cos(2 * jnp.pi * n / 16))
 

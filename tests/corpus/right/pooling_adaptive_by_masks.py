@@ -1,4 +1,4 @@
-"""Adaptive average pooling as two products with matrices of shares.
+"""Adaptive average pooling as masked sums.
 
 original: pooling
 family: other but equal formulas
@@ -9,10 +9,14 @@ from flax import nnx
 from nnx_layers_jax import adaptive_max_pool2d, avg_pool2d, max_pool2d
 
 
-def shares(outputs, inputs):
+def windows(outputs, inputs):
     i, j = jnp.arange(outputs)[:, None], jnp.arange(inputs)
-    inside = (j >= i * inputs // outputs) & (j < -((-(i + 1) * inputs) // outputs))
-    return inside / inside.sum(1, keepdims=True)
+    return (j >= i * inputs // outputs) & (j < -((-(i + 1) * inputs) // outputs))
+
+
+def adaptive(x, rows, columns):
+    inside = windows(rows, x.shape[2])[:, None, :, None] & windows(columns, x.shape[3])[:, None, :]
+    return jnp.where(inside, x[:, :, None, None], 0).sum((-2, -1)) / inside.sum((-2, -1))
 
 
 class M(nnx.Module):
@@ -26,6 +30,6 @@ class M(nnx.Module):
             avg_pool2d(x, 3, stride=2, padding=1),
             avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False),
             avg_pool2d(x, 2, stride=2, ceil_mode=True),
-            jnp.einsum("ih,bchw,jw->bcij", shares(3, x.shape[2]), x, shares(5, x.shape[3])),
+            adaptive(x, 3, 5),
             adaptive_max_pool2d(x, (3, 5)),
         )
