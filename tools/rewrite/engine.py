@@ -184,11 +184,11 @@ class Context:
     def walks_variables(self, loop: cst.For) -> bool:
         """Whether a loop goes through parameters that are written out one by one, and changes them."""
         function = self.file.functions.get(".".join(self.path))
-        if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple)):
+        if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple, cst.Name)):
             return False
         line = self.span(loop).line
         loops = [n for n in walk(function) if isinstance(n, ast.For) and n.lineno == line]
-        return any(walks_parameters(self.repo, self.file, self.facts, self.randomness.written, n) for n in loops)
+        return any(walks_parameters(self.repo, self.file, self.facts, self.randomness.written, function, n) for n in loops)
 
     # -- output -----------------------------------------------------------------------------------------------------
     def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:

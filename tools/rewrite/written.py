@@ -180,17 +180,34 @@ def argument_names(node: FunctionNode) -> list[str]:
     return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
 
 
-def walks_parameters(repo: Repo, file: FileModel, facts: Facts, known: Mapping[FunctionKey, frozenset[str]], loop: ast.For) -> bool:
+def listed(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
+    """The one assignment that gives the list which a loop goes through its elements, where it is used for loops alone."""
+    if not isinstance(walked, ast.Name):
+        return None
+    stores = [
+        n for n in walk(function) if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == walked.id for t in n.targets)
+    ]
+    walked_by = {id(n.iter) for n in walk(function) if isinstance(n, ast.For)}
+    used = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == walked.id and id(n) not in walked_by]
+    return stores[0] if len(stores) == 1 and len(used) == 1 and len(stores[0].targets) == 1 else None
+
+
+def walks_parameters(
+    repo: Repo, file: FileModel, facts: Facts, known: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
+) -> bool:
     """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
-    if not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, (ast.List, ast.Tuple)):
+    store = listed(function, loop.iter)
+    walked = store.value if store else loop.iter
+    if not isinstance(loop.target, ast.Name) or not isinstance(walked, (ast.List, ast.Tuple)):
         return False
-    if not loop.iter.elts or not all(isinstance(e, ast.Attribute) for e in loop.iter.elts):
+    if not walked.elts or not all(isinstance(e, ast.Attribute) for e in walked.elts):
         return False
     name = loop.target.id
     for child in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Call)):
         dotted = facts.dotted.get(span_of(child.func, file.lines), "")
         if dotted.startswith(INIT):
             target = through_data(child.args[0]) if child.args else None
+            target = target.value if isinstance(target, ast.Subscript) else target
         elif isinstance(child.func, ast.Attribute) and changes_in_place(child.func.attr):
             target = through_data(child.func.value)
             fact = facts.observed.get(span_of(target, file.lines))

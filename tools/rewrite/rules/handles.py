@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Context, Rule
@@ -9,7 +11,8 @@ from migrate_agent.tools.rewrite.randomness import FunctionKey, called, override
 from migrate_agent.tools.rewrite.rules.variables import own_layer, storage, subscript
 from migrate_agent.tools.rewrite.tables import Refuse, layers
 from migrate_agent.tools.rewrite.vendoring import properties
-from migrate_agent.tools.rewrite.written import INIT, parameter_at
+from migrate_agent.tools.rewrite.written import INIT, listed, parameter_at, walks_parameters
+from migrate_agent.tools.scan.nodes import walk
 
 READABLE = frozenset({"shape", "ndim", "dtype"})
 """What a variable answers as its array does."""
@@ -43,6 +46,14 @@ class PassVariables(Rule):
             "    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.fc = Linear(d, d, rngs=rngs)\n        self.w = nnx.Param(jnp.zeros(d))\n"
             '        init(reference(self.fc, "weight"), rngs=rngs)\n        init(self.w, rngs=rngs)\n',
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.a = nn.Parameter(torch.zeros(2, d))\n        self.b = nn.Parameter(torch.zeros(d))\n        both = [self.a, self.b]\n"
+            "        for p in both:\n            nn.init.zeros_(p[0])\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = nnx.Param(jnp.zeros((2, d)))\n"
+            "        self.b = nnx.Param(jnp.zeros(d))\n        both = [self.a, self.b]\n        for p in both:\n"
+            "            overwrite(p, 0, jnp.zeros_like(p[0]))\n",
+        ),
     )
 
     def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
@@ -65,12 +76,28 @@ class PassVariables(Rule):
     def leave_For(self, original: cst.For, updated: cst.For) -> cst.For | None:
         if not self.context.walks_variables(original) or not isinstance(updated.iter, (cst.List, cst.Tuple)):
             return None
-        assert isinstance(original.iter, (cst.List, cst.Tuple))
+        return updated.with_changes(iter=self._references(original.iter, updated.iter))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        """`params = [self.a, self.b]`, which a loop goes through and changes."""
+        context, line = self.context, self.context.span(original).line
+        function = context.file.functions.get(".".join(context.path))
+        loops = [node for node in walk(function) if isinstance(node, ast.For)] if function else []
+        mine = [loop for loop in loops if function and (store := listed(function, loop.iter)) and store.lineno == line]
+        if not mine or not isinstance(updated.value, (cst.List, cst.Tuple)) or function is None:
+            return None
+        known = context.randomness.written
+        if not any(walks_parameters(context.repo, context.file, context.facts, known, function, loop) for loop in mine):
+            return None
+        return updated.with_changes(value=self._references(original.value, updated.value))
+
+    def _references(self, original: cst.BaseExpression, updated: cst.List | cst.Tuple) -> cst.List | cst.Tuple:
+        assert isinstance(original, (cst.List, cst.Tuple))
         elements = [
             new.with_changes(value=self._reference(old.value, new.value) or new.value)
-            for old, new in zip(original.iter.elements, updated.iter.elements, strict=True)
+            for old, new in zip(original.elements, updated.elements, strict=True)
         ]
-        return updated.with_changes(iter=updated.iter.with_changes(elements=elements))
+        return updated.with_changes(elements=elements)
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A read of such a parameter."""

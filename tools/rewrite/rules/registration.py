@@ -48,9 +48,16 @@ class ReplaceRegistrations(Rule):
             "class M(nnx.Module):\n    def __init__(self, m, *, rngs: nnx.Rngs):\n        if m is not None:\n            m = m + 1\n"
             "        self.m = (nnx.Variable(m) if m is not None else None)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.ones(d))\n        self.register_parameter('w', self.w)\n"
+            "        self.register_parameter('v', self.w)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.ones(d))\n"
+            "        self.v = self.w\n",
+        ),
     )
 
-    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | cst.RemovalSentinel | None:
         if not isinstance(original.value, cst.Call) or not isinstance(updated.value, cst.Call):
             return None
         parts = self._parts(original.value, updated.value)
@@ -59,6 +66,8 @@ class ReplaceRegistrations(Rule):
         owner, name, value = parts
         text = _literal(name)
         if text is not None and text.isidentifier() and self.context.is_self(owner) and not self._container(owner):
+            if value.deep_equals(cst.Attribute(owner, cst.Name(text))):
+                return cst.RemoveFromParent()
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
         return cst.Expr(self._registered(original.value, *parts))
 
@@ -82,11 +91,22 @@ class ReplaceRegistrations(Rule):
             self.context.hole(call, f"{func.attr.value} with arguments that are not spelled out", "unsupported")
             return None
         value = values["value"]
+        if (
+            func.attr.value == "register_parameter"
+            and isinstance(value, cst.Subscript)
+            and not isinstance(self._given(call), cst.Subscript)
+        ):
+            value = value.value  # the parameter itself, which another name may have too
         if func.attr.value == "register_buffer":
             value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
             if isinstance(values["value"], cst.Name) and self._asked_for_none(values["value"].value):
                 value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
         return new.func.value, values["name"], value
+
+    def _given(self, call: cst.Call) -> cst.BaseExpression | None:
+        """What a call registers, as it stood before rewriting."""
+        named = [a.value for a in call.args if a.keyword and ARGUMENTS.get(a.keyword.value) == "value"]
+        return next(iter([*named, *(a.value for a in call.args[1:2])]), None)
 
     def _asked_for_none(self, name: str) -> bool:
         """Whether the function does something only where this local name `is not None`: then it may be `None`, and there is no variable."""
