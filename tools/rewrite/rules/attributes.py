@@ -138,7 +138,10 @@ class ReplaceTensorAttributes(Rule):
 
 
 class MarkLateAttributes(Rule):
-    """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data."""
+    """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data.
+
+    `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`: NNX took it for no data before.
+    """
 
     ORDER = 20
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
@@ -149,11 +152,19 @@ class MarkLateAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        self.down = nnx.data(None)\n"
             "        self.size = None\n        if deep:\n            self.down = Linear(d, d, rngs=rngs)\n            self.size = 3\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep: bool):\n        super().__init__()\n"
+            "        self.down = deep\n        if self.down:\n            self.down = nn.Linear(d, d)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep: bool, *, rngs: nnx.Rngs):\n        self.down = deep\n"
+            "        if self.down:\n            self.down = nnx.data(Linear(d, d, rngs=rngs))\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         context = self.context
         target = original.targets[0].target
+        if isinstance(target, cst.Attribute) and len(original.targets) == 1 and self._was_plain(original, target):
+            return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
             return None
         if not isinstance(updated.value, cst.Name):
@@ -168,6 +179,22 @@ class MarkLateAttributes(Rule):
         if not self._holds_data(target.attr.value) or context.repo.buffer(context.cls, target.attr.value) is not None:
             return None
         return updated.with_changes(value=context.build("nnx.data(None)"))
+
+    def _was_plain(self, assign: cst.Assign, target: cst.Attribute) -> bool:
+        """Whether the constructor gives a module to an attribute that it gave a number, text or truth value before."""
+        context, fact = self.context, self.context.observed(assign.value)
+        method = context.cls.methods.get("__init__") if context.cls and context.repo.is_module_class(context.cls) else None
+        if method is None or context.cls is None or not context.is_self(target.value) or fact is None:
+            return False
+        if not any(kind.startswith("module:") for kind in fact.kinds):
+            return False
+        before = [
+            context.facts.observed.get(span_of(node.value, context.file.lines))
+            for node in ast.walk(method)
+            if isinstance(node, ast.Assign) and node.lineno < context.span(assign).line and len(node.targets) == 1
+            if context.cls.own.get(id(node.targets[0])) == target.attr.value
+        ]
+        return any(one is not None and set(one.kinds) <= {"int", "float", "bool", "str"} for one in before)
 
     def _holds_data(self, name: str) -> bool:
         context = self.context

@@ -28,7 +28,7 @@ class SelectWhileConstructing(Rule):
     """
 
     ORDER = 8
-    KEEP = ("def f(x):\n    return x.nonzero()\n",)
+    KEEP = ("import numpy as np\n\ndef f(x):\n    return np.nonzero(x)\n",)
     CHANGE = (
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, mask: torch.Tensor):\n        super().__init__()\n"
