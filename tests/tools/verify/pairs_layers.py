@@ -203,6 +203,9 @@ class M(nnx.Module):
         self.fc = linear(6, 6, rngs)
         self.drop = nnx.Dropout(p, rngs=rngs)
 
+    def keep(self):
+        return 1 - self.drop.rate
+
     def __call__(self, x):
         return self.drop(jnp.tanh(self.fc(x)))
 """,
@@ -247,21 +250,22 @@ class M(nnx.Module):
             "a fixed key",
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
-            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), 0.75, h.shape) / 0.75",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), self.keep(), h.shape) / self.keep()",
             alone=True,
         ),
         Wrong(
             "one mask for all rows",
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
-            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.75, (1, 6)) / 0.75",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), self.keep(), (1, 6)) / self.keep()",
             alone=True,
         ),
         Wrong(
             "another rate with the right scale",
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
-            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), 0.5, h.shape) / 0.75",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
+            "h * jax.random.bernoulli(self.drop.rngs(), self.keep() - 0.25, h.shape) / self.keep()",
             alone=True,
         ),
     ),
