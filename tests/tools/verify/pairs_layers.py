@@ -173,6 +173,13 @@ class M(nnx.Module):
             alone=True,
         ),
         Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", "", alone=True),
+        Wrong(
+            "a counter that stops at four",
+            "curves_buffers",
+            "self.num_batches_tracked[...] += 1",
+            "self.num_batches_tracked[...] = jnp.minimum(self.num_batches_tracked[...] + 1, 4)",
+            alone=True,
+        ),
         Wrong("unbiased variance", "training_fp64", "x.var((0, 2, 3))", "x.var((0, 2, 3), ddof=1)", "norm"),
         Wrong("always batch statistics", "forward_fp64", "if self.use_running_average:", "if self.use_running_average is None:", "norm"),
         Wrong(
@@ -211,6 +218,7 @@ class M(nnx.Module):
 """,
     call="torch.randn(16, 6)",
     wrongs=(
+        Wrong("the example's rate", "configurations_fp64", "nnx.Dropout(p, rngs=rngs)", "nnx.Dropout(0.25, rngs=rngs)", "", alone=True),
         Wrong("dropout dropped", "training_fp64", "return self.drop(jnp.tanh(self.fc(x)))", "return jnp.tanh(self.fc(x))"),
         Wrong(
             "scale dropped",
