@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.results import Results
 
 UNDETERMINED = "Undetermined"
 """The exception of `torch_modes` that says why the original's answer, which it gives, is not compared."""
@@ -18,6 +22,17 @@ def left_out(skipped: Sequence[str]) -> list[str]:
     return [f"not compared, since {reason}: {', '.join(names)}" for reason, names in reasons.items()]
 
 
-def elsewhere(changes: str, error: str) -> str:
-    """Of another configuration that the candidate does not run in."""
-    return f"not compared as constructed with {changes}, which the original takes: the rewrite raises {error}"
+def elsewhere(results: Results) -> list[str]:
+    """Of other configurations that could not be compared: why. What the candidate's process tells of them may have any form."""
+    from migrate_agent.tools.verify.pairing import UNPAIRED, paired
+
+    found = []
+    for scenario, answer in results.answers("configuration"):
+        try:
+            state = answer.facts.get("state")
+            why = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
+        except (KeyError, IndexError, TypeError, AttributeError):
+            why = "the rewrite's process told nothing of it"
+        if why:
+            found.append(f"not compared as constructed with {results.configured(scenario)}, which the original takes: {why}")
+    return found

@@ -205,8 +205,7 @@ class Results:
         for example in self._expected.examples:
             found += example.get("remarks", [])
             found += left_out(example.get("skipped", ()))
-        answers = self.answers("configuration") if "exact" in vars(self) else ()
-        return (*found, *(elsewhere(self.configured(scenario), answer.error) for scenario, answer in answers if answer.error))
+        return (*found, *(elsewhere(self) if "exact" in vars(self) else ()))
 
     def configured(self, scenario: Scenario) -> str:
         """With which other arguments than the example's the unit is constructed in a scenario, in words."""

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_agent.tools.verify.configurations import bind, changed, others, proposals, words
+from migrate_agent.tools.verify.notes import elsewhere
+from migrate_agent.tools.verify.pairing import UNPAIRED
+from migrate_agent.tools.verify.results import Answer, Scenario
 
 
 @dataclass
@@ -116,3 +119,32 @@ def test_no_changes_are_the_class_itself() -> None:
 
 def test_words_tell_them() -> None:
     assert words({"heads": 4, "settings.bias": False}) == "heads=4, settings.bias=False"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words_of_it"),
+    [
+        ({"draws": []}, ""),
+        ({"state": ["bias"]}, ""),
+        ({"error": "NotImplementedError: no"}, "the rewrite raises NotImplementedError: no"),
+        ({"draws": [["normal", [3], None]]}, UNPAIRED),
+        (None, "the rewrite's process told nothing of it"),
+        ({"draws": 3}, "the rewrite's process told nothing of it"),
+    ],
+)
+def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str) -> None:
+    scenario = Scenario({"name": "e1-configuration-train", "draws": []}, {})
+
+    class Told:
+        """The part of the results that is asked."""
+
+        def answers(self, role: str) -> list[tuple[Scenario, Answer]]:
+            """One."""
+            return [(scenario, Answer(facts, {}))] if role == "configuration" else []
+
+        def configured(self, of: Scenario) -> str:
+            """Its arguments."""
+            return "heads=4"
+
+    found = elsewhere(Told())  # type: ignore[arg-type]
+    assert found == ([f"not compared as constructed with heads=4, which the original takes: {words_of_it}"] if words_of_it else [])
