@@ -114,7 +114,13 @@ def judge(
     seed = asked.seed if asked.seed >= 0 else config.verify.seed
     portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
     options = Options(
-        config.limits.limits(), seed=seed, performance=performance, portable=portable, port=port, details=asked.page is not None
+        config.limits.limits(),
+        seed=seed,
+        performance=performance,
+        portable=portable,
+        port=port,
+        details=asked.page is not None,
+        unrun=True,
     )
     return run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import tomllib
@@ -29,7 +30,10 @@ ARGUED = corpus.FOLDER / "mutants_argued.toml"
 
 @dataclass(frozen=True)
 class Target:
-    """A file of a verified rewrite, and how the unit in it is verified."""
+    """A file of a verified rewrite, and how a unit in it is verified.
+
+    `places` are the names on the file's top level that this unit is asked about ("" for statements); None for all of them.
+    """
 
     name: str
     unit: Unit
@@ -37,6 +41,12 @@ class Target:
     translated: tuple[Example, ...]
     inventory: Inventory
     candidate: Path
+    places: frozenset[str] | None = None
+
+    @property
+    def title(self) -> str:
+        """The file, and the unit where there are several."""
+        return self.name if self.places is None else f"{self.name}:{self.unit.name}"
 
     @property
     def file(self) -> Path:
@@ -45,7 +55,9 @@ class Target:
 
     def mutations(self) -> list[tuple[str, Mutation]]:
         """Ids and mutations, in an order that mixes places and operators, so that any first part is a fair sample."""
-        named = [(f"{self.name}/{mutation.id}", mutation) for mutation in mutations(self.file.read_text(encoding="utf-8"))]
+        every = mutations(self.file.read_text(encoding="utf-8"))
+        asked = [each for each in every if self.places is None or each.place.partition(".")[0] in self.places]
+        named = [(f"{self.name}/{mutation.id}", mutation) for mutation in asked]
         return sorted(named, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
 
     @contextlib.contextmanager
@@ -92,7 +104,7 @@ def _port(subject: str, name: str, folder: Path) -> Target:
 
 
 def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> list[Target]:
-    """One target for each file in which a unit with an example of its own stands."""
+    """One target for each unit with an example of its own: it is asked about its class, and about what else of its file only it, or it first, needs."""
     inventory = scan(root)
     rows = tomllib.loads((root / "migrate.toml").read_text(encoding="utf-8"))["example"]
     examples = from_config(inventory, rows)
@@ -103,14 +115,44 @@ def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> lis
     for name, text in draft.files.items():
         (mirror / name).parent.mkdir(parents=True, exist_ok=True)
         (mirror / name).write_text(text, encoding="utf-8")
-    found: dict[str, Target] = {}
+    files: dict[str, list[Unit]] = {}
     for identifier in wanted:
-        unit = inventory.unit(identifier)
-        own = tuple(example for example in examples if example.unit == identifier)
-        translated = tuple(translate(inventory, recording.observations, example) for example in own)
-        name = f"{subject}/{unit.target.removesuffix('.py')}"
-        found.setdefault(unit.target, Target(name, unit, own, translated, inventory, mirror))
-    return list(found.values())
+        files.setdefault(inventory.unit(identifier).target, []).append(inventory.unit(identifier))
+    found = []
+    for path, units in files.items():
+        places = _places((mirror / path).read_text(encoding="utf-8"), [unit.name for unit in units])
+        for unit in units:
+            own = tuple(example for example in examples if example.unit == unit.id)
+            translated = tuple(translate(inventory, recording.observations, example) for example in own)
+            name = f"{subject}/{path.removesuffix('.py')}"
+            found.append(Target(name, unit, own, translated, inventory, mirror, places[unit.name]))
+    return found
+
+
+def _places(text: str, units: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By unit of a file: its own class, and the names on the top level that no other unit has which needs less. What none needs is nobody's."""
+    needs: dict[str, set[str]] = {"": set()}
+    for node in ast.parse(text).body:
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            needs[node.name] = names - {node.name}
+    reached = {unit: _reached(unit.partition(".")[0], needs) for unit in units}
+    own = {unit.partition(".")[0]: unit for unit in units}
+    found: dict[str, set[str]] = {unit: set() for unit in units}
+    for name in needs:
+        users = [unit for unit in units if not name or name in reached[unit]]
+        owner = own.get(name) or min(users, key=lambda unit: len(reached[unit]), default=None)
+        if owner is not None:
+            found[owner].add(name)
+    return {unit: frozenset(names) for unit, names in found.items()}
+
+
+def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    waiting, found = [name], set[str]()
+    while waiting:
+        found.add(each := waiting.pop())
+        waiting += needs.get(each, set()) & needs.keys() - found
+    return found
 
 
 def argued() -> Mapping[str, Mapping[str, str]]:

@@ -82,11 +82,13 @@ def judged(summary: Mapping[str, Any]) -> str:
     rates = [f"{words} {summary[kind]['right']} of {summary[kind]['run']}" for kind, words in JUDGED.items()]
     through = ", ".join(f"{count} at {tolerance}" for tolerance, count in summary["allclose lets through"].items())
     placed, same = summary["localised"], summary["mutants that are the same program"]
-    argued = summary["mutants"]["left out"] - same
+    idle = summary.get("mutants in methods that no example calls", 0)
+    argued = summary["mutants"]["left out"] - same - idle
+    uncalled = f", {idle} are in methods that no example calls" if idle else ""
     seeds = ", ".join(f"{count} cases with {seeds}" for seeds, count in summary["cases by seeds"].items())
     return (
-        f"{', '.join(rates)} ({same} more mutants are the same program, {argued} are argued to be equivalent). Of the wrong rewrites an `allclose` on random "
-        f"inputs lets through {through}. Right submodule named: {placed['right']} of {placed['of']}. Seeds: {seeds}"
+        f"{', '.join(rates)} ({same} more mutants are the same program, {argued} are argued to be equivalent{uncalled}). Of the wrong rewrites an "
+        f"`allclose` on random inputs lets through {through}. Right submodule named: {placed['right']} of {placed['of']}. Seeds: {seeds}"
     )
 
 
@@ -137,10 +139,14 @@ def speed(times: Mapping[str, Any]) -> str:
     )
     if times["timed_with_compile"]:
         text += f"; of `torch.compile`'s: {times['jit_over_compiled']} ({times['timed_with_compile']} examples)"
-    slower = ", ".join(f"{row['unit']} ({row['ratio']:.1f} times)" for row in times["outliers"])
-    return (
-        f"{text}. {f'Slower than torch: {slower}. ' if slower else ''}`python -m migrate_agent.evals.bench.step --compile`, {when(times)}"
-    )
+    slower = ", ".join(f"{row['unit']} ({row['ratio']:.1f} times{_most(row.get('operations', {}))})" for row in times["outliers"])
+    return f"{text}. {f'Slower than torch: {slower}. ' if slower else ''}`{times['command']}`, {when(times)}"
+
+
+def _most(operations: Mapping[str, int]) -> str:
+    """What a slow program does most."""
+    name = max(operations, key=lambda each: operations[each], default="")
+    return f"; {operations[name]} × `{name}` in XLA's program" if name else ""
 
 
 def insert(text: str, content: str) -> str:

@@ -23,7 +23,18 @@ import psutil  # type: ignore[import-untyped]
 from migrate_agent.sandbox import keeper, linux
 
 PRELOAD: dict[str, tuple[str, ...]] = {
-    "original": ("numpy", "torch", "safetensors.numpy", "safetensors.torch", "einops"),
+    # torch's first tensor imports dynamo, which takes as long as torch; the search runs jax beside torch
+    "original": (
+        "numpy",
+        "torch",
+        "torch._dynamo",
+        "safetensors.numpy",
+        "safetensors.torch",
+        "einops",
+        "scipy.linalg",
+        "jax",
+        "jax.export",
+    ),
     "candidate": ("numpy", "jax", "jax.numpy", "flax.nnx", "optax", "safetensors.numpy", "einops"),
 }
 REFUSED: dict[str, frozenset[str]] = {

@@ -1,9 +1,9 @@
 """Seconds of one step, forward and backward, beside torch: `python -m migrate_agent.evals.bench.step [--filter TEXT] [--compile] …`.
 
 Each package of the zoo is migrated in a process of its own. Of each of its examples the original and the rewrite, with the same parameters, run in
-float32, in evaluation mode and on one thread: torch eager, torch under `torch.compile` (with `--compile`; it needs a C++ compiler, and a minute for
-each), and the rewrite under `jax.jit`. The repetitions alternate between them, and the fastest counts: what is slower was disturbed. What is not equal
-to torch is not timed. Examples of the zoo are small, so much of a step is the cost of calling; only ratios within one run mean anything.
+float32, in evaluation mode and on one thread: torch eager, torch under `torch.compile` (with `--compile [N]`, the first N of each package; it needs a
+C++ compiler, and a minute for each), and the rewrite under `jax.jit`. The repetitions alternate between them, and the fastest counts: what is slower
+was disturbed. What is not equal to torch is not timed. Examples of the zoo are small, so much of a step is the cost of calling; only ratios within one run mean anything.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if any(part in name for part in options.filter.split(",")):
             rows += _in_process(name, options)
             options.output.parent.mkdir(parents=True, exist_ok=True)
-            options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
+            options.output.write_text(json.dumps(document(rows, _command(options)), indent=1) + "\n", encoding="utf-8")
     print("\n".join(lines(rows)))
     return 0 if any("ratio" in row for row in rows) else 1
 
@@ -62,11 +62,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--filter", default="", metavar="TEXT[,TEXT]", help="only packages with one of these texts in their name")
     parser.add_argument("--units", type=int, default=1000, metavar="N", help="of each package, only the first N of its examples")
     parser.add_argument("--repeat", type=int, default=20, metavar="N", help="steps of each, of which the fastest counts (default: 20)")
-    parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    parser.add_argument(
+        "--compile", type=int, nargs="?", const=1000, default=0, metavar="N", help="torch.compile too, for the first N of each"
+    )
     parser.add_argument("--seconds", type=float, default=3600.0, metavar="S", help="what a package may take at most (default: 3600)")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help=f"where the rows go (default: {OUTPUT})")
     parser.add_argument("--package", default="", help=argparse.SUPPRESS)
     return parser
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What gives such rows again."""
+    parser = _parser()
+    asked = {name: value for name, value in vars(options).items() if value != parser.get_default(name) and name != "output"}
+    return " ".join(["python", "-m", __spec__.name, *(f"--{name} {value}" for name, value in asked.items())])
 
 
 def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -74,7 +83,7 @@ def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     print(f"{name} …", file=sys.stderr, flush=True)
     try:
         done = subprocess.run(
-            [*command, *(["--compile"] if options.compile else [])],
+            [*command, "--compile", str(options.compile)],
             capture_output=True,
             text=True,
             check=True,
@@ -89,7 +98,7 @@ def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     return found
 
 
-def _package(name: str, units: int, repeat: int, with_compile: bool) -> Iterator[dict[str, Any]]:
+def _package(name: str, units: int, repeat: int, compiled: int) -> Iterator[dict[str, Any]]:
     from migrate_agent.evals.packages import PackageError
     from migrate_agent.evals.suites.zoo import packages
     from migrate_agent.evals.zoo_quick import migrate
@@ -106,7 +115,8 @@ def _package(name: str, units: int, repeat: int, with_compile: bool) -> Iterator
             for unit in sorted((unit for unit in migrated.units if unit.id in wanted), key=lambda unit: wanted.index(unit.id)):
                 for example in migrated.examples(unit)[: wanted.count(unit.id)]:
                     seen[unit.id] += 1
-                    yield {"unit": f"{name}/{unit.id}", "example": seen[unit.id], **_measure(migrated, unit, example, repeat, with_compile)}
+                    row = _measure(migrated, unit, example, repeat, sum(seen.values()) <= compiled)
+                    yield {"unit": f"{name}/{unit.id}", "example": seen[unit.id], **row}
         except PackageError as error:
             yield {"unit": name, "skipped": f"not fetched: {error}"}
     sys.stdout = stdout
@@ -170,12 +180,13 @@ def mean(ratios: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def document(rows: Sequence[Mapping[str, Any]], command: str = "") -> dict[str, Any]:
     """What is stored: means, outliers and all rows."""
     eager = [row["ratio"] for row in rows if "ratio" in row]
     compiled = [row["ratio_compiled"] for row in rows if "ratio_compiled" in row]
     return {
         "benchmark": "step",
+        "command": command,
         "date": records.today(),
         "commit": records.commit(),
         "versions": _versions(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -42,7 +44,7 @@ RATES = {
 
 TIMED_OUT = "run ended with timeout"
 """What verdicts say of a job whose time ran out."""
-FAR_OFF, SAME = "parity first", "same program"
+FAR_OFF, SAME, NOT_RUN = "parity first", "same program", "not run"
 """In the place of a check: what the first looks at a mutant found."""
 
 
@@ -150,16 +152,26 @@ def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> 
     from migrate_agent.evals.same_program import SameProgram
 
     for target in mutants.targets(subject, sandbox, folder):
-        plain = target.verify(sandbox, folder / "work", PLAIN)
+        plain = target.verify(sandbox, folder / "work", replace(PLAIN, unrun=True))
         listed = target.mutations()
         facts = {"kind": "subject", "listed": len(listed)}
         if plain.status != "verified":
-            yield Outcome(target.name, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
+            yield Outcome(target.title, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
             continue
-        yield Outcome(target.name, "excluded", "verified; its mutants follow", facts)
-        looks = Looks(parity := ParityFirst(target), SameProgram(parity))
+        yield Outcome(target.title, "excluded", "verified; its mutants follow", facts)
+        looks, untold = Looks(parity := ParityFirst(target), SameProgram(parity)), methods_not_run(plain)
         for identifier, mutation in mutants.sample(listed, options.limit):
+            if untold & set(mutation.place.split(".")):
+                details = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change, "check": NOT_RUN}
+                yield Outcome(identifier, "excluded", "no example calls the method, and a note of the verifier says so", details)
+                continue
             yield _mutant(target, identifier, mutation, looks, sandbox, folder)
+
+
+def methods_not_run(evidence: Evidence) -> set[str]:
+    """The methods that the verifier's note says it knows nothing of."""
+    found = (re.search(r"^no example runs .*the methods ([\w, ]+): nothing is said", note) for note in evidence.notes)
+    return {name for match in found if match for name in match[1].split(", ")}
 
 
 def _mutant(target: Target, identifier: str, mutation: Mutation, looks: Looks, sandbox: Sandbox, folder: Path) -> Outcome:
@@ -206,6 +218,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         "verdict not the same for all seeds": flaky,
         "mutants far off in float32": checks[FAR_OFF],
         "mutants that are the same program": checks[SAME],
+        "mutants in methods that no example calls": checks[NOT_RUN],
         "refused as time ran out": sum(TIMED_OUT in outcome.details.get("detail", "") for outcome in outcomes),
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
     }
@@ -223,10 +236,13 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for tolerance, passed in found["allclose lets through"].items():
         yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
     yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
-    far, same = found["mutants far off in float32"], found["mutants that are the same program"]
+    far, same, idle = (
+        found[f"mutants {how}"] for how in ("far off in float32", "that are the same program", "in methods that no example calls")
+    )
     yield (
         f"mutants: {found['mutants']['run']} of {found['mutants listed']} listed ({far} of them far off in plain float32); left out: "
-        f"{same} traced to the same program, {found['mutants']['left out'] - same} argued to be equivalent"
+        f"{same} traced to the same program, {idle} in methods that no example calls (the verifier notes them), "
+        f"{found['mutants']['left out'] - same - idle} argued to be equivalent"
     )
     if late := found["refused as time ran out"]:
         yield f"refused as their time ran out, which a machine under load does to any: {late}"

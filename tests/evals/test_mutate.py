@@ -74,3 +74,28 @@ def test_argued_mutants_are_of_known_subjects_and_say_why() -> None:
     found = {f"port-detach/{mutation.id}": mutation for mutation in mutations(text)}
     argued = [identifier for identifier in rows if identifier.startswith("port-detach/")]
     assert argued and all(mutants.reason(rows, identifier, found[identifier]) for identifier in argued)
+
+
+def test_each_name_of_a_file_is_asked_about_by_the_unit_that_needs_least() -> None:
+    text = """
+import jax
+WIDTH = 3
+def half(x):
+    return x / 2
+def lost(x):
+    return x
+class Inner:
+    def __call__(self, x):
+        return half(x)
+class Outer:
+    def __init__(self):
+        self.inner = Inner()
+    def __call__(self, x):
+        return scaled(self.inner(x))
+def scaled(x):
+    return half(x) * WIDTH
+"""
+    assert mutants._places(text, ["Outer", "Inner"]) == {
+        "Outer": frozenset({"Outer", "scaled"}),
+        "Inner": frozenset({"", "Inner", "half"}),
+    }

@@ -116,7 +116,7 @@ def test_scoreboard_shows_peers_and_speed(tmp_path: Path) -> None:
         "summary": {"rates": rates, "failures": {"torch2jax": {"raises": 11}}},
         "missing": ["cases"],
     }
-    times = {"jit_over_eager": 0.5, "timed": 7, "timed_with_compile": 2, "jit_over_compiled": 0.9}
+    times = {"jit_over_eager": 0.5, "timed": 7, "timed_with_compile": 2, "jit_over_compiled": 0.9, "command": "python -m step"}
     rows = {"outliers": [{"unit": "a/b.py:C", "ratio": 1.5}], "date": "2026-01-01", "versions": {"torch": "2"}}
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "step.json").write_text(json.dumps({**times, **rows}), encoding="utf-8")

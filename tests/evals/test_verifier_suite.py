@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from migrate_agent.evals import scoreboard
 from migrate_agent.evals.suite import Outcome
-from migrate_agent.evals.suites.verifier import report, summary
+from migrate_agent.evals.suites.verifier import methods_not_run, report, summary
+from migrate_agent.tools.types import Evidence
 
 THROUGH = {"1e-02": True, "1e-04": True, "1e-05": False}
 
@@ -28,6 +31,7 @@ OUTCOMES = [
     outcome("mutants/b", "right", check="candidate_runs", detail="its exact run ended with timeout: it took longer than 60 s"),
     outcome("mutants/c", "excluded", why="equivalent: so it is"),
     outcome("mutants/d", "excluded", why="the same program as the rewrite", check="same program"),
+    outcome("mutants/e", "excluded", why="no example calls the method", check="not run"),
 ]
 
 
@@ -37,7 +41,7 @@ def test_rates_are_counted_by_kind() -> None:
         {"right": 3, "run": 4, "left out": 0},
         {"right": 0, "run": 0, "left out": 1},
         {"right": 1, "run": 1, "left out": 0},
-        {"right": 2, "run": 2, "left out": 2},
+        {"right": 2, "run": 2, "left out": 3},
     ]
     assert found["allclose lets through"] == {"1e-02": 3, "1e-04": 3, "1e-05": 0}
     assert found["localised"] == {"right": 1, "of": 2}
@@ -52,7 +56,8 @@ def test_the_report_says_all_of_it() -> None:
         "an allclose on random inputs at 1e-04 lets 3 of the 4 wrong rewrites through",
         "right submodule named: 1 of 2",
         "refused as their time ran out, which a machine under load does to any: 1",
-        "mutants: 2 of 4 listed (1 of them far off in plain float32); left out: 1 traced to the same program, 1 argued to be equivalent",
+        "mutants: 2 of 4 listed (1 of them far off in plain float32); left out: 1 traced to the same program, "
+        "1 in methods that no example calls (the verifier notes them), 1 argued to be equivalent",
         "verified with 3 seeds: 3 cases",
         "of these, refused by a check that no seed changes, and so run with one seed only: 1",
         'verdict not the same for all seeds: 1 (["wrong/c"])',
@@ -65,6 +70,20 @@ def test_the_scoreboard_tells_the_rates_and_no_mutant_by_name() -> None:
     said = scoreboard.sentence({"suite": "verifier", "summary": summary(OUTCOMES), "cases": cases})
     assert (
         "wrong rewrites refused 3 of 4" in said
-        and "right rewrites accepted 1 of 1 (1 more mutants are the same program, 1 are argued to be equivalent)" in said
+        and "right rewrites accepted 1 of 1 (1 more mutants are the same program, 1 are argued to be equivalent, 1 are in methods that no example calls)"
+        in said
     )
     assert "needs a mount (1)" in said and "mutants follow" not in said and "so it is" not in said
+
+
+@pytest.mark.parametrize(
+    ("note", "methods"),
+    [
+        ("no example runs the methods generate, num_params: nothing is said of them", {"generate", "num_params"}),
+        ("no example runs the lines 3, 5-7 and the methods step: nothing is said of them", {"step"}),
+        ("no example runs the lines 3, 5-7: nothing is said of them", set()),
+        ("not compared, since the original does not take it: the methods a: nothing is said", set()),
+    ],
+)
+def test_methods_that_no_example_calls_are_read_from_the_note(note: str, methods: set[str]) -> None:
+    assert methods_not_run(Evidence("u", (), 0.0, (note,))) == methods

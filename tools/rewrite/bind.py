@@ -36,7 +36,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Bound:
-    """Arguments by name; `variadic` holds those of `*xs`; `dropped` those without a meaning in JAX."""
+    """Arguments by name; `variadic` holds those of `*xs`, and those of `**kwargs` with their keywords; `dropped` those without a meaning in JAX."""
 
     values: Mapping[str, cst.BaseExpression]
     variadic: Mapping[str, Sequence[cst.Arg]] = field(default_factory=dict)
@@ -76,10 +76,14 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
     sources: dict[str, cst.BaseExpression] = {}
     dropped: dict[str, cst.BaseExpression] = {}
     rest: list[cst.Arg] = []
+    further: list[cst.Arg] = []
     others: list[cst.BaseExpression] = []
     position = 0
     for argument, original in pairs:
         name = argument.keyword.value if argument.keyword else ""
+        if argument.star == "**" and signature.keywords:
+            further.append(argument)
+            continue
         if argument.star == "**" or (argument.star == "*" and not (signature.variadic and position >= len(signature.names))):
             raise BindError("arguments are spread with a star")
         if name:
@@ -92,6 +96,9 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
                 name = SYNONYMS[name]
             elif name in DROPPED:
                 dropped[name] = argument.value
+                continue
+            elif signature.keywords:
+                further.append(argument)
                 continue
             else:
                 raise BindError(f"unknown argument {name!r}")
@@ -109,7 +116,8 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
             raise BindError(f"argument {name!r} given twice")
         values[name], sources[name] = argument.value, original.value
     _require(signature, values)
-    return Bound(values, {signature.variadic: rest} if signature.variadic else {}, dropped, sources, tuple(others))
+    variadic = {name: found for name, found in ((signature.variadic, rest), (signature.keywords, further)) if name}
+    return Bound(values, variadic, dropped, sources, tuple(others))
 
 
 def _require(signature: Signature, values: Mapping[str, cst.BaseExpression]) -> None:

@@ -13,6 +13,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import DROPPED, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.engine import Context
+from migrate_agent.tools.rewrite.randomness import meant
 from migrate_agent.tools.rewrite.tables import UNKNOWN, Layer, Op, Refuse, ops
 from migrate_agent.tools.rewrite.template import Missing, fill
 from migrate_agent.tools.rewrite.vendoring import rngs_of, symbols
@@ -72,6 +73,13 @@ class SourceCall:
             return [self.context.observed(element.value) for element in source.elements]
         return []
 
+    def draws(self, name: str) -> bool:
+        source = self.bound.sources.get(name)
+        if source is None:
+            return False
+        functions = meant(self.context.repo, self.context.dotted(source), self.context.observed(source))
+        return bool(functions) and functions <= self.context.randomness.parameter
+
     def count(self, name: str) -> int:
         given = self.bound.variadic.get(name, ())
         return len(given) + sum(1 for argument in given if argument.star)
@@ -117,7 +125,8 @@ def takes_options(dotted: str) -> bool:
         return False
     names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
     asked = [name for name in signature.names if not name.startswith("_")]
-    return len(names) > len(signature.names) - len(signature.defaults) and names == asked[: len(names)]
+    required = [name for name in signature.names if name not in signature.defaults]
+    return len(names) > len(required) and names == asked[: len(names)]
 
 
 def passes_on(op: Op) -> bool:

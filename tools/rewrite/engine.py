@@ -21,7 +21,7 @@ from migrate_agent.tools.rewrite.memo import Memo
 from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.scopes import Scopes
-from migrate_agent.tools.rewrite.template import fill, wrap
+from migrate_agent.tools.rewrite.template import fill, unbroken, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Hole, Observed, Span
@@ -212,9 +212,21 @@ class Context:
         assert isinstance(result, cst.BaseExpression)
         return result
 
+    def unpacked_into(self) -> bool:
+        """Whether the node being left is one of several that a value is unpacked into: `a, node = …`, `for a, node in …`."""
+        inside: cst.CSTNode | None = None
+        for holder in reversed(self.stack):
+            if not isinstance(holder, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+                return inside is not None and (
+                    isinstance(holder, cst.AssignTarget) or (isinstance(holder, (cst.For, cst.CompFor)) and holder.target is inside)
+                )
+            inside = holder
+        return False
+
     def place(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """`node` with the parentheses that the place of the node being left asks for."""
-        return wrap(node, self.parent())
+        """`node` with the parentheses that the place of the node being left asks for, or that its line breaks do."""
+        found = wrap(node, self.parent())
+        return found if isinstance(self.parent(), (cst.Arg, cst.Element)) else unbroken(found)
 
     def helper(self, name: str) -> cst.BaseExpression:
         """A reference to a vendored helper, by its bare name unless that stands for something else here."""
@@ -325,6 +337,9 @@ class _Pass(cst.CSTTransformer):
             if changed is not None:
                 result = changed
                 replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)
+        if isinstance(original_node, cst.Attribute) and not isinstance(result, cst.BaseAssignTargetExpression) and context.unpacked_into():
+            context.hole(original_node, "what a value is unpacked into here is no place of its own in the rewrite")
+            result = updated_node
         if isinstance(result, cst.SimpleStatementLine) and not result.body:
             result = cst.RemoveFromParent()
         if isinstance(original_node, cst.ClassDef):

@@ -79,19 +79,19 @@ class Known:
             return is_tensor(fact) and set(fact.dtypes) == {"bool"} and any(fact.shapes)
         return (fact is None or is_tensor(fact)) and self._boolean(index)
 
-    def _boolean(self, node: ast.expr) -> bool:
-        """Whether an expression is spelled so that it gives booleans."""
+    def _boolean(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression is spelled so that it gives booleans. `seen`: the names that it is the value of."""
         match node:
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                return self._boolean(operand)
+                return self._boolean(operand, seen)
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
-                return self._boolean(left) and self._boolean(right)
+                return self._boolean(left, seen) and self._boolean(right, seen)
             case ast.Call(func=ast.Attribute(attr="bool"), args=[]):
                 return True
             case ast.Call(keywords=keywords):
                 return any(k.arg == "dtype" and ast.unparse(k.value) in ("bool", "torch.bool") for k in keywords)
-            case ast.Name(id=name) if name in self.values:
-                return self._boolean(self.values[name][0])
+            case ast.Name(id=name) if name in self.values and name not in seen:
+                return self._boolean(self.values[name][0], seen | {name})
         return isinstance(node, ast.Compare)
 
     def _tensors(self, value: ast.expr) -> set[str]:

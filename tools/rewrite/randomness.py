@@ -24,6 +24,10 @@ FunctionKey = tuple[str, str]
 """File path and qualified name."""
 
 
+CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
+"""Functions of torch that call their first argument with the others."""
+
+
 @cache
 def draws(op: Op) -> bool:
     """Whether the row's template asks for a key."""
@@ -305,6 +309,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs = True
     elif dotted in ops():
         function.needs |= draws(ops()[dotted])
+        if dotted in CALLING and call.args:
+            first = span_of(call.args[0], file.lines)
+            function.calls |= meant(repo, facts.dotted.get(first, ""), facts.observed.get(first))
     elif dotted:
         found = repo.resolve(dotted)
         if found and found[1]:
@@ -327,6 +334,12 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         receiver = facts.observed.get(span_of(call.func.value, file.lines))
         if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
             function.needs = True
+
+
+def meant(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
+    """The functions of the repository that a value was seen to be, or else is by its name."""
+    place = repo.resolve(dotted) if dotted else None
+    return called(repo, fact) or ({(place[0].file.path, place[1])} if place and place[1] else set())
 
 
 def samples(method: str, receiver: Observed | None) -> bool:

@@ -120,6 +120,11 @@ class Repo:
         self.units = {unit.id: unit for unit in inventory.units}
         self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
 
+    @cached_property
+    def names_torch(self) -> bool:
+        """Whether any file imports torch."""
+        return any(model.names_torch for model in self.files.values())
+
     def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
         """What `from module import *` binds in a file: names of the repository as they are re-exported, those of other packages as imported."""
         if model.file.path in bound:

@@ -59,6 +59,10 @@ class Call(Protocol):
         """What is known of each value of a variadic argument, or of each element of a list or tuple that the caller wrote out."""
         ...
 
+    def draws(self, name: str) -> bool:
+        """Whether the argument is a function of the repository that takes an `nnx.Rngs`."""
+        ...
+
     def count(self, name: str) -> int:
         """How many values the caller passed for a variadic argument; one that is spread with a star counts as several."""
         ...

@@ -6,6 +6,7 @@ placeholder the caller left out.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -52,6 +53,16 @@ ENCLOSING = (
     cst.Lambda,
 )
 """Parents inside which any expression but a tuple, a generator, a walrus or a yield stands without parentheses."""
+BREAKING = (
+    cst.BinaryOperation,
+    cst.BooleanOperation,
+    cst.UnaryOperation,
+    cst.Comparison,
+    cst.IfExp,
+    cst.ConcatenatedString,
+    cst.Call,
+    cst.Attribute,
+)
 LOOSE = (cst.Tuple, cst.GeneratorExp, cst.NamedExpr, cst.Yield, cst.Lambda)
 
 
@@ -70,6 +81,20 @@ def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpres
     if 0 < _precedence(parent) < _precedence(node):
         return node
     return _parenthesised(node)
+
+
+def unbroken(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` in parentheses where its lines break outside of any: it stood in those of a call."""
+    if node.lpar or not isinstance(node, BREAKING):
+        return node
+    text = cst.Module([]).code_for_node(node)
+    if "\n" not in text:
+        return node
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return _parenthesised(node)
+    return node
 
 
 _BINARY = {

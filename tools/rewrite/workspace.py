@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,9 @@ from migrate_agent.tools.rewrite.statements import infer
 from migrate_agent.tools.rewrite.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.rewrite.written import mutated_parameters, written_parameters
 from migrate_agent.tools.types import Hole, Inventory, Observations, Span
+
+DEEP = 20_000
+"""Frames: libcst walks a tree by recursion, some five frames for each of the terms in a sum of a thousand strings."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Workspace:
     """Facts, randomness and rewritten files of a repository."""
 
     def __init__(self, inventory: Inventory, observations: Observations) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
         self.inventory, self.observations = inventory, observations
         self.repo = Repo(inventory)
         find_imports(self.repo, observations)

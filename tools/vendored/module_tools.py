@@ -23,23 +23,24 @@ def no_grad(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
-    """`function(*args)`, computed again for the gradient instead of being kept (https://docs.pytorch.org/docs/stable/checkpoint.html)."""
-    places = [i for i, value in enumerate(args) if isinstance(value, jax.Array)]
+def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, computed again for the gradient instead of being kept (https://docs.pytorch.org/docs/stable/checkpoint.html)."""
+    given = [*args, *kwargs.values()]
+    places = [i for i, value in enumerate(given) if isinstance(value, (jax.Array, nnx.Rngs))]
 
     def run(target: Callable[..., Any], *values: Any) -> Any:
-        full = list(args)
+        full = list(given)
         for place, value in zip(places, values, strict=True):
             full[place] = value
-        return target(*full)
+        return target(*full[: len(args)], **dict(zip(kwargs, full[len(args) :], strict=True)))
 
-    values = [args[place] for place in places]
+    values = [given[place] for place in places]
     if isinstance(function, nnx.Module):
         return nnx.remat(run)(function, *values)
     if inspect.ismethod(function) and isinstance(function.__self__, nnx.Module):
         method = function.__func__
         return nnx.remat(lambda module, *values: run(functools.partial(method, module), *values))(function.__self__, *values)
-    return jax.checkpoint(functools.partial(run, function))(*values)
+    return nnx.remat(functools.partial(run, function))(*values)
 
 
 def copied(module: Any) -> Any:

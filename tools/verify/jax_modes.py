@@ -6,13 +6,10 @@ jax has no modes like torch's, so this replaces private functions of jax 0.10: `
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import mmap
-import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -21,28 +18,12 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.xla_flags import KERNEL_LIBRARY, set_flag
 
 NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
 ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
 
-KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
-"""XLA's flag for what its CPU backend leaves to YNNPACK. That drops NaN in the maxima of large arrays, which no other backend does."""
-
-
-def without_kernel_library() -> None:
-    """Have XLA compile for the CPU by itself, where this jaxlib knows the flag: an unknown one ends the process. Before the first compilation."""
-    found = importlib.util.find_spec("jaxlib")
-    libraries = [path for folder in (found.submodule_search_locations or () if found else ()) for path in Path(folder).glob("*jax_common*")]
-    if any(_mentions(path, KERNEL_LIBRARY.encode()) for path in libraries):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{KERNEL_LIBRARY}=".strip()
-
-
-def _mentions(path: Path, name: bytes) -> bool:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(name) >= 0
-
-
-without_kernel_library()
+set_flag(KERNEL_LIBRARY, "")
 
 
 def configure(name: str, value: Any) -> None:
@@ -219,10 +200,11 @@ class Draws:
 
 @contextmanager
 def counting_compilations(counts: dict[str, int]) -> Iterator[None]:
-    """Count the XLA compilations by function name."""
+    """Count the XLA compilations of this thread by function name."""
+    here = threading.get_ident()
 
     def note(event: str, duration_secs: float, **details: Any) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
+        if threading.get_ident() == here and event == "/jax/core/compile/backend_compile_duration":
             name = str(details.get("fun_name", ""))
             counts[name] = counts.get(name, 0) + 1
 

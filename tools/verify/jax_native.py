@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from flax import nnx
 from migrate_agent.tools.verify import arrays, codec, jax_kernels, limits
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.verify.jax_session import Session, stored
-from migrate_agent.tools.verify.jax_side import curves, run_scenario
+from migrate_agent.tools.verify.jax_side import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.jax_unit import Program, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.xla_flags import quick
 
 
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -30,23 +32,28 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
         session.candidate(0)
     except Exception as error:
         return {"construction": session.fail(error)}
+    compile_ahead(session, _natively(session, gradient=True))
+    fresh = _fresh(session)
     with counting_compilations(counts):
         _run(session, result, gradient=False)
         result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
+    result["compile"] = _guarded(session, lambda: compile_contract(session))
     configure("jax_disable_most_optimizations", True)
     _run(session, result, gradient=True)
     result["curves"] = _guarded(session, lambda: curves(session))
-    result["compile"] = _guarded(session, lambda: compile_contract(session))
-    result["initial"] = _guarded(session, lambda: initial(session))
+    result["initial"] = _guarded(session, lambda: initial(session, fresh))
     result["dropout"] = _guarded(session, lambda: dropout(session))
     return result
 
 
-def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
+def _natively(session: Session, *, gradient: bool) -> list[Mapping[str, Any]]:
     """The scenarios that are run natively, with gradients or without."""
-    for scenario in session.arguments["scenarios"]:
-        if scenario["native"] is not None and bool(scenario["gradient"]) == gradient:
-            result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
+    return [item for item in session.arguments["scenarios"] if item["native"] is not None and bool(item["gradient"]) == gradient]
+
+
+def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
+    for scenario in _natively(session, gradient=gradient):
+        result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:
@@ -110,24 +117,36 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
     return ""
 
 
-def initial(session: Session) -> dict[str, Any]:
-    """Fresh initial values, several constructions, sampled as on torch's side. Writes `initial.safetensors`."""
+def _fresh(session: Session) -> Future[Any] | None:
+    """The compiled program from a random key to the state of a new module, made by a thread; None where there is none."""
     candidate = session.candidate(0)
     if not candidate.initialises:
-        return {"skipped": True}
+        return None
 
     def build(key: Any) -> Any:
         return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
 
+    try:
+        with tracers_as_data():
+            return session.pool.submit(jax.jit(build).lower(jax.random.key(0)).compile, quick())
+    except Exception:
+        return None
+
+
+def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
+    """Initial values of several constructions, sampled as on torch's side. Writes `initial.safetensors`."""
+    candidate = session.candidate(0)
+    if not candidate.initialises:
+        return {"skipped": True}
     graphdef = nnx.split(candidate.model)[0]
-    jitted = jax.jit(build)
     rows: dict[str, list[Array]] = {}
     dtypes: dict[str, str] = {}
     for seed in range(session.arguments["described"][0]["inits"]):
         try:
-            with tracers_as_data():
-                model = nnx.merge(graphdef, jitted(jax.random.key(session.seed(2000 + seed))))
+            model = nnx.merge(graphdef, fresh.result()(jax.random.key(session.seed(2000 + seed)))) if fresh else None
         except Exception:
+            model = None
+        if model is None:
             model = candidate.fresh(nnx.Rngs(session.seed(2000 + seed)))
         for name, value in candidate.state(model).items():
             dtypes[name] = str(value.dtype)
@@ -159,7 +178,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         return outputs, split(model)[2], ([draw.values for draw in seen], [draw.key for draw in seen])
 
-    run = jax.jit(step)
+    run = jax.jit(step, compiler_options=quick())
     session.draws.rates.clear()
     first, after, drawn = run(rest, leaves)
     if any(rate is None for rate, _ in session.draws.rates):  # a tracer under `jit`, but perhaps a number without

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64
 from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -31,15 +33,15 @@ class Session:
     def __post_init__(self) -> None:
         configure("jax_enable_compilation_cache", False)
         if self.exact:
+            set_flag(EMITTERS, "false")
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
-        else:
-            configure("jax_default_prng_impl", "unsafe_rbg")  # compiles in half the time of threefry
         self.root = Path(sys.path[0])
         self.draws = Draws()
         self.programs = Programs(self.arguments["renamed"], self.draws)
         self.given = self.inputs["given"]
         self.candidates: dict[int, Candidate] = {}
+        self.pool = ThreadPoolExecutor(limits.COMPILING_THREADS, thread_name_prefix="compile")
 
     def candidate(self, example: int) -> Candidate:
         """The candidate of an example, constructed at the first call."""
@@ -86,6 +88,11 @@ class Session:
             inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
         targets = {key[7:]: jnp.asarray(value) for key, value in given.items() if key.startswith("target/")}
         return [jnp.asarray(value) for value in inputs], targets
+
+    def form(self, scenario: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Names, shapes and types of what is given for a scenario: those of one form, example and mode run the same program."""
+        given = arrays.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        return tuple(sorted((key, value.shape, str(value.dtype)) for key, value in given.items() if not key.startswith("before/")))
 
     def before(self, scenario: Mapping[str, Any]) -> list[Any] | None:
         """The inputs of a call that comes first, in float64; None where none does."""

@@ -35,6 +35,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     result: dict[str, Any] = {"spec": specification(session, candidate), "scenarios": {}}
     if "error" in result["spec"]:
         return result
+    compile_ahead(session, arguments["scenarios"])
     errors = 0
     for scenario in arguments["scenarios"]:
         try:
@@ -82,6 +83,31 @@ def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     ours = {name: list(value.shape) for name, value in session.candidate(scenario["example"]).state().items()}
     wrong = sorted(name for name in {*wanted, *ours} if wanted.get(name) != ours.get(name))
     return {"state": wrong} if wrong else {}
+
+
+def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> None:
+    """Trace the programs of these scenarios one by one, while threads compile those that are traced: a compilation takes longer than a trace.
+
+    Ends at the first that cannot be traced; what is not compiled here is when its scenario runs, and what that raises is told there.
+    """
+    loaded, known = set(), set()
+    try:
+        for scenario in scenarios:
+            example = scenario["example"]
+            form = (example, scenario["mode"], scenario["gradient"], session.form(scenario))
+            if form in known:
+                continue
+            known.add(form)
+            candidate = session.candidate(example)
+            if example not in loaded:
+                candidate.load(session.state(scenario["state"], example))
+                loaded.add(example)
+            program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=scenario["gradient"])
+            _, trainable, rest = candidate.parts(scenario["mode"])
+            leaves, targets = session.leaves(scenario)
+            program.compile_ahead(session.pool, trainable, rest, leaves, targets)
+    except Exception:
+        return
 
 
 def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:

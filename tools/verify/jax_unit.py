@@ -6,6 +6,7 @@ import importlib
 import json
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from migrate_agent.tools.verify.configurations import changed
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.xla_flags import quick
 
 CONCRETISATION = (
     jax.errors.ConcretizationTypeError,
@@ -106,7 +108,7 @@ class Candidate:
         try:
             with tracers_as_data():
                 graphdef, trainable, _ = split(nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0))))
-                rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2])()
+                rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2], compiler_options=quick())()
             if keeps_tracers(graphdef):
                 raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
         except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
@@ -196,14 +198,25 @@ class Program:
         self.traced = Traced()
         self.rearranged = False
         self._known: dict[Any, Traced] = {}
+        self._ahead: dict[Any, Future[Any]] = {}
         self.jitted = jax.jit(self.candidate_step)
 
     def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any]) -> Any:
         """Runs it; `self.traced` describes the program that ran."""
-        shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
-        result = self.jitted(trainable, rest, list(leaves), dict(targets))
-        self.traced = self._known.setdefault(shapes, self.traced)
+        arguments = (trainable, rest, list(leaves), dict(targets))
+        compiled = self._ahead.get(_avals(arguments)) if self._ahead else None
+        result = (compiled.result() if compiled else self.jitted)(*arguments)
+        self.traced = self._known.setdefault(_shapes(leaves), self.traced)
         return result
+
+    def compile_ahead(self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any]) -> None:
+        """Trace it here for such arguments, and have a thread of the pool compile it. Raises what tracing raises."""
+        arguments = (trainable, rest, list(leaves), dict(targets))
+        key = _avals(arguments)
+        if key not in self._ahead:
+            lowered = self.jitted.lower(*arguments)
+            self._known.setdefault(_shapes(leaves), self.traced)
+            self._ahead[key] = pool.submit(lowered.compile, quick())
 
     def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
         """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
@@ -237,6 +250,16 @@ class Program:
             result = model(*args, **kwargs)
         self.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
+
+
+def _shapes(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+
+
+def _avals(arguments: Any) -> tuple[Any, ...]:
+    """What a compiled program is bound to: structure, shapes and types of its arguments."""
+    values, structure = jax.tree.flatten(arguments)
+    return (structure, *(jax.typeof(value) for value in values))
 
 
 def _written(before: Any, after: Any) -> dict[str, Any]:

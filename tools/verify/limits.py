@@ -88,6 +88,9 @@ SEARCH_REACH: Final = 8.0
 SEARCH_AGREE: Final = 1e-13
 """Programs that differ by less agree but for rounding, whose gradient says nothing: then larger outputs are looked for."""
 
+DROWNED: Final = CAP_FP64 / NOISE_FACTOR
+"""An output of vanishing inputs of which rounding noise is a larger share is not judged there: the limit would be cut off below the noise."""
+
 TIPPED: Final = (0.05, 0.005)
 """Share of an integer or boolean output that rounding may tip over natively, in narrow dtypes and in float32. In float64 none may."""
 
@@ -165,6 +168,12 @@ as large decides, and then so closely that one that is a tenth off does."""
 REACH_NUMBERS: Final = 2
 REACH_ELEMENTS: Final = 200_000
 """At most so many such numbers are looked for, in units with no more elements in state and input."""
+
+LABELS: Final = 6
+"""How many whole numbers of the original's code are tried in each input of integers."""
+
+COMPILING_THREADS: Final = 2
+"""How many programs of the candidate are compiled at the same time."""
 
 MAX_SETTINGS: Final = 24
 """Objects of settings with more fields than this are left as they are: most would have nothing to do with the unit."""

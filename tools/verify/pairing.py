@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,10 +48,15 @@ def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collecti
 def paired(scenario: Scenario, answer: Answer) -> bool:
     """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside)."""
 
-    def drawn(draws: list[list[object]]) -> list[list[object]]:
-        return sorted((draw[:2] for draw in draws if draw[0] != "bernoulli"), key=lambda draw: str(draw[0]))
+    def kinds(draws: list[list[Any]]) -> list[list[Any]]:
+        return sorted((draw[:2] for draw in drawn(draws) if draw[0] != "bernoulli"), key=lambda draw: str(draw[0]))
 
-    return drawn(scenario.facts["draws"]) == drawn(answer.facts["draws"])
+    return kinds(scenario.facts["draws"]) == kinds(answer.facts["draws"])
+
+
+def drawn(draws: list[list[Any]]) -> list[list[Any]]:
+    """The draws (kind, shape, rate) of at least one number: of none, torch's dropout draws nothing, and others draw that."""
+    return [draw for draw in draws if 0 not in draw[1]]
 
 
 def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
@@ -68,7 +73,8 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
             yield Difference(scenario.name, float("inf"), 0.0, answer.error)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
-                yield difference(scenario, pair, limits.FLOOR_FP64)
+                if pair.key not in scenario.facts["undecided"]:
+                    yield difference(scenario, pair, limits.FLOOR_FP64)
 
 
 def named_differences(results: Results, kind: str, *roles: str, floor: float) -> Iterator[Difference]:

@@ -93,6 +93,8 @@ class Expectations:
     captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     trained: Mapping[str, Array] = field(default_factory=dict)
     """The buffers after the steps of a training curve (`exact/…`), and with rounding noise (`noisy/…`)."""
+    unrun: str = ""
+    """What of the class no example runs, in words."""
 
 
 @dataclass
@@ -197,14 +199,15 @@ class Results:
         worst = self._search.result() if "_search" in vars(self) and self._search.done() and not self._search.exception() else ""
         return [*self.expected.scenarios, *(scenario for scenario, _ in (() if isinstance(worst, str) else worst.found))]
 
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know beside the verdicts."""
+    def notes(self, *, unrun: bool = False) -> tuple[str, ...]:
+        """What a reader should know beside the verdicts; with `unrun`, also of which lines they say nothing."""
         if self._expected is None:
             return ()
         found = [f"an example did not run, and took no part: {error}" for error in self._expected.errors]
         for example in self._expected.examples:
             found += example.get("remarks", [])
             found += left_out(example.get("skipped", ()))
+        found += [self._expected.unrun] if unrun and self._expected.unrun else []
         return (*found, *(elsewhere(self) if "exact" in vars(self) else ()))
 
     def configured(self, scenario: Scenario) -> str:
@@ -393,4 +396,5 @@ def _collect(run: Run, folder: Path) -> Expectations:
     initial = arrays.load(expected / "initial.safetensors")
     trained = expected / "trained.safetensors"
     kept = arrays.load(trained) if trained.exists() else {}
-    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes, trained=kept)
+    unrun = run.result["unrun"]
+    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes, trained=kept, unrun=unrun)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -199,12 +200,19 @@ def _is_boolean(value: Array) -> bool:
     return value.dtype.kind == "b"
 
 
+VANISHING = {"tinier": 1e-9, "tiniest": 1e-13}
+"""Below the eps of a cosine (1e-8), and of norms that divide (1e-12): what those are shows nowhere else."""
+DROWNING = tuple(f"edge-{name}" for name in VANISHING)
+"""Labels of scenarios where rounding may be all that is left of an output."""
+
+
 def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:
     return {
         "zeros": np.zeros_like,
         "minus-zeros": lambda value: np.full_like(value, -0.0),
         "large": lambda value: value * large,
         "tiny": lambda value: value * 1e-6,
+        **{name: partial(np.multiply, factor) for name, factor in VANISHING.items()},
         "negative": lambda value: -np.abs(value),
         "nan": lambda value: _put(value, np.nan),
         "inf": lambda value: _put(value, np.inf),

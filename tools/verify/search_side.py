@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_results import attempt, noise_of
 from migrate_agent.tools.verify.torch_unit import Original, Result
+from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 Values = list[Array]
 
@@ -39,6 +40,7 @@ class Step:
     """The candidate's exported step."""
 
     def __init__(self, folder: Path, layout: Mapping[str, Any]) -> None:
+        set_flag(EMITTERS, "false")
         settings: Any = jax.config
         settings.update("jax_enable_x64", True)
         settings.update("jax_disable_most_optimizations", True)

@@ -14,6 +14,8 @@ from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.sampling import Array, Leaf, is_signal
 
 MOST = 32
+IGNORED = -100
+"""The label that torch's losses leave out unless they are told another: code that does not speak of it need not have it in mind."""
 
 
 def numbers(model: torch.nn.Module) -> list[float]:
@@ -56,6 +58,20 @@ def at(leaves: Sequence[Leaf], found: Sequence[float]) -> list[Array] | None:
     if not pool.size or not any(leaf.value.size and is_signal(leaf.value) for leaf in leaves):
         return None
     return [_of(leaf.value, pool, index) for index, leaf in enumerate(leaves)]
+
+
+def whole(found: Sequence[float]) -> list[int]:
+    """The whole ones among these numbers and their negatives, the least first; not what torch's losses ignore without being told to."""
+    numbers = {int(sign * value) for value in found if value == int(value) for sign in (1, -1)} - {IGNORED}
+    return sorted(numbers, key=lambda value: (abs(value), value))
+
+
+def among(value: Array, pool: Sequence[int]) -> Array:
+    """Integers of which every third is one of these, so that most stay as they were recorded."""
+    changed = value.copy()
+    flat = changed.reshape(-1)
+    flat[::3] = np.resize(np.array(pool, value.dtype), flat[::3].shape)
+    return changed
 
 
 def _of(value: Array, pool: Array, index: int) -> Array:

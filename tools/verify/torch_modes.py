@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -45,6 +46,11 @@ def _lift(value: Any) -> Any:
     return LIFTED_NAMES.get(value, value) if isinstance(value, str) else value
 
 
+def _lift_tree(value: Any) -> Any:
+    """Of most arguments nothing has to be looked into, and `tree_map` costs more than the call."""
+    return tree_map(_lift, value) if isinstance(value, (tuple, list, dict)) else _lift(value)
+
+
 class LiftFunctions(TorchFunctionMode):
     """Calls that ask for a narrower float get float64."""
 
@@ -52,7 +58,8 @@ class LiftFunctions(TorchFunctionMode):
         """Run `func` with its dtypes lifted."""
         if func in (torch.Tensor.view,) and any(isinstance(item, torch.dtype) for item in args):
             return func(*args, **(kwargs or {}))
-        return LIFTED_METHODS.get(func, func)(*tree_map(_lift, args), **tree_map(_lift, dict(kwargs or {})))
+        named = {key: _lift_tree(item) for key, item in kwargs.items()} if kwargs else {}
+        return LIFTED_METHODS.get(func, func)(*map(_lift_tree, args), **named)
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -68,10 +75,15 @@ class LiftOperators(OperatorMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` with its dtypes lifted."""
-        kwargs = dict(kwargs or {})
-        if "view" in func.__name__:
+        kwargs = kwargs or {}
+        if _is_view(func):
             return func(*args, **kwargs)
-        return func(*(_lift(item) for item in args), **{key: _lift(item) for key, item in kwargs.items()})
+        return func(*map(_lift, args), **{key: _lift(item) for key, item in kwargs.items()})
+
+
+@cache
+def _is_view(func: Any) -> bool:
+    return "view" in func.__name__
 
 
 def _attention(
@@ -116,7 +128,9 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func`, and overwrite what it drew."""
         kwargs = dict(kwargs or {})
-        name = func.__name__.partition(".")[0]
+        name, plain = _named(func)
+        if plain:
+            return func(*args, **kwargs)
         if name == "native_dropout":
             return self._native_dropout(*args)
         if name.endswith("batch_norm_backward"):  # torch 2.13 on the CPU errs for one sample where this gradient is not contiguous
@@ -153,6 +167,15 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return value.clone(), mask
         self._note("bernoulli", value.shape, 1 - rate)
         return value / (1 - rate), mask
+
+
+@cache
+def _named(func: Any) -> tuple[str, bool]:
+    """The operator's name, and whether `PairedDraws` leaves it as it is."""
+    name = func.__name__.partition(".")[0]
+    looked_at = name in ("native_dropout", "hardsigmoid_backward", "gelu", "_scaled_dot_product_flash_attention_for_cpu", "topk", *DRAWS)
+    by_form = name.endswith("batch_norm_backward") or name.startswith("_fft_") or torch.Tag.nondeterministic_seeded in func.tags
+    return name, not (looked_at or by_form)
 
 
 def in_backward() -> bool:
@@ -235,6 +258,9 @@ ROUNDS = frozenset(
     pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
 )
 """Operators that compute rounded numbers, and that torch has in place as well."""
+MEANS = frozenset({torch.ops.aten.mean.default, torch.ops.aten.mean.dim})
+"""A mean that is a whole number need not be one in another right program, which multiplies by what divides here; it is no index."""
+SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
 
 
 class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
@@ -249,20 +275,41 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
         result = func(*args, **(kwargs or {}))
-        fresh = all(item.alias_info is None for item in func._schema.returns)
-        name = func._schema.name.rpartition("::")[2]
-        if not fresh and name.endswith("_") and name[:-1] in ROUNDS and isinstance(result, torch.Tensor):
-            return result.copy_(self.perturb(result.clone()))
+        fresh, rounds = _results(func)
+        if func in SUMS and fresh:
+            result = self.cancelled(result, args[:2])
+        if isinstance(result, torch.Tensor):
+            return self.perturb(result, func in MEANS) if fresh else result.copy_(self.perturb(result.clone())) if rounds else result
         return tree_map(self.perturb, result) if fresh else result
 
-    def perturb(self, value: Any) -> Any:
-        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers."""
+    def cancelled(self, result: Any, terms: Sequence[Any]) -> Any:
+        """A sum in which what is spread over the other term (a mean that is subtracted) is rounded for each element anew, as a compiler does
+        that computes it once more where it is used: where the two cancel, more than the rounding of the sum is left of it."""
+        for term in terms:
+            if isinstance(term, torch.Tensor) and term.dtype == result.dtype == torch.float64 and 1 < term.numel() < result.numel():
+                if not torch.equal(term, torch.round(term)):
+                    result = result + self._signs(result.shape) * term
+        return result
+
+    def _signs(self, shape: Any) -> torch.Tensor:
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
+
+    def perturb(self, value: Any, whole: bool = False) -> Any:
+        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers, or `whole`."""
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
             return value
-        if torch.equal(value, torch.round(value)):
+        if not whole and torch.equal(value, torch.round(value)):
             return value
-        signs = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
+        signs = self._signs(value.shape)
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
+
+
+@cache
+def _results(func: Any) -> tuple[bool, bool]:
+    """Whether an operator's results are fresh memory, and whether it computes rounded numbers in place."""
+    name = func._schema.name.rpartition("::")[2]
+    fresh = all(item.alias_info is None for item in func._schema.returns)
+    return fresh, not fresh and name.endswith("_") and name[:-1] in ROUNDS
 
 
 class Undefined(OperatorMode):  # type: ignore[no-untyped-call]

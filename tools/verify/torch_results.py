@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -74,6 +74,12 @@ def tipped(result: Result, noisy: Sequence[Result]) -> bool:
 
     outputs = [key for key in result.arrays if key.startswith(("out/", "state/"))]
     return any(key not in other.arrays or moves(result.arrays[key], other.arrays[key]) for other in noisy for key in outputs)
+
+
+def drowned(result: Result, noise: Mapping[str, Sequence[float]]) -> list[str]:
+    """Outputs of which rounding noise leaves less than the limits can tell."""
+    outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and key in noise}
+    return sorted(key for key, value in outputs.items() if noise[key][0] > limits.DROWNED * rms(value))
 
 
 def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:

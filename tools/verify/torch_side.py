@@ -5,28 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
+from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.configurations import Changes
-from migrate_agent.tools.verify.curves import torch_curve
-from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.torch_author import Author, one_line
 from migrate_agent.tools.verify.torch_configurations import others
-from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped, unsteady
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
-
-STRENGTHS = (1.0, 0.1, 0.0)
-STRONG, STRONGEST = 2, 4.0
-"""The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
+from migrate_agent.tools.verify.torch_lines import Lines
+from migrate_agent.tools.verify.torch_unit import Original
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -38,29 +28,32 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     errors = []
     seen: set[str] = set()
     base = limits.SEED_STRIDE * int(arguments["seed"])
+    lines = Lines(arguments["name"])
     for index, texts in enumerate(arguments["examples"]):
         try:
-            original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"), base)
+            with lines:
+                original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"), base)
             if original.likeness() in seen:
                 continue
             seen.add(original.likeness())
-            author = Author(original, len(examples), texts, output, base)
+            author = Author(original, len(examples), texts, output, base, lines)
             examples.append({"index": index, "changes": {}, **author.write(first=not examples)})
             scenarios += author.scenarios
         except Exception as error:
             errors.append(f"example {index + 1}: {one_line(error)}")
     if examples:
         try:
-            more, configured = _configured(arguments, inputs, output, examples[0]["index"], len(examples))
+            more, configured = _configured(arguments, inputs, output, examples[0]["index"], len(examples), lines)
             examples += more
             scenarios += configured
         except Exception as error:
             examples[0]["skipped"].append(f"other configurations ({one_line(error)})")
-    return {"examples": examples, "scenarios": scenarios, "errors": errors, "torch": torch.__version__}
+    unrun = lines.missed(original.cls) if examples else ""
+    return {"examples": examples, "scenarios": scenarios, "errors": errors, "unrun": unrun, "torch": torch.__version__}
 
 
 def _configured(
-    arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path, index: int, number: int
+    arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path, index: int, number: int, lines: Lines
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """This example with other configurations of the unit: what describes each, and their scenarios."""
     base = limits.SEED_STRIDE * int(arguments["seed"])
@@ -69,327 +62,6 @@ def _configured(
     def make(changes: Changes) -> Original:
         return Original(arguments["module"], arguments["name"], {**texts, "changes": changes}, tensors, base)
 
-    authors = [Author(unit, number + place, texts, output, base) for place, unit in enumerate(others(make({}), make))]
+    authors = [Author(unit, number + place, texts, output, base, lines) for place, unit in enumerate(others(make({}), make))]
     described = [{"index": index, "changes": author.original.changes, **author.configuration()} for author in authors]
     return described, [scenario for author in authors for scenario in author.scenarios]
-
-
-def one_line(error: BaseException) -> str:
-    """`Type: message` without line breaks."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
-
-
-@dataclass
-class Author:
-    """Writes the scenarios of one example."""
-
-    original: Original
-    index: int
-    texts: Mapping[str, Any]
-    folder: Path
-    base: int
-    scenarios: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-
-    def write(self, *, first: bool) -> dict[str, Any]:
-        """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself."""
-        unit = self.original
-        unit.run(unit.state(), self.values(0), "eval")
-        seeds = range(limits.SEEDS if first else 1)
-        self.states = {seed: self.sample_state(seed) for seed in seeds}
-        for seed in seeds:
-            arrays.save(self.folder / f"given/states/{self.state_name(seed)}.safetensors", self.states[seed])
-        inputs = {seed: self.sample_inputs(seed) for seed in seeds}
-        for seed in seeds:
-            self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
-        gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
-        if first:
-            self.shapes()
-            self.edges()
-            self.reach(inputs)
-            self.gradient_edges(gradients)
-            self.again(inputs, gradients)
-            self.layouts()
-        description = self.describe()
-        if first:
-            description["curves"] = self.curves(gradients, inputs)
-            description["inits"] = self.initial()
-        return description
-
-    def configuration(self) -> dict[str, Any]:
-        """One call of another configuration of the unit, in training mode where it trains."""
-        self.states = {0: self.sample_state(0)}
-        arrays.save(self.folder / f"given/states/{self.state_name(0)}.safetensors", self.states[0])
-        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
-        any(self.add(f"configuration-{mode}", "configuration", mode, 0, self.values(0)) for mode in modes)  # the first that runs
-        return {**self.describe(), "skipped": []}
-
-    def describe(self) -> dict[str, Any]:
-        """What the spec stage compares."""
-        unit = self.original
-        state = unit.state()
-        return {
-            "skipped": self.skipped,
-            "remarks": self.remarks,
-            "tree": unit.tree,
-            "signatures": {
-                "constructor": describe(unit.cls, "__init__", torch.nn.Module),
-                "call": describe(unit.cls, "forward", torch.nn.Module),
-            },
-            "state": {name: list(value.shape) for name, value in state.items()},
-            "parameters": sorted(unit.parameters),
-            "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
-            "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
-        }
-
-    def values(self, seed: int) -> list[Array]:
-        """Inputs for a seed; 0 gives those recorded."""
-        if seed == 0:
-            return sampling.recorded_inputs(self.original.leaves)
-        return sampling.sample_inputs(self.original.leaves, (self.base + seed,), self.texts.get("domain"))
-
-    def state_name(self, seed: int) -> str:
-        """Name of the file with the state of this seed."""
-        return f"e{self.index}-s{seed}"
-
-    def sample_state(self, seed: int) -> dict[str, Array]:
-        """The strongest perturbation with which the recorded call still runs and stays as finite as it was."""
-        unit = self.original
-        state, tied = unit.state(), unit.tied()
-        usual = finite_share(unit.run(state, self.values(0), "eval"))
-        for strength in STRENGTHS if seed != STRONG else (STRONGEST, *STRENGTHS):
-            drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
-            result = attempt(partial(unit.run, drawn, self.values(0), "eval"))
-            if result is not None and finite_share(result) >= usual:
-                return drawn
-        return dict(state)
-
-    def sample_inputs(self, seed: int) -> list[Array]:
-        """New inputs, or those recorded where the original cannot run on new ones or gives NaN for them."""
-        recorded = self.values(0)
-        usual = self.original.run(self.states[seed], recorded, "eval")
-        result = attempt(lambda: self.original.run(self.states[seed], self.values(seed), "eval"))
-        if result is None or finite_share(result) < finite_share(usual):
-            self.skipped.append(f"new inputs for seed {seed}")
-            return recorded
-        return self.values(seed)
-
-    def gradient(self, seed: int, values: Sequence[Array]) -> str:
-        """A forward and backward pass in training mode where wanted and possible, else in evaluation mode. Returns the scenario's name."""
-        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
-        for mode in modes:
-            name = f"gradient-{mode}-s{seed}"
-            if self.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
-                return f"e{self.index}-{name}"
-        return ""
-
-    def shapes(self) -> None:
-        """Other batch sizes and lengths, as far as the original accepts them."""
-        accepted = 0
-        for label, values in sampling.shape_variants(self.original.leaves, self.base):
-            if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
-                accepted += label != "empty"
-
-    def edges(self) -> None:
-        """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
-        for label, values in sampling.edges(self.original.leaves, limits.LARGE).items():
-            finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
-            self.add(f"edge-{label}", "edge" if finite else "nonfinite", "eval", 0, values, native=not finite, runs=1)
-        alike = sampling.equal_rows(self.original.leaves, self.values(0))
-        if alike is not None:
-            (
-                self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
-                or self.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
-            )
-        numbers = thresholds.at(self.original.leaves, thresholds.numbers(self.original.native))
-        if numbers is not None:
-            self.add("edge-numbers", "edge", "eval", 0, numbers, held=True)
-
-    def reach(self, drawn: Mapping[int, Sequence[Array]]) -> None:
-        """Inputs so large that numbers decide which otherwise decide nothing, as what masked scores are filled with."""
-        unit = self.original
-        size = sum(value.size for value in (*self.states[0].values(), *drawn[0]))
-        if size > limits.REACH_ELEMENTS or not any(leaf.value.size and sampling.is_signal(leaf.value) for leaf in unit.leaves):
-            return
-
-        def run(seed: int, values: Sequence[Array], watch: reach.Numbers | None) -> Result:
-            return unit.run(self.states[seed], values, "eval", watch=watch)
-
-        for number, (name, value) in enumerate(reach.hidden(run, drawn[0])[: limits.REACH_NUMBERS]):
-            seed, found = reach.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
-            for side, values in zip(("past", "below"), found, strict=False):
-                self.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, held=True)
-
-    def gradient_edges(self, names: Sequence[str]) -> None:
-        """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
-        for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
-            self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
-
-    def kinks(self, seed: int, values: Sequence[Array], mode: str, targets: Mapping[int, Array], result: Result) -> list[str]:
-        """Gradients that have a jump at these inputs."""
-        both = [sampling.shifted(self.original.leaves, values, share, (self.base,)) for share in (limits.KINK_SHIFT, -limits.KINK_SHIFT)]
-        run = partial(self.original.run, self.states[seed], mode=mode, targets=targets)
-        return unsteady(result, [attempt(partial(run, moved)) for moved in both])
-
-    def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
-        """A second call of the same module, on other inputs: what the first one left behind counts."""
-        first, second = inputs[0], inputs[1]
-        self.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
-        if names and "-train-" in names[0]:
-            self.add("again-train", "again", "train", 0, second, before=first, runs=1, gradient=True)
-
-    def layouts(self) -> None:
-        """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
-        if all(leaf.value.ndim < 1 or leaf.value.size < 2 for leaf in self.original.leaves):
-            return
-        usual = self.original.run(self.states[0], self.values(0), "eval")
-        strided = attempt(lambda: self.original.run(self.states[0], self.values(0), "eval", layout="strided"))
-        if strided is None:
-            self.skipped.append("inputs that are not contiguous")
-        elif any(not np.allclose(value, strided.arrays[key], rtol=1e-6, equal_nan=True) for key, value in usual.arrays.items()):
-            self.remarks.append("the original's result depends on the strides of its inputs; the rewrite was compared on contiguous ones")
-        if usual.mutated:
-            self.remarks.append(
-                "the original changes its arguments in place, which no function of jax can: callers must use what it returns"
-            )
-
-    def add(
-        self,
-        label: str,
-        role: str,
-        mode: str,
-        seed: int,
-        values: Sequence[Array],
-        *,
-        gradient: bool = False,
-        native: bool = False,
-        runs: int = limits.NOISE_RUNS,
-        held: bool = False,
-        layout: Layout = "",
-        before: Sequence[Array] | None = None,
-    ) -> bool:
-        """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
-
-        `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare.
-        """
-        unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before)
-        try:
-            first = run(layout=layout)
-            if first.tied and role in ("edge", "gradient-edge", "nonfinite"):
-                raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
-            targets = make_targets(first, self.base + seed) if gradient else None
-            if role == "gradient-edge" and finite_share(first) < 1:
-                return False
-            result = run(targets=targets) if gradient else first
-            kinks = self.kinks(seed, values, mode, targets, result) if role == "gradient-edge" and targets is not None else []
-            noisy = [run(targets=targets, noise=1 + self.base + count, held=held) for count in range(runs)]
-            if held and tipped(result, noisy):
-                return False
-            plain = run(native=True) if native and not gradient else None
-            if role == "nonfinite" and label.endswith("inf"):
-                run(native=True, watch=undefined)
-            plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
-        except Exception as error:
-            self.skipped.append(f"{label} ({one_line(error)})")
-            return False
-        given = {f"in/{index}": value for index, value in enumerate(values)}
-        given |= {f"target/{index}": value for index, value in (targets or {}).items()}
-        given |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        arrays.save(self.folder / f"given/inputs/{name}.safetensors", given)
-        expected = dict(result.arrays)
-        if plain is not None:
-            expected |= {f"native/{key}": value for key, value in plain.arrays.items()}
-        arrays.save(self.folder / f"expected/{name}.safetensors", expected)
-        self.scenarios.append(
-            {
-                "name": name,
-                "example": self.index,
-                "role": role,
-                "mode": mode,
-                "gradient": gradient,
-                "state": self.state_name(seed),
-                "native": plain.dtypes if plain is not None else None,
-                "narrow": plain.narrow if plain is not None else "",
-                "leaf_dtypes": [leaf.dtype for leaf in unit.leaves],
-                "tree": result.tree,
-                "dtypes": result.dtypes,
-                "draws": result.draws,
-                "rearranged": result.rearranged,
-                "noise": noise_of(result, noisy),
-                "kinks": kinks,
-                "undefined": undefined.seen,
-                "before": before is not None,
-            }
-        )
-        return True
-
-    def curves(self, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
-        """Training curves by optimiser and precision, with those that rounding noise makes of the float64 ones; None where there is nothing to train."""
-        unit = self.original
-        trained = any(value.requires_grad for value in unit.parameters.values())
-        if self.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
-            return None
-        batches = [int(name.rpartition("-s")[2]) for name in names]
-        targets = [arrays.load(self.folder / f"given/inputs/{name}.safetensors") for name in names]
-        goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
-        if not any(goals):
-            return None
-
-        rates = {"sgd": self.learning_rate(names[0]), "adamw": limits.LEARNING_RATE_ADAMW}
-
-        values = [inputs[batch] for batch in batches]
-        narrow = next((scenario["narrow"] for scenario in self.scenarios if scenario["narrow"]), "")
-        kinds: dict[str, dict[str, Any]] = {
-            "exact": {"native": False, "noise": 0},
-            "noisy": {"native": False, "noise": 1 + self.base},
-            "rough": {"native": False, "noise": 2 + self.base, "share": limits.NOISE_FACTOR * limits.EPS64},
-            "rough native": {"native": False, "noise": 3 + self.base, "share": limits.curve_noise(narrow)},
-            "native": {"native": True, "noise": 0},
-        }
-
-        untrained: set[str] = set()
-        buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
-        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
-        try:
-            for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
-                run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
-                found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
-        except Exception as error:
-            self.skipped.append(f"training curves ({one_line(error)})")
-            return None
-        left = {f"{kind}/{name}": value for kind in ("exact", "noisy") for name, value in buffers[kind].items()}
-        arrays.save(self.folder / "expected/trained.safetensors", left)
-        return {**found, "untrained": sorted(untrained)}
-
-    def learning_rate(self, name: str) -> float:
-        """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
-        gradients = arrays.load(self.folder / f"expected/{name}.safetensors")
-        steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
-        norm = sum(float(np.sum(np.abs(self.states[0][key]) ** 2)) for key in self.original.parameters) ** 0.5
-        return limits.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else limits.RELATIVE_STEP
-
-    def initial(self) -> int:
-        """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
-        unset = self.original.unset(self.base + 999)
-        rows: dict[str, list[Array]] = {}
-        tensors = tensors_of(self.original.native).values()
-        least, middle, most = limits.INITS
-        ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
-        count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
-        for seed in range(count):
-            torch.manual_seed(self.base + 1000 + seed)
-            for name, value in tensors_of(self.original.fresh()).items():
-                if name in unset:
-                    continue
-                flat = wide_flat(value)
-                rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
-        arrays.save(self.folder / "expected/initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
-        return count
-
-
-def wide_flat(value: torch.Tensor) -> Array:
-    """The tensor's values in one row, as float64 where they are real."""
-    flat = to_numpy(value).reshape(-1)
-    return flat if flat.dtype.kind == "c" else flat.astype(np.float64)

@@ -32,7 +32,8 @@ class Options:
     `stop` ends after the first stage with a failure. `localise` looks for the first submodule that diverges (two more jobs, on failure only).
     Another `seed` draws other states, inputs and initial values. `performance` says what is timed, `portable` what is compiled
     ahead of time, if anything.
-    `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts.
+    `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts. `unrun` notes the
+    lines of the original's class that no example runs, for those who do not know it from the rewriter.
     """
 
     limits: Limits = Limits()
@@ -43,6 +44,7 @@ class Options:
     portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     details: bool = False
+    unrun: bool = False
 
 
 def verify(
@@ -80,7 +82,9 @@ def verify(
         if options.details:
             progress("details")
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
-        return Evidence(unit.id, verdicts, time.monotonic() - started, results.notes(), results.figures(), _weights(results))
+        return Evidence(
+            unit.id, verdicts, time.monotonic() - started, results.notes(unrun=options.unrun), results.figures(), _weights(results)
+        )
 
 
 def _weights(results: Results) -> tuple[Weight, ...]:

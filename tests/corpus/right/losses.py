@@ -19,8 +19,8 @@ class M(nnx.Module):
         index = jnp.where(kept, labels, 0)
         w = self.weight[...]
         chosen = jnp.where(kept, w[index], 0.0)
-        picked = -(log_p[jnp.arange(len(index)), index] * chosen).sum() / chosen.sum()
-        spread = -((log_p * w).sum(-1) * kept).sum() / chosen.sum()
+        picked = -jnp.where(kept, log_p[jnp.arange(len(index)), index] * w[index], 0.0).sum() / chosen.sum()
+        spread = -jnp.where(kept, (log_p * w).sum(-1), 0.0).sum() / chosen.sum()
         ce = 0.9 * picked + 0.1 / 5 * spread
         log_sigmoid, log_rest = jax.nn.log_sigmoid(logits), jax.nn.log_sigmoid(-logits)
         bce = -(w * soft * log_sigmoid + (1 - soft) * log_rest).mean()

@@ -60,6 +60,7 @@ def test_functions_are_applied_to_inner_modules_first_as_in_torch() -> None:
     [
         (lambda block, x: checkpoint(block, x), lambda block, x: block(x)),
         (lambda block, x: checkpoint(block.scaled, x, 2.0), lambda block, x: block.scaled(x, 2.0)),
+        (lambda block, x: checkpoint(block.scaled, scale=2.0, x=x), lambda block, x: block.scaled(x, 2.0)),
     ],
 )
 def test_what_is_computed_again_draws_and_differentiates_as_without(again: Any, plain: Any) -> None:
@@ -69,5 +70,22 @@ def test_what_is_computed_again_draws_and_differentiates_as_without(again: Any, 
         block = Block(rngs=nnx.Rngs(0))
         gradients = nnx.grad(lambda block, run=run: run(block, x).sum())(block)
         results.append([*jax.tree.leaves(gradients), run(block, x)])
+    for one, other in zip(*results, strict=True):
+        assert jnp.allclose(one, other, rtol=1e-5)
+
+
+def noisy(x: jax.Array, share: jax.Array, *, rngs: nnx.Rngs) -> jax.Array:
+    """Draws."""
+    return x + jax.random.normal(rngs(), x.shape) * share**2
+
+
+def test_a_function_that_draws_is_computed_again_with_the_numbers_of_the_first_time() -> None:
+    x = jnp.linspace(-1.0, 1.0, 12)
+    results = []
+    for run in (lambda x, rngs: checkpoint(noisy, x, share=x, rngs=rngs), lambda x, rngs: noisy(x, share=x, rngs=rngs)):
+        rngs = nnx.Rngs(0)
+        first, second = run(x, rngs), run(x, rngs)
+        assert not jnp.allclose(first, second)
+        results.append([first, second, jax.grad(lambda x, run=run: run(x, nnx.Rngs(0)).sum())(x)])
     for one, other in zip(*results, strict=True):
         assert jnp.allclose(one, other, rtol=1e-5)

@@ -124,4 +124,46 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED)
+ALWAYS = Pair(
+    "always",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.3) * x
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.rngs = rngs
+
+    def __call__(self, x):
+        return jnp.where(jax.random.bernoulli(self.rngs(), 0.7, x.shape), x / 0.7, 0.0) * x
+""",
+    call="torch.randn(4, 7)",
+    wrongs=(Wrong("never", "dropout", "jax.random.bernoulli(self.rngs(), 0.7, x.shape)", "x == x"),),
+)
+"""Drops in evaluation mode too, where torch draws nothing for an empty batch."""
+
+LABELS = Pair(
+    "labels",
+    """
+    class M(nn.Module):
+        def forward(self, x, y):
+            return F.cross_entropy(x, y, ignore_index=-1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x, y):
+        kept = y != -1
+        picked = jnp.take_along_axis(jax.nn.log_softmax(x), jnp.where(kept, y, 0)[:, None], 1)[:, 0]
+        return -jnp.where(kept, picked, 0).sum() / kept.sum()
+""",
+    call="torch.randn(6, 4), torch.tensor([0, 1, 2, 3, 2, 1])",
+    wrongs=(Wrong("another label is ignored", "edges_fp64", "y != -1", "y != -100", "the unit itself"),),
+)
+"""No example has the label that is ignored; the original's code names it."""
+
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ALWAYS, LABELS)

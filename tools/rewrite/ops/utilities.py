@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables import Op
+from migrate_agent.tools.rewrite.tables import Call, Op
+
+HANDED = ", rngs={rngs}"
+
+
+def _checkpoint(call: Call) -> str:
+    return f"vendored.checkpoint({{function}}, {{*args}}, {{*kwargs}}{HANDED if call.draws('function') else ''})"
+
 
 ROWS = (
     Op(
         "torch.utils.checkpoint.checkpoint",
         "function, *args, use_reentrant=None, context_fn=None, determinism_check='default', debug=False, preserve_rng_state=True, **kwargs",
-        "vendored.checkpoint({function}, {*args})",
+        _checkpoint,
         returns="",
         samples=("torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(3), use_reentrant=False)",),
     ),

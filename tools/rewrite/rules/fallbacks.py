@@ -54,6 +54,8 @@ class TakeImportFallbacks(Rule):
             hole for hole in self.context.holes if not first <= hole.span.line <= end or kept.line <= hole.span.line <= kept.end_line
         ]
         body = list(handler.body.body)
+        if not body:
+            return cst.RemoveFromParent()
         body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *getattr(body[0], "leading_lines", ())])
         return cst.FlattenSentinel(body)
 

@@ -36,7 +36,13 @@ class WriteOutLocals(Rule):
             asked = _asks(original.args[0].value) and not original.args[0].star and not original.args[0].keyword
             return inner if asked and not _asks(inner) else None
         function = self.context.file.functions.get(".".join(self.context.path))
-        if not _asks(original) or "locals" in self.context.taken or function is None or not self._only_parameters(original, function):
+        if (
+            not self.context.repo.names_torch
+            or not _asks(original)
+            or "locals" in self.context.taken
+            or function is None
+            or not self._only_parameters(original, function)
+        ):
             return None
         arguments = function.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]

@@ -6,7 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import keyword
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.randomness import called, constructs_module
+from migrate_agent.tools.rewrite.randomness import constructs_module, meant
 
 
 class MapWithRngs(Rule):
@@ -32,7 +32,7 @@ class MapWithRngs(Rule):
             return None
         first = original.args[0].value
         fact = context.observed(first)
-        functions = called(context.repo, fact) or self._named(first)
+        functions = meant(context.repo, context.dotted(first), fact)
         draws = bool(functions) and functions <= context.randomness.parameter
         if not draws and not constructs_module(context.repo, context.dotted(first), fact):
             return None
@@ -42,7 +42,3 @@ class MapWithRngs(Rule):
             return None
         bound = cst.Call(context.use(cst.Name("partial")), [cst.Arg(updated.args[0].value), keyword("rngs", rngs)])
         return updated.with_changes(args=[updated.args[0].with_changes(value=bound), *updated.args[1:]])
-
-    def _named(self, node: cst.BaseExpression) -> set[tuple[str, str]]:
-        found = self.context.repo.resolve(self.context.dotted(node)) if self.context.dotted(node) else None
-        return {(found[0].file.path, found[1])} if found and found[1] else set()

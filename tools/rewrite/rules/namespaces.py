@@ -28,7 +28,7 @@ class SpellOutGlobals(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not isinstance(original.func, cst.Name) or original.func.value != "globals" or original.args:
             return None
-        if "globals" in self.context.taken or not self._read():
+        if not self.context.repo.names_torch or "globals" in self.context.taken or not self._read():
             return None
         file = self.context.file
         names = sorted({name for name in (*file.functions, *file.classes, *_assigned(file.tree)) if "." not in name})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from migrate_agent.tools.rewrite.bind import parse_signature
-from migrate_agent.tools.rewrite.calls import apply_op, takes_options
+from migrate_agent.tools.rewrite.calls import apply_op, takes_options, tidy
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.tables import Refuse, ops
 
@@ -27,6 +29,14 @@ class BindTorchFunctions(Rule):
             "import torch\nfrom functools import partial\n\nlimit = partial(torch.clamp, min=-1.0, max=1.0)\n",
             "from functools import partial\n\nlimit = lambda input: clamp(input, -1.0, 1.0)\n",
         ),
+        (
+            "import torch\nfrom functools import partial\n\nproduct = partial(torch.einsum, 'ij,jk->ik')\n",
+            "from functools import partial\n\nproduct = partial(jnp.einsum, 'ij,jk->ik')\n",
+        ),
+        (
+            "from functools import partial\nfrom torch.utils.checkpoint import checkpoint\n\nrun = partial(checkpoint, use_reentrant=False)\n",
+            "from functools import partial\n\nrun = checkpoint\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
@@ -36,27 +46,45 @@ class BindTorchFunctions(Rule):
         dotted = context.dotted(original.args[0].value)
         if dotted not in ops() or len(original.args) == 1 or self._takes_options(dotted, updated.args[0].value):
             return None
-        if not all(_literal(argument) for argument in updated.args[1:]):
-            context.hole(original, f"options of {dotted} that are fixed beforehand by other than literals", "unbound-call")
-            return None
         op = ops()[dotted]
         signature = parse_signature(op.signature)
-        given = [a for a in original.args[1:] if a.keyword is None]
+        count = sum(a.keyword is None for a in original.args[1:])
         named = {a.keyword.value for a in original.args[1:] if a.keyword}
-        free = [n for n in signature.names[len(given) :] if n not in signature.defaults and n not in named]
-        free = free or [n for n in signature.names[len(given) :] if n not in named][:1]
-        loose = [cst.Arg(cst.Name(name), keyword=cst.Name(name)) for name in free]
+        free = [n for n in signature.names[count:] if n not in signature.defaults and n not in named]
+        free = free or [n for n in signature.names[count:] if n not in named][:1]
+        loose = [cst.Arg(cst.Name(name), keyword=None if signature.variadic else cst.Name(name)) for name in free]
+        loose += [cst.Arg(cst.Name(signature.variadic), star="*")] if signature.variadic else []
+        loose += [cst.Arg(cst.Name(signature.keywords), star="**")] if signature.keywords else []
         try:
             body = apply_op(context, op, [*updated.args[1:], *loose], [*original.args[1:], *loose])
         except Refuse as refusal:
             context.hole(original, refusal.reason, refusal.code)
             return None
-        return context.place(cst.Lambda(cst.Parameters([cst.Param(cst.Name(name)) for name in free]), body))
+        if isinstance(body, cst.Call) and (fixed := _fixed(body, loose)) is not None:
+            return updated.with_changes(args=tidy([cst.Arg(body.func), *fixed])) if fixed else context.place(body.func)
+        if not all(_literal(argument) for argument in updated.args[1:]):
+            context.hole(original, f"options of {dotted} that are fixed beforehand by other than literals", "unbound-call")
+            return None
+        spread = cst.Param(cst.Name(signature.variadic)) if signature.variadic else cst.MaybeSentinel.DEFAULT
+        keywords = cst.Param(cst.Name(signature.keywords)) if signature.keywords else None
+        parameters = cst.Parameters([cst.Param(cst.Name(name)) for name in free], star_arg=spread, star_kwarg=keywords)
+        return context.place(cst.Lambda(parameters, body))
 
     def _takes_options(self, dotted: str, rewritten: cst.BaseExpression) -> bool:
         """Whether the function became a vendored one that takes torch's arguments."""
         name = dotted.rpartition(".")[2]
         return takes_options(dotted) and cst.Module([]).code_for_node(rewritten) in (name, f"nnx_layers.{name}")
+
+
+def _fixed(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:
+    """Of `g(a, f, *args, k=1)`, whose last positional arguments are the `loose` ones as they are, what stands in front of them and behind;
+    None for other calls."""
+    given, options = [a for a in call.args if not a.keyword], [a for a in call.args if a.keyword]
+    if any(argument.keyword for argument in loose):
+        return None
+    texts = [argument.star + cst.Module([]).code_for_node(argument.value) for argument in (*given, *loose)]
+    count = len(given) - len(loose)
+    return [*given[:count], *options] if count >= 0 and texts[count : len(given)] == texts[len(given) :] else None
 
 
 def _literal(argument: cst.Arg) -> bool:

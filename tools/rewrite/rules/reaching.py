@@ -40,14 +40,21 @@ class RefuseReachingOut(Rule):
     ORDER = 30
     KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)
     CHANGE = (
-        ('import os\n\nLEVEL = os.getenv("LEVEL", "low")\nHOME = os.environ.get("HOME")\n', 'import os\n\nLEVEL = "low"\nHOME = None\n'),
         (
-            'import os\n\nif "LEVEL" in os.environ:\n    LEVEL = int(os.environ["LEVEL"])\nelse:\n    LEVEL = 1\n',
+            'import os\n\nimport torch\n\nLEVEL = os.getenv("LEVEL", "low")\nHOME = os.environ.get("HOME")\n',
+            'import os\n\nLEVEL = "low"\nHOME = None\n',
+        ),
+        (
+            'import os\n\nimport torch\n\nif "LEVEL" in os.environ:\n    LEVEL = int(os.environ["LEVEL"])\nelse:\n    LEVEL = 1\n',
             "import os\n\nLEVEL = 1\n",
         ),
-        ('import os\n\nFAST = "FAST" not in os.environ\n', "import os\n\nFAST = True\n"),
         (
-            "class Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(vars(CONFIG))\n",
+            'import os\n\nimport torch\n\nPLACE = os.getenv("PLACE",\n                  "%d"\n                  % 3)\n',
+            'import os\n\nPLACE = ("%d"\n                  % 3)\n',
+        ),
+        ('import os\n\nimport torch\n\nFAST = "FAST" not in os.environ\n', "import os\n\nFAST = True\n"),
+        (
+            "import torch\n\n\nclass Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(vars(CONFIG))\n",
             "class Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(CONFIG.__dict__)\n",
         ),
     )
@@ -56,18 +63,23 @@ class RefuseReachingOut(Rule):
         context = self.context
         if _asks_for_fields(context, original):
             return context.place(context.build("{x}.__dict__", x=updated.args[0].value))
-        if context.dotted(original.func) not in ENVIRONMENT or not original.args or any(a.star for a in original.args):
+        if not self._is_default(original):
             return None
         default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
         self._unset(original.args[0].value)
         return context.place(bare(default))
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
-        if not _asks_whether_set(self.context, original):
+        if not self.context.repo.names_torch or not _asks_whether_set(self.context, original):
             return None
         self.context.forget(original)
         self._unset(original.left)
         return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
+
+    def _is_default(self, call: cst.Call) -> bool:
+        """Whether this reads the environment, and gives its default here. A repository without torch is left as it is."""
+        named = self.context.repo.names_torch and self.context.dotted(call.func) in ENVIRONMENT
+        return bool(named and call.args and not any(arg.star for arg in call.args))
 
     def _unset(self, name: cst.BaseExpression) -> None:
         at = f"{self.context.file.file.path}:{self.context.span(name).line}"
@@ -94,10 +106,9 @@ class RefuseReachingOut(Rule):
 
     def _check(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
         context = self.context
-        if dotted in ("os.environ.get", "os.getenv"):
-            call = context.parent()
-            if isinstance(call, cst.Call) and call.func is node and call.args and not any(a.star for a in call.args):
-                return
+        call = context.parent()
+        if isinstance(call, cst.Call) and call.func is node and self._is_default(call):
+            return
         if reaches_out(dotted) and not context.repo.resolve(dotted):
             context.hole(node, f"{dotted} reaches out of the program", "reaches-out")
 
@@ -112,7 +123,7 @@ def _asks_whether_set(context: Context, node: cst.Comparison) -> bool:
 
 def _asks_for_fields(context: Context, call: cst.Call) -> bool:
     """Whether this is `vars(x)` of a plain object, such as a namespace of options: what a module holds NNX keeps otherwise."""
-    plain = len(call.args) == 1 and not call.args[0].star and not call.args[0].keyword
+    plain = context.repo.names_torch and len(call.args) == 1 and not call.args[0].star and not call.args[0].keyword
     if not plain or not isinstance(call.func, cst.Name) or call.func.value != "vars" or "vars" in context.taken:
         return False
     fact = context.observed(call.args[0].value)

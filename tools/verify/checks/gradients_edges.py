@@ -41,7 +41,7 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
     lost = int((finite & ~np.isfinite(pair.got)).sum())
     if lost:
         return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
-    if pair.key in scenario.facts["kinks"] or _is_noise(scenario, pair, scale):
+    if pair.key in scenario.facts["undecided"] or _is_noise(scenario, pair, scale):
         return Difference(pair.label, 0.0, limits.FLOOR_GRADIENT_FP64)
     return difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), limits.FLOOR_GRADIENT_FP64, scale)
 

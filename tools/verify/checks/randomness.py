@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
-from migrate_agent.tools.verify.pairing import UNPAIRED, paired
+from migrate_agent.tools.verify.pairing import UNPAIRED, drawn, paired
 from migrate_agent.tools.verify.results import Results
 
 
@@ -14,7 +14,7 @@ def judge(results: Results) -> Verdict | None:
     for scenario, answer in results.answers("seed", "gradient", "shape"):
         if answer.error:
             continue
-        theirs, ours = scenario.facts["draws"], answer.facts["draws"]
+        theirs, ours = drawn(scenario.facts["draws"]), drawn(answer.facts["draws"])
         drawing += bool(theirs or ours)
         if not paired(scenario, answer):
             detail = f"{scenario.name}: {UNPAIRED}: {_told(ours)} instead of {_told(theirs)}"

@@ -94,6 +94,9 @@ class Bound:
             value = value.elts
         return [observe(self.evaluate(one)) for one in value] if isinstance(value, list) else []
 
+    def draws(self, name: str) -> bool:
+        return False
+
     def count(self, name: str) -> int:
         value = self.values.get(name, [])
         return len(value) if isinstance(value, list) else 1

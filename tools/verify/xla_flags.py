@@ -1,0 +1,42 @@
+"""Flags of XLA that decide how it compiles for the CPU. Used inside the sandbox; flags count before the first compilation."""
+
+from __future__ import annotations
+
+import importlib.util
+import mmap
+import os
+from functools import cache
+from pathlib import Path
+
+KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
+"""XLA's flag for what its CPU backend leaves to YNNPACK. That drops NaN in the maxima of large arrays, which no other backend does."""
+EMITTERS = "xla_cpu_use_fusion_emitters"
+"""XLA's flag for code by way of MLIR: it runs faster, and takes twice as long to compile."""
+
+
+def set_flag(name: str, value: str) -> None:
+    """Set a flag of XLA's where this jaxlib knows it: an unknown one ends the process."""
+    if f"--{name}=" not in os.environ.get("XLA_FLAGS", "") and known(name):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={value}".strip()
+
+
+@cache
+def quick() -> dict[str, str | bool]:
+    """Options of a compilation that is to take little time; results in float64, and gradients, do not need speed."""
+    return {
+        "xla_backend_optimization_level": "0",
+        "xla_llvm_disable_expensive_passes": True,
+        **({EMITTERS: False} if known(EMITTERS) else {}),
+    }
+
+
+def known(name: str) -> bool:
+    """Whether this jaxlib has a flag of this name."""
+    found = importlib.util.find_spec("jaxlib")
+    libraries = [path for folder in (found.submodule_search_locations or () if found else ()) for path in Path(folder).glob("*jax_common*")]
+    return any(_mentions(path, name.encode()) for path in libraries)
+
+
+def _mentions(path: Path, name: bytes) -> bool:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(name) >= 0
