@@ -49,7 +49,8 @@ def folders() -> Mapping[str, Path]:
 def _unpacked(source: Source) -> Path:
     target = cache_folder() / source.file.removesuffix(".whl")
     if not target.exists():
-        with tempfile.TemporaryDirectory(dir=cache_folder().parent) as scratch, zipfile.ZipFile(fetch(source, cache_folder())) as wheel:
+        archive = fetch(source, cache_folder())
+        with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch, zipfile.ZipFile(archive) as wheel:
             wheel.extractall(Path(scratch) / "files")
             (Path(scratch) / "files").rename(target)
     return target
