@@ -135,6 +135,8 @@ class Observed:
     dtypes: tuple[str, ...] = ()
     whole: bool = False
     """Whether all were contiguous tensors that fill their storage, so that strides and places in memory follow from the shape."""
+    changed: Literal["", "returned", "inside"] = ""
+    """Of a name that is an argument: whether a call changed the tensor in place, and gave back that very tensor (`returned`) or something else."""
 
 
 Observations = Mapping[str, Mapping[Span, Observed]]

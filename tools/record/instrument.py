@@ -23,6 +23,7 @@ from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Span
 
 OBSERVE = "__migrate_agent_observe__"
+OBSERVE_CALL = "__migrate_agent_observe_call__"
 OBSERVE_ATTRIBUTE = "__migrate_agent_observe_attribute__"
 OBSERVED = (
     ast.Name,
@@ -38,7 +39,7 @@ OBSERVED = (
     ast.Await,
     ast.Yield,
 )
-UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_ATTRIBUTE})
+UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE})
 _LINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -65,6 +66,7 @@ class Instrument(ast.NodeTransformer):
         self._recorder = recorder
         self._depth = 0
         self._callee = False
+        self._named: dict[int, tuple[ast.expr, int]] = {}  # identity of a recorder call around a name → that call, the name's entry
 
     def visit(self, node: ast.AST) -> Any:
         callee, self._callee = self._callee, False
@@ -83,7 +85,15 @@ class Instrument(ast.NodeTransformer):
         return self._depth > 0 or callee or isinstance(node, ast.Call)
 
     def _wrap(self, node: ast.expr, visited: ast.expr) -> ast.expr:
-        return self._recorder_call(OBSERVE, node, node, [visited])
+        arguments = [self._named[id(value)][1] for value in _arguments(visited) if id(value) in self._named]
+        if arguments:
+            self._recorder.watch(arguments)
+            places = [ast.copy_location(ast.Constant(index), node) for index in arguments]
+            return self._recorder_call(OBSERVE_CALL, node, node, [visited, *places])
+        call = self._recorder_call(OBSERVE, node, node, [visited])
+        if isinstance(node, ast.Name):
+            self._named[id(call)] = call, len(self._recorder.entries) - 1
+        return call
 
     def _recorder_call(self, name: str, spanned: ast.expr, place: ast.expr, rest: list[ast.expr]) -> ast.expr:
         index = self._recorder.entry(self._columns.span(spanned))
@@ -164,6 +174,10 @@ class Instrument(ast.NodeTransformer):
     visit_JoinedStr = visit_TemplateStr = visit_TypeAlias = visit_Global = visit_Nonlocal = visit_Import = visit_ImportFrom = _leave
 
 
+def _arguments(node: ast.expr) -> list[ast.expr]:
+    return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
+
+
 def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder) -> CodeType:
     """Code of the file with recorder calls. Raises `SyntaxError` as `compile` does.
 
@@ -232,6 +246,7 @@ class Finder(MetaPathFinder):
 def install(files: Mapping[str, str], recorder: Recorder, torch_imported: Callable[[], None] | None = None) -> Finder:
     """Instrument these files (real path → name in the tables) from now on in this process."""
     setattr(builtins, OBSERVE, recorder.observe)
+    setattr(builtins, OBSERVE_CALL, recorder.observe_call)
     setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute)
     finder = Finder(files, recorder, torch_imported)
     sys.meta_path.insert(0, finder)

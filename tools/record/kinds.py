@@ -1,7 +1,8 @@
 """What a value is, in the vocabulary of `tools.types.Observed`. Looks at types only, so that no proxy or property of the user is run.
 
 Beyond the kinds named there, callables have these: `method:<dotted class>.<name>` (the class that defines the method; for a class method
-the class it is bound to), `partial:<kind of what is wrapped>`, and `function:<module>.<lambda>@<line>`.
+the class it is bound to), `partial:<kind of what is wrapped>` (of the function that runs in the end, where a partial of torch's `checkpoint`
+is given it), and `function:<module>.<lambda>@<line>`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any
 
+CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
+"""Functions of torch that call their first argument with the others."""
 Namer = Callable[[str], str]
 """Module name as it stands in `__module__` → as the repository imports it (`__main__` → `train`)."""
 
@@ -142,7 +145,9 @@ class Kinds:
     def _callable(self, value: Any) -> str:
         cls = type(value)
         if cls is partial:
-            return f"partial:{self.of(value.func)}"
+            kind = self.of(value.func)
+            through = kind.partition(":")[2] in CALLING and value.args
+            return f"partial:{self.of(value.args[0]) if through else kind}"
         if cls is types.MethodType:
             return self._method(value)
         if cls is types.FunctionType and value.__name__ == "<lambda>":

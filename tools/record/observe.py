@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from migrate_agent.tools.record.kinds import EXACT, Kinds, base_kind, is_lazy
 from migrate_agent.tools.types import Observed, Span
@@ -13,13 +13,15 @@ MAX_SHAPES = 4
 MAX_KINDS = 6
 PATIENCE = 64
 """How often in all an expression may be looked at closely without showing anything new."""
+CHANGES: Sequence[Literal["", "returned", "inside"]] = ("", "returned", "inside")
+"""What `Observed.changed` may be; the later ones say more."""
 _NOTHING: Any = object()
 
 
 class Entry:
     """What one expression was so far."""
 
-    __slots__ = ("dtypes", "kinds", "lazy", "patience", "shapes", "span", "types", "whole")
+    __slots__ = ("changed", "dtypes", "given", "kinds", "lazy", "patience", "shapes", "span", "types", "watched", "whole")
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -30,6 +32,9 @@ class Entry:
         self.lazy: list[Any] = []  # modules without shapes as yet
         self.patience = PATIENCE
         self.whole = True
+        self.watched = False  # whether it is an argument of a call, of which a change in place is noted
+        self.given: tuple[Any, int] | None = None  # the tensor that was passed last, and its version
+        self.changed: Literal["", "returned", "inside"] = ""
 
 
 def add(items: list[Any], item: Any, limit: int) -> bool:
@@ -64,9 +69,26 @@ class Recorder:
         if cls not in entry.types:
             try:
                 self._note(entry, cls, value)
+                entry.given = (value, version(value)) if entry.watched and base_kind(cls) == "tensor" else None
             except Exception:  # an exotic proxy must not change what the user's code does
                 entry.types.add(cls)
         return value
+
+    def watch(self, arguments: Sequence[int]) -> None:
+        """Note of these expressions, each an argument of a call, whether the call changes its tensor."""
+        for index in arguments:
+            self.entries[index].watched = True
+
+    def observe_call(self, index: int, value: Any, *arguments: int) -> Any:
+        """`observe` what a call gave, and note which of these arguments it changed in place."""
+        for argument in arguments:
+            entry = self.entries[argument]
+            given, entry.given = entry.given, None
+            if given is not None and version(given[0]) != given[1] and entry.changed != "inside":
+                entry.changed = "returned" if given[0] is value else "inside"
+                if self._changed is not None:
+                    self._changed()
+        return self.observe(index, value)
 
     def observe_attribute(self, index: int, owner: Any, name: str) -> Any:
         """Note what `owner.name` is without running a property or `__getattr__`, and give `owner` back (for `self.x += y`)."""
@@ -120,9 +142,18 @@ class Recorder:
                         tuple(entry.shapes) or sizes(entry.lazy),
                         tuple(entry.dtypes),
                         bool(entry.shapes) and entry.whole,
+                        entry.changed,
                     )
                     rows[entry.span] = merge(rows.get(entry.span), found)
         return result
+
+
+def version(tensor: Any) -> int:
+    """How often a tensor was changed in place; 0 for those of inference mode, which do not count."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return 0
 
 
 def sizes(modules: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
@@ -149,4 +180,5 @@ def merge(first: Observed | None, second: Observed) -> Observed:
         tuple(dict.fromkeys(first.shapes + second.shapes))[:MAX_SHAPES],
         tuple(dict.fromkeys(first.dtypes + second.dtypes))[:MAX_SHAPES],
         first.whole and second.whole,
+        max(first.changed, second.changed, key=CHANGES.index),
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.record.observe import merge
+from migrate_agent.tools.record.observe import CHANGES, merge
 from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
 
 NAME = "recording.json"
@@ -52,10 +52,11 @@ def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
 
 
 def observations_to_json(observations: Observations) -> dict[str, Any]:
-    """File → rows of span, kinds, shapes, dtypes, whole."""
+    """File → rows of span, kinds, shapes, dtypes, whole, changed."""
     return {
         path: [
-            [*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes), seen.whole] for span, seen in rows.items()
+            [*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes), seen.whole, seen.changed]
+            for span, seen in rows.items()
         ]
         for path, rows in observations.items()
     }
@@ -70,6 +71,7 @@ def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Obse
                 tuple(tuple(int(size) for size in shape) for shape in row[5]),
                 tuple(map(str, row[6])),
                 bool(row[7]),
+                next((how for how in CHANGES if [how] == row[8:9]), ""),
             )
             for row in rows
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from migrate_agent.tools.scan.nodes import walk
@@ -20,9 +20,15 @@ VIEW_FUNCTIONS = frozenset(
 )
 
 
+HOLDING = frozenset("append appendleft extend insert add put setdefault update register_buffer save_for_backward".split())
+"""Methods that keep their arguments as they are."""
+Copies = Callable[[ast.expr], bool]
+"""Whether what a subscript is assigned to copies the value, as a tensor does and a list does not."""
+
+
 @dataclass(frozen=True)
 class Alias:
-    """`one` was assigned something that may share the memory of `other`, on `line`.
+    """`one` was assigned something that may share the memory of `other`, on `line`; an attribute (`self.x`), or what an object keeps, counts as read.
 
     `sure` where it is certainly a view; `exact` where it still is that very one, so that each can be brought up to date from the other.
     """
@@ -76,18 +82,15 @@ def _basic(index: ast.expr) -> bool:
     return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or (isinstance(p, ast.Constant) and not isinstance(p.value, bool)) for p in parts)
 
 
-def stale_alias(function: ast.AST, name: str, line: int) -> Alias | None:
-    """How `name`, written at `line`, shares memory with a name that is read afterwards; `None` where it does not."""
-    return next(iter(stale_aliases(function, name, line)), None)
-
-
-def stale_aliases(function: ast.AST, name: str, line: int, handed_back: Iterable[str] = ()) -> list[Alias]:
+def stale_aliases(
+    function: ast.AST, name: str, line: int, handed_back: Iterable[str] = (), copies: Copies = lambda container: True
+) -> list[Alias]:
     """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards or handed back to the
     caller at the end; nearest first."""
-    reached = _reached(function, name, line)
+    reached = _reached(function, name, line, copies)
     wanted: set[str] = set()
     for other in reached:
-        if other in handed_back or _read_after(function, other, line):
+        if other in handed_back or "." in other or read_after(function, other, line):
             while other != name and other not in wanted:
                 wanted.add(other)
                 other = reached[other][0]
@@ -104,13 +107,14 @@ def surely_shared(function: ast.AST, name: str, line: int) -> dict[str, bool]:
     return found
 
 
-def _reached(function: ast.AST, name: str, line: int) -> dict[str, tuple[str, Alias]]:
+def _reached(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
     """Name that shares the memory of `name` at `line` → the name by which it was reached, and their alias; nearest first."""
     rebound = list(_rebindings(function))
-    aliases = [alias for alias in _aliases(function) if alias.line <= line]
-    aliases += [
-        replace(alias, line=line, exact=False) for alias in _aliases(function) if alias.one == name and _carried(function, alias, line)
-    ]
+    held = list(_held(function, copies))
+    made = [*_aliases(function), *held]
+    aliases = [alias for alias in made if alias.line <= line]
+    later = [alias for alias in made if alias.one == name] + [alias for alias in held if alias.other == name]
+    aliases += [replace(alias, line=line, exact=False) for alias in later if _carried(function, alias, name, line)]
     reached: dict[str, tuple[str, Alias]] = {}
     todo = [name]
     while todo:
@@ -127,11 +131,11 @@ def _reached(function: ast.AST, name: str, line: int) -> dict[str, tuple[str, Al
     return reached
 
 
-def _carried(function: ast.AST, alias: Alias, line: int) -> bool:
-    """Whether the view that one turn of a loop makes after `line` is still there at `line` in the next turn."""
+def _carried(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
+    """Whether what one turn of a loop makes of `name` after `line` is still there at `line` in the next turn."""
     for loop in walk(function):
         if isinstance(loop, (ast.For, ast.While)) and loop.lineno < line < alias.line <= (loop.end_lineno or 0):
-            if not any(name == alias.one and loop.lineno < at < line for name, at in _rebindings(loop)):
+            if not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop)):
                 return True
     return False
 
@@ -151,7 +155,7 @@ def viewed_anew(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
                 yield target
 
 
-def _read_after(function: ast.AST, name: str, line: int) -> bool:
+def read_after(function: ast.AST, name: str, line: int) -> bool:
     """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
     for node in walk(function):
@@ -180,6 +184,42 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
                     yield Alias(name.id, base, node.lineno)
 
 
+def _held(function: ast.AST, copies: Copies) -> Iterator[Alias]:
+    """What is kept as it is by a list or another container, an attribute, or an object."""
+    for node in walk(function):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                kept = _elements(value)
+                for target in targets:
+                    if isinstance(target, ast.Subscript) and not copies(target.value):
+                        yield from _keeping(target.value, [value, *kept], node.lineno)
+                    elif isinstance(target, ast.Attribute):
+                        yield from _keeping(target, [value, *kept], node.lineno)
+                    elif isinstance(target, ast.Name):
+                        yield from _keeping(target, kept, node.lineno)
+            case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args, keywords=keywords) if attr in HOLDING:
+                values = [*args, *(keyword.value for keyword in keywords)]
+                kept = [element for value in values for element in _elements(value)]
+                objects = attr in ("register_buffer", "save_for_backward")
+                if objects or not copies(container):
+                    yield from _keeping(ast.Attribute(container, attr) if objects else container, [*values, *kept], node.lineno)
+
+
+def _keeping(container: ast.expr, values: Iterable[ast.expr], line: int) -> Iterator[Alias]:
+    while isinstance(container, ast.Subscript):
+        container = container.value
+    if isinstance(container, (ast.Name, ast.Attribute)):
+        yield from (Alias(ast.unparse(container), base, line) for value in values if (base := root(value)))
+
+
+def _elements(value: ast.expr) -> list[ast.expr]:
+    """What stands in a list, tuple or dictionary that is written out."""
+    match value:
+        case ast.List(elts=inner) | ast.Tuple(elts=inner) | ast.Dict(values=inner):
+            return [found for element in inner for found in (element, *_elements(element))]
+    return []
+
+
 def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[Alias]:
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
@@ -203,11 +243,16 @@ def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
                         yield name.id, node.lineno
 
 
-def iterated(function: ast.AST, name: str, line: int) -> bool:
-    """Whether `name` is bound by a loop around `line` and has no other value since: a write to it may reach what the loop goes through."""
+def shared(function: ast.AST, name: str, line: int) -> set[str]:
+    """The other names that share the memory of `name` at `line`."""
+    return set(_reached(function, name, line))
+
+
+def iterated(function: ast.AST, name: str, line: int) -> ast.For | None:
+    """The loop around `line` that binds `name`, where it has no other value since: a write to it may reach what the loop goes through."""
     for loop in walk(function):
         if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):
             continue
         if any(isinstance(n, ast.Name) and n.id == name for n in walk(loop.target)):
-            return not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop))
-    return False
+            return None if any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop)) else loop
+    return None

@@ -18,6 +18,7 @@ from migrate_agent.tools.rewrite.counters import counters
 from migrate_agent.tools.rewrite.exercised import Exercised
 from migrate_agent.tools.rewrite.facts import Facts
 from migrate_agent.tools.rewrite.memo import Memo
+from migrate_agent.tools.rewrite.parts import Part
 from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.scopes import Scopes
@@ -91,6 +92,10 @@ class Context:
     path: list[str] = field(default_factory=list)
     assigned: dict[int, tuple[cst.Assign, cst.Assign]] = field(default_factory=dict)
     """Line → an assignment before and after rewriting, for rules that must say it again."""
+    parted: dict[int, dict[str, Part]] = field(default_factory=dict)
+    """Line of a loop → its variables that are changed in place, and what they are parts of."""
+    saved_last: set[str] = field(default_factory=set)
+    """Dotted paths of functions that change in place what they have saved for a backward pass."""
     deterministic: set[str] = field(default_factory=set)
     """Ids of classes that read `self.training`."""
     memos: dict[str, dict[str, Memo]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 
+from migrate_agent.tools.record.kinds import CALLING
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
@@ -22,10 +23,6 @@ from migrate_agent.tools.types import Observed, Span
 
 FunctionKey = tuple[str, str]
 """File path and qualified name."""
-
-
-CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
-"""Functions of torch that call their first argument with the others."""
 
 
 @cache

@@ -15,7 +15,7 @@ import libcst
 import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from migrate_agent.tools.record.instrument import OBSERVE, OBSERVE_ATTRIBUTE, Finder, compile_instrumented
+from migrate_agent.tools.record.instrument import OBSERVE, OBSERVE_ATTRIBUTE, OBSERVE_CALL, Finder, compile_instrumented
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Observed, Span
 
@@ -269,6 +269,7 @@ SNIPPETS = {
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
     monkeypatch.setattr(builtins, OBSERVE, recorder.observe, raising=False)
+    monkeypatch.setattr(builtins, OBSERVE_CALL, recorder.observe_call, raising=False)
     monkeypatch.setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute, raising=False)
     return recorder
 
@@ -390,6 +391,39 @@ def test_the_table_says_what_expressions_were(observed: dict[str, Observed]) -> 
 def test_shapes_and_dtypes_are_bounded(observed: dict[str, Observed]) -> None:
     seen = observed["self.norm(self.fc(x.view(b, -1)))"]
     assert seen == Observed(("tensor",), ((1, 4), (2, 4), (3, 4), (4, 4)), ("float32",), whole=True)
+
+
+CHANGING_SOURCE = """
+import torch
+import torch.nn as nn
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act, self.net = nn.ReLU(inplace=True), nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4))
+    def forward(self, one, two, three):
+        first = self.act(one)
+        second = self.net(input=two)
+        third = torch.add(three, 1)
+        return first + one, second + two, third
+
+def main():
+    with torch.no_grad():
+        Outer()(torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+    with torch.inference_mode():
+        Outer()(torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+"""
+
+
+def test_changes_in_place_are_noted(tmp_path: Path, recorder: Recorder) -> None:
+    run(tmp_path / "changing.py", compile_instrumented(CHANGING_SOURCE, "net.py", "net.py", recorder))
+    lines = CHANGING_SOURCE.split("\n")
+    table = recorder.table()["net.py"].items()
+    named = {(lines[span.line - 1].strip(), lines[span.line - 1][span.column : span.end_column]): seen.changed for span, seen in table}
+    assert {key: how for key, how in named.items() if how} == {
+        ("first = self.act(one)", "one"): "returned",
+        ("second = self.net(input=two)", "two"): "inside",
+    }
 
 
 def test_what_did_not_run_is_not_in_the_table(observed: dict[str, Observed]) -> None:

@@ -16,8 +16,33 @@ OPEN = {
     "    return x\n",
     "a helper that changes another view": "def g(x: torch.Tensor):\n    x = x.view(-1)\n    x[0] = 1\n\n"
     "def f(x: torch.Tensor):\n    g(x)\n    return x\n",
+    "what a list holds": "def f(x: torch.Tensor):\n    y = x * 2\n    found = []\n    found.append(y)\n    y.mul_(2)\n    return found\n",
+    "what a list that is written out holds": "def f(x: torch.Tensor):\n    y = x * 2\n    found = [x, y]\n    y += 2\n    return found\n",
+    "what a dictionary holds": "def f(x: torch.Tensor):\n    y, found = x * 2, {}\n    found['y'] = y\n    y[0] = 2\n    return found\n",
+    "what a tuple holds": "def f(x: torch.Tensor):\n    y = x * 2\n    found = y, x\n    y[0] = 2\n    return found\n",
+    "what an attribute holds": "def f(o, x: torch.Tensor):\n    y = x * 2\n    o.kept = y\n    y.relu_()\n    return x\n",
+    "what the last turn put into a list": "def f(x: torch.Tensor):\n    h, found = x * 2, []\n    for _ in range(3):\n        h += x\n"
+    "        found.append(h)\n    return found\n",
+    "a part that a loop leaves behind": "def f(x: torch.Tensor):\n    y = torch.zeros_like(x)\n    for row in y:\n        row += 1\n"
+    "        if len(row) > 2:\n            break\n    return y\n",
+    "a part of what has another name": "def f(x: torch.Tensor):\n    y = torch.zeros_like(x)\n    z = y.view(-1)\n    for row in y:\n        row += 1\n"
+    "    return z\n",
+    "a part of a parameter": "def f(x: torch.Tensor):\n    for row in x.unbind(1):\n        row += 1\n    return x\n",
+    "a part of what the loop reads": "def f(x: torch.Tensor):\n    y = torch.zeros_like(x)\n    for row in y:\n        row += y.sum()\n    return y\n",
 }
 PASSED_ON = {
+    "what a tensor copies": (
+        "def f(x: torch.Tensor, out: torch.Tensor):\n    y = x * 2\n    out[0] = y\n    y.mul_(2)\n    return out, y, x.add(y)\n",
+        "def f(x: jax.Array, out: jax.Array):\n    y = x * 2\n    out = out.at[0].set(y)\n    y = y * 2\n    return out, y, x + y\n",
+    ),
+    "what a list takes after each change": (
+        "def f(x: torch.Tensor):\n    found = []\n    for _ in range(3):\n        h = x * 2\n        h += x\n        found.append(h)\n    return found\n",
+        "def f(x: jax.Array):\n    found = []\n    for _ in range(3):\n        h = x * 2\n        h += x\n        found.append(h)\n    return found\n",
+    ),
+    "a name and its view, by a call whose value is used": (
+        "def f(x: torch.Tensor):\n    y = x * 2\n    v = y\n    z = y.mul_(2)\n    return z, v\n",
+        "def f(x: jax.Array):\n    y = x * 2\n    v = y\n    y = y * 2\n    v = y\n    z = y\n    return z, v\n",
+    ),
     "a view made anew after the write": (
         "def f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    y = y.view(2, -1)\n    return x, y\n",
         "def f(x: jax.Array):\n    y = x.reshape(-1)\n    y = y.at[0].set(1)\n    x = y.reshape(x.shape)\n    y = y.reshape(2, -1)\n    return x, y\n",

@@ -82,7 +82,7 @@ class HandBackArguments(Rule):
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
         """(parameter, argument) of what a function changes in place."""
         context = self.context
-        names = _mutated(context, key)
+        names = mutated(context, key)
         rows = [
             (argument.keyword.value if argument.keyword else parameter_at(context.repo, key, place), argument.value)
             for place, argument in enumerate(call.args)
@@ -122,13 +122,14 @@ def _viewed(value: cst.BaseExpression) -> cst.BaseExpression:
                 return value
 
 
-def _mutated(context: Context, key: FunctionKey) -> frozenset[str]:
+def mutated(context: Context, key: FunctionKey) -> frozenset[str]:
+    """The parameters whose array a function changes in place."""
     return context.randomness.mutated.get(key, frozenset()) - context.randomness.written.get(key, frozenset())
 
 
 def handed_back(context: Context, key: FunctionKey) -> tuple[str, ...]:
     """The parameters that a function changes in place and, since it returns nothing, can return."""
-    names, file = _mutated(context, key), context.repo.files.get(key[0])
+    names, file = mutated(context, key), context.repo.files.get(key[0])
     node = file.functions.get(key[1]) if file else None
     if not isinstance(node, ast.FunctionDef) or node.name in ("forward", "__init__"):
         return ()

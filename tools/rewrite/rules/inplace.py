@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.variables import variable
 from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
-from migrate_agent.tools.rewrite.tables import Refuse, ops
+from migrate_agent.tools.rewrite.tables import Refuse
 from migrate_agent.tools.scan.nodes import walk
 
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
@@ -135,10 +134,9 @@ class ReplaceInplaceUpdates(_Writes):
             return
         if isinstance(receiver, cst.Name):
             parent = context.parent()
-            same = isinstance(parent, cst.Assign) and any(
-                isinstance(t.target, cst.Name) and t.target.value == receiver.value for t in parent.targets
-            )
-            if not isinstance(parent, cst.Return) and not same and self._read_later(receiver):
+            if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
+                return  # see `PassChangesOn`
+            if not isinstance(parent, cst.Return) and self._read_later(receiver):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
                 self._check_alias(receiver)
@@ -249,20 +247,6 @@ class ReplaceInplaceUpdates(_Writes):
             return None
         out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
         return out if out is not None else self._inplace_argument(call)
-
-    def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
-        if not self.context.dotted(call.func).startswith("torch."):
-            return None
-        op = ops().get(self.context.dotted(call.func))
-        names = parse_signature(op.signature).names if op else ()
-        if op and self.context.dotted(call.func) == f"{op.name}_" and call.args and not call.args[0].keyword:
-            return call.args[0].value
-        for place, argument in enumerate(call.args):
-            name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
-            if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
-                first = call.args[0]
-                return first.value if not first.keyword else None
-        return None
 
     def _read_later(self, name: cst.Name) -> bool:
         function = self._function()

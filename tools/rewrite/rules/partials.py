@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
+from migrate_agent.tools.record.kinds import CALLING
 from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.calls import apply_op, takes_options, tidy
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.tables import Refuse, ops
+from migrate_agent.tools.rewrite.ops.utilities import HANDED
+from migrate_agent.tools.rewrite.tables import Op, Refuse, ops
 
 
 class BindTorchFunctions(Rule):
@@ -46,7 +49,7 @@ class BindTorchFunctions(Rule):
         dotted = context.dotted(original.args[0].value)
         if dotted not in ops() or len(original.args) == 1 or self._takes_options(dotted, updated.args[0].value):
             return None
-        op = ops()[dotted]
+        op = _later(ops()[dotted])
         signature = parse_signature(op.signature)
         count = sum(a.keyword is None for a in original.args[1:])
         named = {a.keyword.value for a in original.args[1:] if a.keyword}
@@ -74,6 +77,14 @@ class BindTorchFunctions(Rule):
         """Whether the function became a vendored one that takes torch's arguments."""
         name = dotted.rpartition(".")[2]
         return takes_options(dotted) and cst.Module([]).code_for_node(rewritten) in (name, f"nnx_layers.{name}")
+
+
+def _later(op: Op) -> Op:
+    """The row for a call to come: whoever calls what a function like `checkpoint` hands on brings the `rngs` that it draws from."""
+    template = op.to
+    if op.name not in CALLING or isinstance(template, str):
+        return op
+    return replace(op, to=lambda call: template(call).replace(HANDED, ""))
 
 
 def _fixed(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:

@@ -6,12 +6,15 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_alias, stale_aliases
+from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_aliases
+from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.parts import part, parts_name
 from migrate_agent.tools.rewrite.rules.arguments import handed_back
 from migrate_agent.tools.rewrite.rules.variables import own_layer, subscript, variable, written
-from migrate_agent.tools.rewrite.tables import Refuse, layers, methods
+from migrate_agent.tools.rewrite.saving import SAVE, saved_at_top
+from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
@@ -126,11 +129,40 @@ class _Writes(Rule):
     def _function(self) -> ast.AST | None:
         return self.context.file.functions.get(".".join(self.context.path))
 
+    def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
+        """What a torch function writes to by `inplace=True`, or by its name (`torch.relu_(x)`)."""
+        if not self.context.dotted(call.func).startswith("torch."):
+            return None
+        op = ops().get(self.context.dotted(call.func))
+        names = parse_signature(op.signature).names if op else ()
+        if op and self.context.dotted(call.func) == f"{op.name}_" and call.args and not call.args[0].keyword:
+            return call.args[0].value
+        for place, argument in enumerate(call.args):
+            name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
+            if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
+                first = call.args[0]
+                return first.value if not first.keyword else None
+        return None
+
     def _check_alias(self, name: cst.Name) -> None:
         """A hole where the write cannot be made visible through the other name."""
-        function = self._function()
-        if function is not None and (alias := stale_alias(function, name.value, self.context.span(name).line)):
+        for alias in self._aliases(name)[:1]:
             self._stale(name, alias)
+
+    def _aliases(self, name: cst.Name) -> list[Alias]:
+        """Along which a write to this name must be passed on."""
+        function = self._function()
+        given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
+        found = stale_aliases(function, name.value, self.context.span(name).line, given, self._seen) if function is not None else []
+        saved = [alias for alias in found if alias.one.endswith(f".{SAVE}")]
+        if saved and function is not None and saved_at_top(function) is not None:
+            self.context.saved_last.add(".".join(self.context.path))
+            return [alias for alias in found if alias not in saved]
+        return found
+
+    def _seen(self, node: ast.expr) -> bool:
+        """Whether an expression of the source was seen to be a tensor."""
+        return is_tensor(self.context.facts.observed.get(span_of(node, self.context.file.lines)))
 
     def _stale(self, name: cst.Name, alias: Alias) -> None:
         other = alias.other if alias.one == name.value else alias.one
@@ -139,14 +171,16 @@ class _Writes(Rule):
     def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
         """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
         function = self._function()
-        if function is not None and iterated(function, name.value, self.context.span(name).line):
-            self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
-            return write
-        given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
-        aliases = stale_aliases(function, name.value, self.context.span(name).line, given) if function is not None else []
+        if function is not None and (loop := iterated(function, name.value, self.context.span(name).line)):
+            if not self._put_together(function, loop, name.value):
+                self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
+                return write
+            whole = self.context.parted[loop.lineno][name.value].base
+        else:
+            whole = ""
         follow: list[cst.BaseSmallStatement] = []
         fresh = {name.value}
-        for alias in aliases:
+        for alias in [alias for alias in self._aliases(name) if {alias.one, alias.other} != {name.value, whole}]:
             before = self.context.assigned.get(alias.line)
             if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
                 self._stale(name, alias)
@@ -160,6 +194,14 @@ class _Writes(Rule):
         if not follow:
             return write
         return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), *follow])  # type: ignore[return-value]
+
+    def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
+        """Note that the new parts which a loop makes are put together after it; whether that can be done."""
+        found = part(function, loop, name, self._seen)
+        if found is None or parts_name(found) in self.context.taken:
+            return False
+        self.context.parted.setdefault(loop.lineno, {})[name] = found
+        return True
 
     def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """The base of a view, brought up to date from the view's new value."""

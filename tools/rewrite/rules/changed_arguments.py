@@ -1,0 +1,104 @@
+"""Layers that change what they are called with (`nn.ReLU(inplace=True)`), as far as somebody reads it afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.aliases import read_after
+from migrate_agent.tools.rewrite.canonical import TORCH
+from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.arguments import mutated
+from migrate_agent.tools.rewrite.rules.handles import callees
+from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
+
+
+class PassChangesOn(_Writes):
+    """`y = self.relu(x)`, where the examples saw it change `x` and give `x` back → `x = self.relu(x)` and `y = x`, if `x` is read later.
+
+    Declines (a hole) where the call is a part of another expression, or gives back something else.
+    """
+
+    ORDER = 62
+    CHECKS = ("leave_Call",)
+    KEEP = ("def f(g, x):\n    y = g(x)\n    return x + y\n",)
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        call, targets = original.value, [target.target for target in original.targets]
+        changed = self._given_back(call) if isinstance(call, cst.Call) else []
+        if len(changed) != 1 or len(targets) != 1 or not isinstance(targets[0], cst.Name) or not self._wanted(original, changed[0]):
+            return None
+        name, target = changed[0], targets[0]
+        write = self._synchronised(name, cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated.value))
+        if target.value == name.value:
+            return write if isinstance(write, cst.FlattenSentinel) else None
+        also = cst.Assign([cst.AssignTarget(cst.Name(target.value))], cst.Name(name.value))
+        before = list(write) if isinstance(write, cst.FlattenSentinel) else [write]
+        return cst.FlattenSentinel([*before, also])  # type: ignore[return-value]
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        changed = (
+            [name for name, how in self._seen_changed(original.value) if how == "returned"] if isinstance(original.value, cst.Call) else []
+        )
+        if len(changed) != 1 or not self._wanted(original, changed[0]):
+            return None
+        return self._synchronised(changed[0], cst.Assign([cst.AssignTarget(cst.Name(changed[0].value))], updated.value))
+
+    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
+        """Refuse what is read again and cannot be passed on."""
+        statement = self._statement()
+        for name, how in self._seen_changed(original):
+            parent = self.context.parent()
+            alone = isinstance(parent, cst.Expr) or (
+                isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
+            )
+            if how == "returned" and alone and len(list(self._seen_changed(original))) == 1 and self._function() is not None:
+                continue
+            if self._wanted(statement, name) or self._twice(statement, name):
+                text = cst.Module([]).code_for_node(original.func)
+                self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
+
+    def _given_back(self, call: cst.Call) -> list[cst.Name]:
+        """The names whose tensors a call changes in place and gives back."""
+        own = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
+        receiver = call.func.value if own and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
+        if isinstance(receiver, cst.Name) and is_tensor(self.context.observed(receiver)):
+            return [receiver]
+        return [name for name, how in self._seen_changed(call) if how == "returned"]
+
+    def _seen_changed(self, call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
+        """The names whose tensors a call was seen to change, and how; not what torch's own functions do, or functions that hand them back."""
+        context = self.context
+        if context.dotted(call.func).partition(".")[0] in TORCH or any(mutated(context, key) for key in callees(context, call)):
+            return
+        for argument in call.args:
+            fact = context.observed(argument.value) if isinstance(argument.value, cst.Name) and not argument.star else None
+            if fact is not None and fact.changed and isinstance(argument.value, cst.Name):
+                yield argument.value, fact.changed
+
+    def _statement(self) -> cst.CSTNode:
+        """The statement that is being left."""
+        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+        return next((node for node in reversed(self.context.stack) if isinstance(node, kinds)), self.context.stack[-1])
+
+    def _wanted(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the changed tensor is read after the statement, by this name or another."""
+        function, end = self._function(), self.context.span(statement).end_line
+        if function is None:
+            return True
+        anew = isinstance(statement, cst.Assign) and any(_binds(target.target, name.value) for target in statement.targets)
+        return bool(self._aliases(name)) or (not anew and read_after(function, name.value, end))
+
+    def _twice(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the statement itself reads the name elsewhere."""
+        function, span = self._function(), self.context.span(statement)
+        named = [node for node in ast.walk(function or ast.Module([], [])) if isinstance(node, ast.Name) and node.id == name.value]
+        return len([node for node in named if isinstance(node.ctx, ast.Load) and span.line <= node.lineno <= span.end_line]) > 1
+
+
+def _binds(target: cst.CSTNode, name: str) -> bool:
+    if isinstance(target, cst.Name):
+        return target.value == name
+    return isinstance(target, (cst.Tuple, cst.List)) and any(_binds(element.value, name) for element in target.elements)

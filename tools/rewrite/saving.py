@@ -1,0 +1,25 @@
+"""What the `forward` of an autograd function saves: torch looks at it once `forward` has returned, changes in place after the call included."""
+
+from __future__ import annotations
+
+import ast
+
+from migrate_agent.tools.scan.nodes import walk
+
+SAVE = "save_for_backward"
+
+
+def saved_at_top(function: ast.AST) -> ast.Expr | None:
+    """The statement `ctx.save_for_backward(x, y)` that may as well stand in front of the `return` which the function ends with, or `None`."""
+    body = function.body if isinstance(function, ast.FunctionDef) else []
+    calls = [
+        node for node in walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == SAVE
+    ]
+    found = [statement for statement in body if isinstance(statement, ast.Expr) and statement.value in calls]
+    returns = [node for node in walk(function) if isinstance(node, ast.Return)]
+    if len(calls) != 1 or not found or returns != body[-1:] or not all(isinstance(value, ast.Name) for value in calls[0].args):
+        return None
+    updated = {id(node.target) for node in walk(function) if isinstance(node, ast.AugAssign)}
+    saved = {value.id for value in calls[0].args if isinstance(value, ast.Name)}
+    stores = (node for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in updated)
+    return None if any(node.id in saved and node.lineno > found[0].lineno for node in stores) else found[0]
