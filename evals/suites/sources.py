@@ -79,7 +79,7 @@ def judge(name: str, path: Path) -> Outcome:
     try:
         text = read_source(path)
         parse(text)
-        cst.parse_module(text)
+        before = cst.parse_module(text).code  # libcst drops the space in `except OSError :`
     except SourceError as error:
         return Outcome(name, "excluded", f"no Python of this version: {error}")
     except cst.ParserSyntaxError as error:
@@ -92,8 +92,8 @@ def judge(name: str, path: Path) -> Outcome:
         except Exception as error:
             return Outcome(name, "wrong", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
     lines = {"lines": text.count("\n"), "holes": holes}
-    if not uses_torch and result != text:
-        return Outcome(name, "wrong", f"no torch, but changed: {_first_change(text, result)}", lines)
+    if not uses_torch and result != before:
+        return Outcome(name, "wrong", f"no torch, but changed: {_first_change(before, result)}", lines)
     if again != result:
         return Outcome(name, "wrong", f"changed when rewritten again: {_first_change(result, again)}", lines)
     return Outcome(name, "right", details=lines)

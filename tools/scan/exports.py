@@ -33,11 +33,16 @@ def canonical(dotted: str) -> str:
 
 
 def parse(text: str) -> ast.Module:
-    """`ast.parse` without warnings about the user's string escapes. Raises `SourceError` (one line, with the line number)."""
+    """`ast.parse` of what can be compiled too, without warnings about the user's string escapes.
+
+    Raises `SourceError` (one line, with the line number).
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            tree = ast.parse(text)
+            compile(tree, "<source>", "exec", dont_inherit=True)  # `return` outside of a function, unknown future features
+            return tree
     except SyntaxError as error:
         raise SourceError(f"line {error.lineno or 1}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:

@@ -11,6 +11,7 @@ from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.randomness import resets
 from migrate_agent.tools.rewrite.repo import MODULE_BASES, ClassModel
 from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.rewrite.vendoring import rngs_of
 
 RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")))
@@ -190,7 +191,10 @@ class ConvertMethods(Rule):
 
 
 class ReplaceTrainingFlag(Rule):
-    """`self.training` → `not self.deterministic`, the flag that NNX's `.train()` and `.eval()` set."""
+    """`self.training` → `not self.deterministic`, the flag that NNX's `.train()` and `.eval()` set; `self.training = x` sets it too.
+
+    Declines (a hole) where the mode of another module is asked for: not every module of NNX has one.
+    """
 
     ORDER = 20
     KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
@@ -201,17 +205,52 @@ class ReplaceTrainingFlag(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n\n"
             "    def __call__(self, x):\n        if self.deterministic:\n            return x\n        return x + 1\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, on):\n        super().__init__()\n        self.training = True\n\n"
+            "    def freeze(self, on, off):\n        self.training = on and not off\n\n    def thaw(self, off):\n        self.training = not off\n",
+            "class M(nnx.Module):\n    def __init__(self, on, *, rngs: nnx.Rngs):\n        self.deterministic = False\n"
+            "        self.deterministic = False\n\n    def freeze(self, on, off):\n        self.deterministic = not (on and not off)\n\n"
+            "    def thaw(self, off):\n        self.deterministic = off\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
-        if original.attr.value != "training" or not context.cls or not context.is_self(original.value):
+        if not self._asked(original):
+            fact = context.observed(original.value) if original.attr.value == "training" else None
+            if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
+                context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
             return None
-        if not context.repo.is_module_class(context.cls):
-            return None
-        context.deterministic.add(context.cls.id)
-        flag = updated.with_changes(attr=cst.Name("deterministic"))
+        flag = self._flag(updated)
+        if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
+            return flag  # what is set is turned round: see `leave_Assign`
         return context.place(cst.UnaryOperation(cst.Not(), flag))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        asked = [isinstance(target.target, cst.Attribute) and self._asked(target.target) for target in original.targets]
+        if not any(asked):
+            return None
+        if not all(asked):
+            self.context.hole(original, "several targets, one of them the mode of the module", "module-method")
+            return None
+        match updated.value:
+            case cst.Name(value="True" | "False" as value):
+                return updated.with_changes(value=cst.Name("False" if value == "True" else "True"))
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return updated.with_changes(value=inner)
+        turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
+        return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
+
+    def _asked(self, node: cst.Attribute) -> bool:
+        """Whether this is `self.training` of a module."""
+        context = self.context
+        own = node.attr.value == "training" and context.cls is not None and context.is_self(node.value)
+        return own and context.cls is not None and context.repo.is_module_class(context.cls)
+
+    def _flag(self, node: cst.Attribute) -> cst.Attribute:
+        assert self.context.cls is not None
+        self.context.deterministic.add(self.context.cls.id)
+        return node.with_changes(attr=cst.Name("deterministic"))
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
         inner = updated.expression
