@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from migrate_agent.tools.rewrite.aliases import shared
 from migrate_agent.tools.scan.nodes import walk
 
-CUT = frozenset({"split", "chunk"})
-"""Methods and functions that give parts which have all axes."""
-UNBOUND = frozenset({"unbind"})
-"""Those whose parts lack the axis that is gone through."""
+AXIS = {"split": 1, "chunk": 1, "unbind": 0}
+"""Method or function that gives the parts of a tensor → the place of the axis among its arguments."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a loop's variable is a part of: the name of a tensor, and the axis that was cut, or (`stacked`) gone through."""
+    """What a loop's variable is a part of: the name of a tensor, and the axis that was cut or gone through."""
 
     base: str
     axis: int
-    stacked: bool
 
 
 def parts_name(part: Part) -> str:
@@ -97,7 +94,7 @@ def _blocks(function: ast.AST) -> Iterator[list[ast.stmt]]:
 def _cut(source: ast.expr | None, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
     match source:
         case ast.Name(id=base) if is_tensor(source):
-            return Part(base, 0, stacked=True)
+            return Part(base, 0)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=attr), args=[ast.Name(id=base), *rest]) if module == "torch":
             return _along(base, attr, rest, source.keywords)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=base) as whole, attr=attr), args=args) if is_tensor(whole):
@@ -106,14 +103,15 @@ def _cut(source: ast.expr | None, is_tensor: Callable[[ast.expr], bool]) -> Part
 
 
 def _along(base: str, method: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Part | None:
-    place = 1 if method in CUT else 0
+    if method not in AXIS:
+        return None
     given = {word.arg: word.value for word in keywords}
-    axis = given.get("dim", args[place] if len(args) > place else ast.Constant(0))
+    axis = given.get("dim", args[AXIS[method]] if len(args) > AXIS[method] else ast.Constant(0))
     try:
         number = ast.literal_eval(axis)
     except ValueError:
         return None
-    return Part(base, number, method in UNBOUND) if method in CUT | UNBOUND and isinstance(number, int) else None
+    return Part(base, number) if isinstance(number, int) else None
 
 
 def _leaves(node: ast.AST, inner: bool = False) -> bool:

@@ -70,7 +70,7 @@ class _Function:
     mentions: set[str] = field(default_factory=set)
     """Attribute names read from anything but `self`."""
     groups: set[frozenset[FunctionKey]] = field(default_factory=set)
-    """Methods of which one is called where another may be (`self.m()` with `m` defined anew below)."""
+    """What is called where another may be: methods (`self.m()` with `m` defined anew below), and functions (`(f if x else g)()`)."""
     later: set[FunctionKey] = field(default_factory=set)
     """Methods that are kept as a value (`self.fn = self.m`, `partial(self.m, 2)`), and called who knows when."""
 
@@ -85,7 +85,8 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     for group in groups:
         if not group <= constructing:
             constructing -= group
-    together = [group for group in groups if group <= constructing]
+    free = {key for key, function in functions.items() if function.model is None}
+    together = [group for group in groups if group <= constructing or group <= free]
     changed = True
     while changed:
         changed = False
@@ -317,6 +318,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs = True
     elif keys := called(repo, facts.observed.get(span)):
         function.calls |= keys
+        function.groups.add(frozenset(keys))
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "reset_parameters":
         receiver, value = facts.observed.get(span_of(call.func.value, file.lines)), call.func.value
         upwards = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"

@@ -73,6 +73,17 @@ def split(x: jax.Array, split_size_or_sections: int | Sequence[int], dim: int = 
     return tuple(lax.slice_in_dim(x, start, end, axis=dim) for start, end in itertools.pairwise(bounds))
 
 
+def put_parts(x: jax.Array, parts: Sequence[jax.Array], axis: int = 0) -> jax.Array:
+    """`x` with new values for its first parts along an axis: pieces of it that were cut there, or slices that lack the axis.
+
+    What comes behind the parts stays as it is; with no parts all of `x` does.
+    """
+    if not parts:
+        return x
+    new = jnp.stack(parts, axis) if parts[0].ndim < x.ndim else jnp.concatenate(parts, axis)
+    return lax.dynamic_update_slice_in_dim(x, new, 0, axis)
+
+
 def sliding_windows(x: jax.Array, dimension: int, size: int, step: int) -> jax.Array:
     """All windows of `size` along an axis, as a new last axis (https://pytorch.org/docs/stable/generated/torch.Tensor.unfold.html)."""
     if x.ndim == 0:

@@ -9,7 +9,7 @@ from migrate_agent.tools.rewrite.parts import Part, parts_name
 
 
 class PutPartsTogether(Rule):
-    """`for row in x: row.add_(1)` → the new rows are collected, and `x = jnp.stack(x_parts)` follows the loop; so for `x.split(…)` and others.
+    """`for row in x: row.add_(1)` → the new rows are collected, and `x = put_parts(x, x_parts)` follows the loop; so for `x.split(…)` and others.
 
     Whether it can be done is decided where the part is changed: see `parts.part`.
     """
@@ -22,12 +22,12 @@ class PutPartsTogether(Rule):
             "        b.add_(a).mul_(2)\n    return o\n",
             "def f(q: jax.Array):\n    o = jnp.zeros_like(q)\n    o_parts = []\n"
             "    for a, b in zip(split(q, 4, dim=-2), split(o, 4, dim=-2)):\n        b = (b + a) * 2\n"
-            "        o_parts.append(b)\n    o = jnp.concatenate(o_parts, axis=-2)\n    return o\n",
+            "        o_parts.append(b)\n    o = put_parts(o, o_parts, axis=-2)\n    return o\n",
         ),
         (
             "import torch\n\ndef f(n: int):\n    x = torch.zeros(3, n)\n    for i, row in enumerate(x):\n        row.add_(i)\n    return x\n",
             "def f(n: int):\n    x = jnp.zeros((3, n))\n    x_parts = []\n    for i, row in enumerate(x):\n        row = row + i\n"
-            "        x_parts.append(row)\n    x = jnp.stack(x_parts)\n    return x\n",
+            "        x_parts.append(row)\n    x = put_parts(x, x_parts)\n    return x\n",
         ),
     )
 
@@ -37,7 +37,7 @@ class PutPartsTogether(Rule):
             return None
         begin = [_line(f"{parts_name(part)} = []") for part in parts.values()]
         append = [_line(f"{parts_name(part)}.append({name})") for name, part in parts.items()]
-        end = [_line(_together(part)) for part in parts.values()]
+        end = [self._end(part) for part in parts.values()]
         match updated.body:
             case cst.IndentedBlock(body=lines):
                 body = updated.body.with_changes(body=[*lines, *append])
@@ -48,13 +48,13 @@ class PutPartsTogether(Rule):
         begin[0] = begin[0].with_changes(leading_lines=updated.leading_lines)
         return cst.FlattenSentinel([*begin, updated.with_changes(body=body, leading_lines=[]), *end])
 
+    def _end(self, part: Part) -> cst.SimpleStatementLine:
+        axis = f", axis={part.axis}" if part.axis else ""
+        value = self.context.build(f"vendored.put_parts({part.base}, {parts_name(part)}{axis})")
+        return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(part.base))], value)])
+
 
 def _line(text: str) -> cst.SimpleStatementLine:
     statement = cst.parse_statement(text)
     assert isinstance(statement, cst.SimpleStatementLine)
     return statement
-
-
-def _together(part: Part) -> str:
-    function, axis = ("stack", f", axis={part.axis}" if part.axis else "") if part.stacked else ("concatenate", f", axis={part.axis}")
-    return f"{part.base} = jnp.{function}({parts_name(part)}{axis})"
