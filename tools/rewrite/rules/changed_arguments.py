@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 import libcst as cst
 
@@ -48,13 +47,13 @@ class PassChangesOn(_Writes):
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         """Refuse what is read again and cannot be passed on."""
-        statement = self._statement()
-        for name, how in self._seen_changed(original):
-            parent = self.context.parent()
-            alone = isinstance(parent, cst.Expr) or (
-                isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
-            )
-            if how == "returned" and alone and len(list(self._seen_changed(original))) == 1 and self._function() is not None:
+        changed, parent = self._seen_changed(original), self.context.parent()
+        alone = isinstance(parent, cst.Expr) or (
+            isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
+        )
+        for name, how in changed:
+            statement = self._statement()
+            if how == "returned" and alone and len(changed) == 1 and self._function() is not None:
                 continue
             if self._wanted(statement, name) or self._twice(statement, name):
                 text = cst.Module([]).code_for_node(original.func)
@@ -68,15 +67,20 @@ class PassChangesOn(_Writes):
             return [receiver]
         return [name for name, how in self._seen_changed(call) if how == "returned"]
 
-    def _seen_changed(self, call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
+    def _seen_changed(self, call: cst.Call) -> list[tuple[cst.Name, str]]:
         """The names whose tensors a call was seen to change, and how; not what torch's own functions do, or functions that hand them back."""
         context = self.context
-        if context.dotted(call.func).partition(".")[0] in TORCH or any(mutated(context, key) for key in callees(context, call)):
-            return
-        for argument in call.args:
-            fact = context.observed(argument.value) if isinstance(argument.value, cst.Name) and not argument.star else None
-            if fact is not None and fact.changed and isinstance(argument.value, cst.Name):
-                yield argument.value, fact.changed
+        names = [argument.value for argument in call.args if isinstance(argument.value, cst.Name) and not argument.star]
+        changed: list[tuple[cst.Name, str]] = [
+            (name, fact.changed) for name in names if (fact := context.observed(name)) is not None and fact.changed
+        ]
+        if (
+            not changed
+            or context.dotted(call.func).partition(".")[0] in TORCH
+            or any(mutated(context, key) for key in callees(context, call))
+        ):
+            return []
+        return changed
 
     def _statement(self) -> cst.CSTNode:
         """The statement that is being left."""
