@@ -41,7 +41,7 @@ class Alias:
 
 
 def root(node: ast.expr) -> str:
-    """The name whose memory an expression may share, or ""."""
+    """The name whose memory an expression may share (`x`, or an attribute as `self.x`), or ""."""
     while True:
         match node:
             case ast.Name():
@@ -54,8 +54,18 @@ def root(node: ast.expr) -> str:
                 node = value
             case ast.Call(func=ast.Attribute(attr=attr) | ast.Name(id=attr), args=[first, *_]) if attr in VIEW_FUNCTIONS:
                 node = first
+            case ast.Attribute():
+                return _dotted(node)
             case _:
                 return ""
+
+
+def _dotted(node: ast.expr) -> str:
+    """`self.layer.weight`, or "" for what is no such chain."""
+    if isinstance(node, ast.Name):
+        return node.id
+    before = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else ""
 
 
 def _is_module(node: ast.expr) -> bool:
@@ -70,7 +80,7 @@ def is_sure(node: ast.expr) -> bool:
         case ast.Subscript(value=value, slice=index):
             return is_sure(value) and _basic(index)
         case ast.Attribute(attr=attr, value=value):
-            return attr in SURE_VIEWS and is_sure(value)
+            return is_sure(value) if attr in SURE_VIEWS else bool(_dotted(node))
         case ast.Call(func=ast.Attribute(attr=attr, value=value)):
             return attr in SURE_VIEWS and not _is_module(value) and is_sure(value)
     return False
@@ -239,13 +249,24 @@ def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 for name in walk(target):
-                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and root(node.value) != name.id:
-                        yield name.id, node.lineno
+                    if (
+                        isinstance(name, (ast.Name, ast.Attribute))
+                        and isinstance(name.ctx, ast.Store)
+                        and root(node.value) != _dotted(name)
+                    ):
+                        yield _dotted(name), node.lineno
 
 
 def shared(function: ast.AST, name: str, line: int) -> set[str]:
     """The other names that share the memory of `name` at `line`."""
     return set(_reached(function, name, line))
+
+
+def bound(function: ast.AST) -> set[str]:
+    """The names that a function binds: parameters, and what is assigned in it."""
+    inner = [node for statement in ast.iter_child_nodes(function) for node in [statement, *walk(statement)]]
+    stored = {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in inner if isinstance(node, ast.arg)}
 
 
 def iterated(function: ast.AST, name: str, line: int) -> ast.For | None:

@@ -8,7 +8,7 @@ the module when it is called.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.facts import span_of
@@ -160,8 +160,11 @@ class _Reader:
         held: list[ast.expr | FunctionNode] = []
         reason, plain, none = "", False, False
         for leaf in leaves:
-            function = self._held(leaf)
-            if function is not None:
+            function, picked = self._held(leaf), self._picked(leaf)
+            if picked:
+                held += picked
+                reason = reason or self._called_again(leaf)
+            elif function is not None:
                 held.append(function)
                 reason = reason or self._hidden(function)
             elif isinstance(leaf, ast.Constant) and leaf.value is None:
@@ -192,6 +195,29 @@ class _Reader:
             case ast.Call(args=[first]) if dotted_name(leaf.func, self.model.file) == "functools.partial":
                 return self._held(first)
         return None
+
+    def _picked(self, leaf: ast.expr) -> list[ast.expr]:
+        """The bound methods of which a method of this class, called here, gives back one: `self.fn = self.pick()`."""
+        if not (isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute) and id(leaf.func) in self.model.own):
+            return []
+        method = self.model.methods.get(leaf.func.attr)
+        returned = [node.value for node in walk(method) if isinstance(node, ast.Return)] if method else []
+        arms = [arm for value in returned for arm in (_arms(value) if value is not None else [])]
+        bound = [arm for arm in arms if isinstance(arm, ast.Attribute) and self._held(arm) is not None]
+        return [*bound] if arms and len(bound) == len(arms) == sum(len(_arms(v)) if v else 1 for v in returned) else []
+
+    def _called_again(self, leaf: ast.expr) -> str:
+        """Why a method that gives back a bound method cannot give back the unbound one, or ""."""
+        assert isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute)
+        name = leaf.func.attr
+        calls = [
+            node
+            for one in family(self.repo, self.model)
+            for node in walk(one.node)
+            if isinstance(node, ast.Attribute) and node.attr == name
+        ]
+        defined = [one for one in family(self.repo, self.model) if name in one.methods]
+        return "" if len(calls) == len(defined) == 1 else "and which is given back elsewhere too"
 
     def _decorated(self, method: str) -> bool:
         names = {getattr(d, "id", getattr(d, "attr", "")) for d in self.methods[method].decorator_list}
@@ -226,7 +252,7 @@ class _Reader:
         return "and which is given away" if held else ""
 
 
-def _arms(value: ast.expr) -> Iterable[ast.expr]:
+def _arms(value: ast.expr) -> list[ast.expr]:
     if isinstance(value, ast.IfExp):
         return [*_arms(value.body), *_arms(value.orelse)]
     return [value]

@@ -94,6 +94,8 @@ class Context:
     """Line → an assignment before and after rewriting, for rules that must say it again."""
     parted: dict[int, dict[str, Part]] = field(default_factory=dict)
     """Line of a loop → its variables that are changed in place, and what they are parts of."""
+    nonlocals: dict[str, set[str]] = field(default_factory=dict)
+    """Dotted path of a function within another → names of the outer one that it binds anew, where it changed their tensors in place."""
     saved_last: set[str] = field(default_factory=set)
     """Dotted paths of functions that change in place what they have saved for a backward pass."""
     deterministic: set[str] = field(default_factory=set)

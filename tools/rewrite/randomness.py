@@ -174,6 +174,7 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         for child in walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child, passing)
+                function.calls |= _of_base(repo, owner, child)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
                 _note_method(repo, function, owner, child.attr, kept=id(child) in kept)
             elif isinstance(child, ast.Attribute):
@@ -277,6 +278,19 @@ def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
     above = next((model for model in repo.ancestors(owner) if name in model.methods), None)
     below = [model for model in repo.descendants.get(owner.id, ()) if name in model.methods]
     return [*([above] if above else []), *below]
+
+
+def inherited(repo: Repo, owner: ClassModel, name: str) -> FunctionKey | None:
+    """The method that `super().<name>` is in this class, within the repository."""
+    above = [model for model in repo.ancestors(owner) if model is not owner and name in model.methods]
+    return (above[0].file.file.path, f"{above[0].qualname}.{name}") if above else None
+
+
+def _of_base(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[FunctionKey]:
+    match call.func:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name) if owner is not None and name != "__init__":
+            return {key} if (key := inherited(repo, owner, name)) else set()
+    return set()
 
 
 def _passing(file: FileModel) -> Iterator[Span]:

@@ -29,8 +29,18 @@ OPEN = {
     "    return z\n",
     "a part of a parameter": "def f(x: torch.Tensor):\n    for row in x.unbind(1):\n        row += 1\n    return x\n",
     "a part of what the loop reads": "def f(x: torch.Tensor):\n    y = torch.zeros_like(x)\n    for row in y:\n        row += y.sum()\n    return y\n",
+    "what a comprehension changes each time": "def f(x: torch.Tensor):\n    y = x * 2\n    return [y.add_(i) for i in range(3)]\n",
+    "what a tuple holds, by its place": "def f(x: torch.Tensor, y: torch.Tensor):\n    found = (x * 2, y)\n    found[0].add_(1)\n    return found\n",
+    "what a list and a name hold": "def f(x: torch.Tensor):\n    y = x * 2\n    found = [y]\n    found[0].add_(1)\n    return y\n",
+    "parts that are swapped through views": "def f(x: torch.Tensor):\n    x[0], x[1] = x[1], x[0]\n    return x\n",
+    "what an inner function changes, of which there is a view": "def f(x: torch.Tensor):\n    y = x * 2\n    v = y[0]\n\n    def g():\n        y.add_(1)\n\n"
+    "    g()\n    return v\n",
 }
 PASSED_ON = {
+    "an attribute and its view": (
+        "def f(o, x: torch.Tensor):\n    o.kept = x * 2\n    row = o.kept[0]\n    row.add_(1)\n    return row\n",
+        'def f(o, x: jax.Array):\n    o.kept = x * 2\n    row = o.kept[0]\n    row = row + 1\n    overwrite(o, "kept", o.kept.at[0].set(row))\n    return row\n',
+    ),
     "what a tensor copies": (
         "def f(x: torch.Tensor, out: torch.Tensor):\n    y = x * 2\n    out[0] = y\n    y.mul_(2)\n    return out, y, x.add(y)\n",
         "def f(x: jax.Array, out: jax.Array):\n    y = x * 2\n    out = out.at[0].set(y)\n    y = y * 2\n    return out, y, x + y\n",

@@ -9,7 +9,7 @@ from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.ops.calls import INTEGERS
-from migrate_agent.tools.rewrite.randomness import called, constructs_module, overrides
+from migrate_agent.tools.rewrite.randomness import called, constructs_module, inherited, overrides
 from migrate_agent.tools.rewrite.rules.contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.references import VERSION
 from migrate_agent.tools.rewrite.tables import Refuse, layers, methods, ops
@@ -178,6 +178,9 @@ class ReplaceTorchCalls(Rule):
         name = func.attr.value
         if context.is_self(func.value):
             return self._own_method(updated, name)
+        if self._super(func.value) and context.cls is not None and name != "__init__":
+            if inherited(context.repo, context.cls, name) in context.randomness.parameter:
+                return with_rngs(context, updated, name)
         if name in HOOKS and context.observed(func.value) is None and context.file.names_torch:
             raise Refuse(f"{name} has no counterpart in NNX", "module-method")
         row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
@@ -204,6 +207,7 @@ class ReplaceTorchCalls(Rule):
         return name in methods() and (bool(keywords & {"dim", "keepdim", "dims"}) or name in ("size", "dim"))
 
     def _super(self, node: cst.BaseExpression) -> bool:
+        """Whether this is `super()`."""
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
 
     def _own_method(self, updated: cst.Call, name: str) -> cst.BaseExpression | None:

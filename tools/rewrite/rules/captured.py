@@ -40,6 +40,16 @@ class HandOverModule(Rule):
             "        self.part = partial(type(self).f, k=1)\n\n    def f(self, x, k):\n        return x * k\n\n"
             "    def __call__(self, x):\n        return self.twice(self, self.post(self, self.pre(x))) + self.part(self, x)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, mode):\n        super().__init__()\n"
+            "        self.mode = mode\n        self.fn = self.pick()\n\n    def pick(self):\n        if self.mode:\n            return self.f\n"
+            "        return self.g\n\n    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n"
+            "    def forward(self, x):\n        return self.fn(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, mode, *, rngs: nnx.Rngs):\n"
+            "        self.mode = mode\n        self.fn = self.pick()\n\n    def pick(self):\n        if self.mode:\n            return type(self).f\n"
+            "        return type(self).g\n\n    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n"
+            "    def __call__(self, x):\n        return self.fn(self, x)\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
+import libcst.matchers as m
 
+from migrate_agent.tools.rewrite.aliases import read_after, root
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.variables import variable
@@ -72,6 +74,8 @@ class ReplaceInplaceUpdates(_Writes):
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         target = original.targets[0].target
         self.context.assigned[self.context.span(original).line] = (original, updated)
+        if isinstance(target, (cst.Tuple, cst.List)) and any(self._part(element.value) for element in target.elements):
+            return self._try(original, lambda: self._write_all(original, target, updated))
         if not isinstance(target, cst.Subscript) or not self._tensor(target.value):
             return None
         if len(original.targets) > 1:
@@ -90,6 +94,9 @@ class ReplaceInplaceUpdates(_Writes):
         kind = type(updated.operator)
         if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._tensor(target.value) and kind in OPERATORS:
             value = cst.BinaryOperation(new, OPERATORS[kind](), self._atom(updated.value))
+            return self._try(original, lambda: self._assign(target, self._next(target), value))
+        if isinstance(target, cst.Attribute) and self._tensor(target) and kind in OPERATORS and self._aliases(target):
+            value = cst.BinaryOperation(self._again(target), OPERATORS[kind](), self._atom(updated.value))
             return self._try(original, lambda: self._assign(target, self._next(target), value))
         if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
             return None
@@ -136,7 +143,7 @@ class ReplaceInplaceUpdates(_Writes):
             parent = context.parent()
             if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
                 return  # see `PassChangesOn`
-            if not isinstance(parent, cst.Return) and self._read_later(receiver):
+            if self._repeated(receiver) or (not isinstance(parent, cst.Return) and self._read_later(receiver)):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
                 self._check_alias(receiver)
@@ -178,6 +185,34 @@ class ReplaceInplaceUpdates(_Writes):
                 )
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at(base, new, "set", self._truth(target, value)))
+
+    def _part(self, target: cst.BaseExpression) -> bool:
+        """Whether a target is a part of a tensor."""
+        return isinstance(target, cst.Subscript) and self._tensor(target.value)
+
+    def _write_all(self, original: cst.Assign, target: cst.Tuple | cst.List, updated: cst.Assign) -> cst.BaseSmallStatement:
+        """`x[0], y = a, b`: the values first, then one write after the other."""
+        new, value = updated.targets[0].target, original.value
+        names = [f"new_{place}" for place in range(len(target.elements))]
+        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        sources = list(value.elements) if isinstance(value, cst.Tuple) else []
+        if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
+            raise Refuse("several targets, one of them a part of a tensor", "alias-write")
+        written = {root(_expression(element.value)) for element in target.elements if self._part(element.value)}
+        if any(root(_expression(source)) in written for source in ([source.value for source in sources] or [value])):
+            raise Refuse("parts of a tensor take values that share its memory: write one after the other", "alias-write")
+        loose: list[cst.BaseElement] = [cst.Element(cst.Name(name)) for name in names]
+        statements: list[cst.BaseSmallStatement] = [cst.Assign([cst.AssignTarget(cst.Tuple(loose, lpar=[], rpar=[]))], updated.value)]
+        for place, (old, element, name) in enumerate(zip(target.elements, new.elements, names, strict=True)):
+            if self._part(old.value):
+                source = sources[place].value if len(sources) == len(names) else cst.Name(name)
+                assert isinstance(old.value, cst.Subscript) and isinstance(element.value, cst.Subscript)
+                statement = self._write(old.value, element.value, cst.Name(name), source)
+            else:
+                assert isinstance(element.value, cst.BaseAssignTargetExpression)
+                statement = cst.Assign([cst.AssignTarget(element.value)], cst.Name(name))
+            statements += statement if isinstance(statement, cst.FlattenSentinel) else [statement]
+        return cst.FlattenSentinel(statements)  # type: ignore[return-value]
 
     def _truth(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression:
         """`mask[0] = 1` sets a boolean, which JAX wants to be one."""
@@ -250,7 +285,26 @@ class ReplaceInplaceUpdates(_Writes):
 
     def _read_later(self, name: cst.Name) -> bool:
         function = self._function()
-        line = self.context.span(name).line
-        return function is not None and any(
-            isinstance(n, ast.Name) and n.id == name.value and isinstance(n.ctx, ast.Load) and n.lineno > line for n in ast.walk(function)
-        )
+        return function is not None and read_after(function, name.value, self.context.span(name).line)
+
+    def _repeated(self, name: cst.Name) -> bool:
+        """Whether a comprehension changes what it did not make itself, once for each element."""
+        inside = [node for node in self.context.stack if isinstance(node, cst.BaseComp)]
+        made = {
+            node.value
+            for comp in inside
+            for target in _targets(comp.for_in)
+            for node in m.findall(target, m.Name())
+            if isinstance(node, cst.Name)
+        }
+        return bool(inside) and name.value not in made
+
+
+def _expression(node: cst.BaseExpression) -> ast.expr:
+    return ast.parse(f"({cst.Module([]).code_for_node(node)}\n)", mode="eval").body
+
+
+def _targets(clause: cst.CompFor | None) -> Iterator[cst.BaseAssignTargetExpression]:
+    while clause is not None:
+        yield clause.target
+        clause = clause.inner_for_in

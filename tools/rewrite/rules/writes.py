@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import Alias, iterated, stale_aliases
+from migrate_agent.tools.rewrite.aliases import Alias, bound, iterated, shared, stale_aliases
 from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
@@ -19,6 +19,7 @@ from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
 RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
+VIEWING = frozenset({"T", "mT", "data"})
 THROUGH = frozenset("data detach contiguous".split())
 
 
@@ -52,12 +53,14 @@ class _Writes(Rule):
             case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
                 return self._assign(inner, self._next(inner), value)
             case cst.Attribute() if self._plain_attribute(receiver):
-                return cst.Assign([cst.AssignTarget(new)], value)  # type: ignore[arg-type]
+                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(new)], value))  # type: ignore[arg-type]
             case cst.Attribute():
-                return written(self, receiver, value)
+                return self._synchronised(receiver, written(self, receiver, value))
             case cst.Subscript(value=inner):
                 again = self._again(receiver)
                 assert isinstance(again, cst.Subscript)
+                if held := self._holder(inner):
+                    return self._hold(held, inner, again, value)
                 if self._mask(receiver) is not None:
                     raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
                 base = self._base(receiver, again)
@@ -144,16 +147,30 @@ class _Writes(Rule):
                 return first.value if not first.keyword else None
         return None
 
-    def _check_alias(self, name: cst.Name) -> None:
+    def _holder(self, node: cst.BaseExpression) -> str:
+        """Which kind of container of tensors an expression was seen to be, or ""."""
+        fact = self.context.observed(node)
+        kinds = set(fact.kinds) if fact else set()
+        return next(iter(kinds)) if len(kinds) == 1 and kinds <= {"list", "dict", "tuple"} else ""
+
+    def _hold(self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """`parts[0] = value`, for a tensor that a list or dictionary holds."""
+        if kind == "tuple":
+            raise Refuse("a tensor that a tuple holds is changed in place", "alias-write")
+        if isinstance(container, (cst.Name, cst.Attribute)):
+            self._check_alias(container)
+        return cst.Assign([cst.AssignTarget(element)], value)
+
+    def _check_alias(self, name: cst.Name | cst.Attribute) -> None:
         """A hole where the write cannot be made visible through the other name."""
         for alias in self._aliases(name)[:1]:
             self._stale(name, alias)
 
-    def _aliases(self, name: cst.Name) -> list[Alias]:
-        """Along which a write to this name must be passed on."""
+    def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
+        """Along which a write to this name or attribute must be passed on."""
         function = self._function()
         given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
-        found = stale_aliases(function, name.value, self.context.span(name).line, given, self._seen) if function is not None else []
+        found = stale_aliases(function, _text(name), self.context.span(name).line, given, self._seen) if function is not None else []
         saved = [alias for alias in found if alias.one.endswith(f".{SAVE}")]
         if saved and function is not None and saved_at_top(function) is not None:
             self.context.saved_last.add(".".join(self.context.path))
@@ -164,23 +181,25 @@ class _Writes(Rule):
         """Whether an expression of the source was seen to be a tensor."""
         return is_tensor(self.context.facts.observed.get(span_of(node, self.context.file.lines)))
 
-    def _stale(self, name: cst.Name, alias: Alias) -> None:
-        other = alias.other if alias.one == name.value else alias.one
-        self.context.hole(name, f"{name.value} is changed in place while {other}, which shares its memory, is read later", "alias-write")
+    def _stale(self, name: cst.Name | cst.Attribute, alias: Alias) -> None:
+        other = alias.other if alias.one == _text(name) else alias.one
+        self.context.hole(name, f"{_text(name)} is changed in place while {other}, which shares its memory, is read later", "alias-write")
 
-    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
-        function = self._function()
-        if function is not None and (loop := iterated(function, name.value, self.context.span(name).line)):
-            if not self._put_together(function, loop, name.value):
-                self.context.hole(name, f"{name.value}, an element of what a loop goes through, is changed in place", "alias-write")
+        function, text = self._function(), _text(name)
+        if isinstance(name, cst.Name) and function is not None:
+            self._reach_out(function, name)
+        if function is not None and (loop := iterated(function, text, self.context.span(name).line)):
+            if not self._put_together(function, loop, text):
+                self.context.hole(name, f"{text}, an element of what a loop goes through, is changed in place", "alias-write")
                 return write
-            whole = self.context.parted[loop.lineno][name.value].base
+            whole = self.context.parted[loop.lineno][text].base
         else:
             whole = ""
         follow: list[cst.BaseSmallStatement] = []
-        fresh = {name.value}
-        for alias in [alias for alias in self._aliases(name) if {alias.one, alias.other} != {name.value, whole}]:
+        fresh = {text}
+        for alias in [alias for alias in self._aliases(name) if {alias.one, alias.other} != {text, whole}]:
             before = self.context.assigned.get(alias.line)
             if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
                 self._stale(name, alias)
@@ -195,6 +214,18 @@ class _Writes(Rule):
             return write
         return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), *follow])  # type: ignore[return-value]
 
+    def _reach_out(self, function: ast.AST, name: cst.Name) -> None:
+        """Note a name of an enclosing function that the function now binds anew."""
+        outer = [self.context.file.functions.get(".".join(self.context.path[:-depth])) for depth in range(1, len(self.context.functions))]
+        binding = next((node for node in outer if node is not None and name.value in bound(node)), None)
+        if name.value in bound(function) or binding is None:
+            return
+        if shared(binding, name.value, self.context.span(name).line):
+            self.context.hole(
+                name, f"{name.value}, of which another name shares the memory, is changed from within a function", "alias-write"
+            )
+        self.context.nonlocals.setdefault(".".join(self.context.path), set()).add(name.value)
+
     def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
         """Note that the new parts which a loop makes are put together after it; whether that can be done."""
         found = part(function, loop, name, self._seen)
@@ -208,16 +239,17 @@ class _Writes(Rule):
         if isinstance(view, cst.Name):
             return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
         match view:
-            case (
-                cst.Call(func=cst.Attribute(value=cst.Name() as base))
-                | cst.Attribute(value=cst.Name() as base)
-                | cst.Subscript(value=cst.Name() as base)
-            ):
-                return _Quiet(self.context)._assign(view, self._again_or(view, base), value)
+            case cst.Attribute(attr=cst.Name(value=name)) if name not in VIEWING:
+                return _Quiet(self.context)._assign(view, self._again(view), value)
+            case cst.Subscript(value=cst.Name() | cst.Attribute()):
+                return _Quiet(self.context)._assign(view, self._again(view), value)
+            case cst.Call(func=cst.Attribute(value=cst.Name() | cst.Attribute() as base)) | cst.Attribute(value=cst.Name() as base):
+                return _Quiet(self.context)._assign(view, base, value)
         raise Refuse("a write through a view of a view is not followed", "alias-write")
 
-    def _again_or(self, view: cst.BaseExpression, base: cst.Name) -> cst.BaseExpression:
-        return self._again(view) if isinstance(view, cst.Subscript) else base
+
+def _text(node: cst.BaseExpression) -> str:
+    return cst.Module([]).code_for_node(node)
 
 
 def _plain(argument: cst.Arg) -> bool:
@@ -229,5 +261,5 @@ def _plain(argument: cst.Arg) -> bool:
 class _Quiet(_Writes):
     """The same writes, without looking for further aliases."""
 
-    def _synchronised(self, name: cst.Name, write: cst.Assign | cst.AugAssign) -> cst.BaseSmallStatement:
+    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         return write
