@@ -13,6 +13,11 @@ ROWS = (
     ("        self.table = {'a': self.a}\n", "kept in a container"),
     ("        self.both = [self.a, (self.a, 1)]\n", "kept in a container"),
     ("        self.a.__class__ = nn.Module\n", "__class__ is set"),
+    ("    def forward(self, x: torch.Tensor):\n        return torch.arange(x.sum() + 1)\n", "depends on a tensor's value"),
+    (
+        "    def __call__(self, x):\n        return super().__call__(x) + 1\n    def forward(self, x):\n        return x\n",
+        "a `__call__` of its own",
+    ),
 )
 
 

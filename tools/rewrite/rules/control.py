@@ -14,6 +14,8 @@ from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
 
 CONCRETE = frozenset({"int", "float", "bool", "range"})
+SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty", "eye", "rand", "randn"))
+"""Functions all of whose positional arguments say how large a new tensor is."""
 
 
 ITEM = "item() needs the tensor's value while JAX traces: keep it an array, bound what it sizes, or pass the number as an argument"
@@ -168,6 +170,21 @@ class ReplaceTensorBranches(Rule):
             parent = self.context.parent(2)
             whole = isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value in ("int", "range")
             self.context.hole(original, ITEM, "dynamic-shape" if whole else "tensor-value")
+        elif self._sized(original) and self.context.cls and self.context.repo.is_module_class(self.context.cls):
+            self.context.hole(
+                original, "how many numbers there are depends on a tensor's value: bound it, or compute it from sizes", "dynamic-shape"
+            )
+
+    def _sized(self, call: cst.Call) -> bool:
+        """Whether a tensor says how large the result of `torch.arange`, `torch.zeros` and the like is."""
+        if self.context.dotted(call.func) not in SIZED:
+            return False
+        sizes = [
+            a.value
+            for a in call.args
+            if not a.star and (a.keyword is None or a.keyword.value in ("start", "end", "step", "size", "n", "m"))
+        ]
+        return any(is_tensor(self.context.observed(size)) for size in sizes)
 
     def _call(
         self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression

@@ -10,8 +10,11 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import span_of
 from migrate_agent.tools.rewrite.rules.registration import REGISTERING
+from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.rewrite.vendoring import rngs_of
 from migrate_agent.tools.scan.nodes import walk
 
+CONTAINERS = frozenset("Sequential ModuleList ModuleDict ParameterList ParameterDict TransformerEncoder TransformerDecoder".split())
 ADDING = frozenset({"append", "insert", "setdefault"})
 
 
@@ -19,7 +22,8 @@ class HoldRegisteredModules(Rule):
     """`self.cells = [a, b]` of modules that `register_module` or `setattr` also registers → `self.cells = UnregisteredList([a, b])`.
 
     NNX sees them, and they stand in the state dictionary under their registered names alone. Likewise for `{}`, and for what is put in later.
-    Declines where the class registers nothing by a call.
+    So with layers that have no parameters (losses, activations), and with attributes that are modules, whatever the class registers.
+    Declines where the class registers nothing by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
     """
 
     ORDER = 45
@@ -33,6 +37,14 @@ class HoldRegisteredModules(Rule):
             "        self.cells = UnregisteredList([Linear(d, d, rngs=rngs), Linear(d, d, rngs=rngs)])\n        self.sizes = [d, d]\n"
             "        for i, cell in enumerate(self.cells):\n            setattr(self, f'cell_{i}', cell)\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, d)\n"
+            "        self.losses = {'l2': nn.MSELoss(), 'l1': nn.L1Loss()}\n        self.acts = [nn.ReLU(), nn.Sigmoid()]\n        self.pair = (nn.Softplus(), 1)\n"
+            "        self.lost = [nn.Linear(d, d)]\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.fc = Linear(d, d, rngs=rngs)\n"
+            "        self.losses = UnregisteredDict({'l2': MSELoss(), 'l1': L1Loss()})\n        self.acts = [jax.nn.relu, jax.nn.sigmoid]\n"
+            "        self.pair = UnregisteredList((Softplus(), 1))\n        self.lost = [Linear(d, d, rngs=rngs)]\n",
+        ),
     )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
@@ -43,10 +55,14 @@ class HoldRegisteredModules(Rule):
         if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
             return None
         kind = self._local(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
-        is_list = kind in ("List", "ListComp")
-        if not (is_list or kind in ("Dict", "DictComp")) or not self._registers():
+        is_list = kind in ("List", "ListComp", "Tuple")
+        if not (is_list or kind in ("Dict", "DictComp")):
             return None
-        if not (self._of_modules(original.value) or self._filled(target.attr.value) or self._filled_here(original)):
+        if not (self._without_parameters(original.value) and not _functions(updated.value)) and not (
+            self._registers()
+            and kind != "Tuple"
+            and (self._of_modules(original.value) or self._filled(target.attr.value) or self._filled_here(original))
+        ):
             return None
         name = "UnregisteredList" if is_list else "UnregisteredDict"
         empty = isinstance(updated.value, (cst.List, cst.Dict)) and not updated.value.elements
@@ -65,15 +81,22 @@ class HoldRegisteredModules(Rule):
                     return True
         return False
 
+    def _without_parameters(self, display: cst.BaseExpression) -> bool:
+        """Whether some of what stands in a display are layers without parameters or attributes that are modules, and none are other modules."""
+        found = [(value, self.context.dotted(value.func) if isinstance(value, cst.Call) else "") for value in _values(display)]
+        own = [
+            value for value, _ in found if isinstance(value, cst.Attribute) and self.context.is_self(value.value) and self._is_module(value)
+        ]
+        bare = [value for value, dotted in found if dotted in layers() and _bare(dotted)]
+        others = [v for v, dotted in found if (dotted and self.context.repo.is_module(dotted)) or self._is_module(v)]
+        return bool(own or bare) and all(value in own or value in bare for value in others)
+
+    def _is_module(self, node: cst.BaseExpression) -> bool:
+        fact = self.context.observed(node)
+        return fact is not None and any(kind.startswith("module:") for kind in fact.kinds)
+
     def _of_modules(self, display: cst.BaseExpression) -> bool:
-        match display:
-            case cst.ListComp(elt=value) | cst.DictComp(value=value):
-                values = [value]
-            case cst.List(elements=elements) | cst.Dict(elements=elements):
-                values = [element.value for element in elements]
-            case _:
-                values = []
-        facts = [self.context.observed(value) for value in values]
+        facts = [self.context.observed(value) for value in _values(display)]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
 
     def _local(self, name: str) -> str:
@@ -113,3 +136,25 @@ class HoldRegisteredModules(Rule):
     def _modules(self, values: Sequence[ast.expr]) -> bool:
         facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in values]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
+
+
+def _bare(dotted: str) -> bool:
+    """Whether a layer has neither parameters nor parts."""
+    layer = layers()[dotted]
+    made = layer.vendored and rngs_of(layer.vendored) == "required" and "Dropout" not in dotted
+    return not layer.params and not made and dotted.rpartition(".")[2] not in CONTAINERS
+
+
+def _values(display: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What stands in a list, tuple or dictionary that is written out, or is computed for one."""
+    match display:
+        case cst.ListComp(elt=value) | cst.DictComp(value=value):
+            return [value]
+        case cst.List(elements=elements) | cst.Tuple(elements=elements) | cst.Dict(elements=elements):
+            return [element.value for element in elements]
+    return []
+
+
+def _functions(display: cst.BaseExpression) -> bool:
+    """Whether all that stands in a rewritten display became functions of JAX."""
+    return all(cst.Module([]).code_for_node(value).startswith(("jax.", "jnp.")) for value in _values(display))

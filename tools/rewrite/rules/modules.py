@@ -114,6 +114,12 @@ class ConvertMethods(Rule):
         if len(context.functions) == 1:
             if context.cls and context.repo.is_module_class(context.cls) and original.name.value == "forward":
                 changes["name"] = cst.Name("__call__")
+            elif context.cls and context.repo.is_module_class(context.cls) and original.name.value == "__call__":
+                context.hole(
+                    original.name,
+                    "a `__call__` of its own: `forward` becomes `__call__` in NNX, so say in `forward` what it does",
+                    "module-method",
+                )
             if (context.file.file.path, ".".join(context.path)) in context.randomness.parameter:
                 changes["params"] = add_rngs(updated.params)
         return updated.with_changes(**changes) if changes else None
