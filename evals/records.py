@@ -38,7 +38,7 @@ def document(suite: Suite, options: Options, outcomes: Sequence[Outcome], second
         "counts": counts,
         "in_scope": in_scope(counts),
         "summary": dict(suite.summary(outcomes)),
-        "cases": _rows(outcomes),
+        "cases": _rows(outcome for outcome in outcomes if not (suite.brief and outcome.status == "right")),
     }
 
 

@@ -60,7 +60,7 @@ class Suite:
 
     `groups` splits the wanted cases; `run` judges a group, in a process of its own; `seconds` is what one case may take at most.
     `unit` says what is counted, in the plural. With `kept`, the results of each group are stored by themselves, so that a run can be taken up
-    again and a group measured anew. `summary` gives what else the result file says about these outcomes,
+    again and a group measured anew. With `brief`, cases that are right are counted and not listed. `summary` gives what else the result file says about these outcomes,
     and `report` the lines that are printed before the rate.
     """
 
@@ -72,6 +72,7 @@ class Suite:
     seconds: float = 120.0
     versions: Callable[[Iterable[Outcome]], Mapping[str, str]] = lambda outcomes: {}
     kept: bool = False
+    brief: bool = False
     summary: Callable[[Sequence[Outcome]], Mapping[str, Any]] = lambda outcomes: {}
     report: Callable[[Sequence[Outcome]], Iterable[str]] = lambda outcomes: ()
 

@@ -129,4 +129,6 @@ SUITE = Suite(
     seconds=120.0,
     versions=lambda outcomes: {TRANSFORMERS.package: TRANSFORMERS.version},
     report=report,
+    brief=True,
+    summary=lambda outcomes: {name: sum(outcome.details.get(name, 0) for outcome in outcomes) for name in ("lines", "holes")},
 )

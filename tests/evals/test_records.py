@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,12 @@ def test_a_part_never_stands_for_the_whole(options: Options, name: str, tmp_path
     document = records.document(suite(), options, OUTCOMES, 1.0, {"torch": "2", "jax": "0", "flax": "0"})
     assert records.write(document, tmp_path).name == name
     assert (document["in_scope"], document["counts"]["right"]) == (3, 1)
+
+
+def test_a_brief_suite_lists_what_is_not_right() -> None:
+    document = records.document(replace(suite(), brief=True), Options(), OUTCOMES, 1.0, {})
+    assert document["counts"]["right"] == 1
+    assert [case["status"] for case in document["cases"]] == ["wrong", "refused", "excluded"]
 
 
 def test_scoreboard(tmp_path: Path) -> None:

@@ -219,14 +219,13 @@ class Context:
         assert isinstance(result, cst.BaseExpression)
         return result
 
-    def unpacked_into(self) -> bool:
-        """Whether the node being left is one of several that a value is unpacked into: `a, node = …`, `for a, node in …`."""
-        inside: cst.CSTNode | None = None
+    def unpacked_into(self, node: cst.CSTNode) -> bool:
+        """Whether a node that is left is what a value is unpacked into, or has a type: `a, node = …`, `for a, node in …`, `node: T = …`."""
+        inside = node
         for holder in reversed(self.stack):
             if not isinstance(holder, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
-                return inside is not None and (
-                    isinstance(holder, cst.AssignTarget) or (isinstance(holder, (cst.For, cst.CompFor)) and holder.target is inside)
-                )
+                target = isinstance(holder, (cst.For, cst.CompFor, cst.AnnAssign)) and holder.target is inside
+                return target or (inside is not node and isinstance(holder, cst.AssignTarget))
             inside = holder
         return False
 
@@ -344,7 +343,11 @@ class _Pass(cst.CSTTransformer):
             if changed is not None:
                 result = changed
                 replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)
-        if isinstance(original_node, cst.Attribute) and not isinstance(result, cst.BaseAssignTargetExpression) and context.unpacked_into():
+        if (
+            isinstance(original_node, cst.Attribute)
+            and not isinstance(result, cst.BaseAssignTargetExpression)
+            and context.unpacked_into(original_node)
+        ):
             context.hole(original_node, "what a value is unpacked into here is no place of its own in the rewrite")
             result = updated_node
         if isinstance(result, cst.SimpleStatementLine) and not result.body:

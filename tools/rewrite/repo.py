@@ -7,6 +7,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from migrate_agent.tools.rewrite.canonical import TORCH
 from migrate_agent.tools.rewrite.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.mixins import written_out
 from migrate_agent.tools.rewrite.tables import layers, ops, public_name
@@ -89,9 +90,9 @@ class FileModel:
 
     @property
     def names_torch(self) -> bool:
-        """Whether the file imports torch, or layers of it."""
+        """Whether the file imports torch, a package of its makers, or layers of it."""
         names = (*self.bindings.values(), *self.stars)
-        return any(name.partition(".")[0] == "torch" or name.startswith("einops.layers.torch") for name in names)
+        return any(name.partition(".")[0] in TORCH or name.startswith("einops.layers.torch") for name in names)
 
     @cached_property
     def lines(self) -> list[str]:

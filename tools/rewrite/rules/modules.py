@@ -148,7 +148,7 @@ class ConvertMethods(Rule):
             return None
         func = original.func
         if isinstance(func, cst.Attribute) and func.attr.value == "forward" and isinstance(updated.func, cst.Attribute):
-            if self._is_super(func.value):
+            if self._is_super(func.value) and context.cls and context.repo.is_module_class(context.cls):
                 return updated.with_changes(func=updated.func.with_changes(attr=cst.Name("__call__")))
             if self._is_module(func.value):
                 return updated.with_changes(func=updated.func.value)
