@@ -45,6 +45,7 @@ FIXED = {
     "CUDA_VISIBLE_DEVICES": "",
     "OPENBLAS_NUM_THREADS": "1",  # it starts its threads when numpy is imported, before the fork
     "MPLBACKEND": "agg",
+    **dict.fromkeys(("USER", "LOGNAME"), "sandbox"),  # for `getpass.getuser`: the users of jobs are in no list of users
 }
 ON_GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 """In place of what keeps jobs on the processor: both sides share the memory of the same accelerator."""

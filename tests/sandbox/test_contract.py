@@ -160,6 +160,7 @@ def test_surroundings(sandbox: Sandbox, side: Side) -> None:
     assert CANARY not in json.dumps(seen)
     assert not {"OPENAI_API_KEY", "HTTPS_PROXY", "PYTHONPATH"} & seen["environment"].keys()
     assert (seen["environment"]["JAX_PLATFORMS"], seen["environment"]["PYTHONHASHSEED"]) == ("cpu", "0")
+    assert seen["environment"]["LOGNAME"] == "sandbox", "`getpass.getuser` would look for the job's user in vain"
     job_folder = Path(seen["cwd"]).parent
     assert Path(seen["environment"]["HOME"]).parent == Path(seen["environment"]["TMPDIR"]).parent == job_folder
     copied = side == "candidate" and sandbox.name != "process"

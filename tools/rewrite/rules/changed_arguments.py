@@ -5,24 +5,42 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.aliases import read_after
 from migrate_agent.tools.rewrite.canonical import TORCH
+from migrate_agent.tools.rewrite.engine import Context
 from migrate_agent.tools.rewrite.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.arguments import mutated
 from migrate_agent.tools.rewrite.rules.handles import callees
 from migrate_agent.tools.rewrite.rules.writes import _Writes, is_inplace
+from migrate_agent.tools.types import Span
+
+SIMPLE = (cst.Assign, cst.Return, cst.Expr)
+AROUND = (cst.Call, cst.Arg, cst.List, cst.Tuple, cst.Element, cst.BinaryOperation)
+"""What may stand around a call that is made in any case."""
 
 
 class PassChangesOn(_Writes):
     """`y = self.relu(x)`, where the examples saw it change `x` and give `x` back → `x = self.relu(x)` and `y = x`, if `x` is read later.
 
-    Declines (a hole) where the call is a part of another expression, or gives back something else.
+    So before a statement that the call is a part of, where nothing has computed with the old `x` by then. Declines (a hole) elsewhere, and where the
+    call gives back something else.
     """
 
     ORDER = 62
     CHECKS = ("leave_Call",)
     KEEP = ("def f(g, x):\n    y = g(x)\n    return x + y\n",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._before: dict[Span, cst.BaseSmallStatement] = {}
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | None:
+        before = [self._before[span] for small in original.body if (span := self.context.span(small)) in self._before]
+        return updated.with_changes(body=[*before, *updated.body]) if before else None
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         call, targets = original.value, [target.target for target in original.targets]
@@ -45,7 +63,7 @@ class PassChangesOn(_Writes):
             return None
         return self._synchronised(changed[0], cst.Assign([cst.AssignTarget(cst.Name(changed[0].value))], updated.value))
 
-    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
+    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> cst.BaseExpression | None:
         """Refuse what is read again and cannot be passed on."""
         changed, parent = self._seen_changed(original), self.context.parent()
         alone = isinstance(parent, cst.Expr) or (
@@ -56,8 +74,31 @@ class PassChangesOn(_Writes):
             if how == "returned" and alone and len(changed) == 1 and self._function() is not None:
                 continue
             if self._wanted(statement, name) or self._twice(statement, name):
+                if how == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
+                    write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
+                    self._before[self.context.span(statement)] = self._synchronised(name, write)
+                    return cst.Name(name.value)
                 text = cst.Module([]).code_for_node(original.func)
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
+        return None
+
+    def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
+        stack = self.context.stack
+        if (
+            self._aliases(name)
+            or not isinstance(statement, SIMPLE)
+            or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine)
+        ):
+            return False
+        around = stack[stack.index(statement) + 1 :]
+        if not all(isinstance(node, AROUND) for node in around):
+            return False
+        handed = {id(value) for node in around for value in _operands(node)}
+        start = self.context.span(call)[:2]
+        named = [node for node in m.findall(statement, m.Name(name.value)) if self.context.span(node)[:2] < start]
+        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, m.Name(name.value))}
+        return all(id(node) in handed | targets for node in named)
 
     def _given_back(self, call: cst.Call) -> list[cst.Name]:
         """The names whose tensors a call changes in place and gives back."""
@@ -100,6 +141,18 @@ class PassChangesOn(_Writes):
         function, span = self._function(), self.context.span(statement)
         named = [node for node in ast.walk(function or ast.Module([], [])) if isinstance(node, ast.Name) and node.id == name.value]
         return len([node for node in named if isinstance(node.ctx, ast.Load) and span.line <= node.lineno <= span.end_line]) > 1
+
+
+def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an expression takes as it is, and computes with once all is there."""
+    match node:
+        case cst.Call(args=args):
+            return [argument.value for argument in args]
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return [element.value for element in elements]
+        case cst.BinaryOperation(left=left, right=right):
+            return [left, right]
+    return []
 
 
 def _binds(target: cst.CSTNode, name: str) -> bool:
