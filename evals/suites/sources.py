@@ -81,9 +81,9 @@ def judge(name: str, path: Path) -> Outcome:
         parse(text)
         before = cst.parse_module(text).code  # libcst drops the space in `except OSError :`
     except SourceError as error:
-        return Outcome(name, "excluded", f"no Python of this version: {error}")
+        return Outcome(name, "excluded", "no Python of this version", {"error": str(error)})
     except cst.ParserSyntaxError as error:
-        return Outcome(name, "excluded", f"libcst does not parse it: {error.message}")
+        return Outcome(name, "excluded", "libcst does not parse it", {"error": error.message})
     with tempfile.TemporaryDirectory() as folder:
         try:
             result, holes, uses_torch = rewritten(Path(folder), text)
