@@ -274,8 +274,5 @@ def fill(
 def _starred_tuple(given: Sequence[cst.Arg]) -> cst.BaseExpression:
     if len(given) == 1:
         return given[0].value
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    elements = [
-        cst.StarredElement(argument.value, comma=comma) if argument.star else cst.Element(argument.value, comma=comma) for argument in given
-    ]
-    return cst.Tuple(elements)
+    kinds = [cst.StarredElement if argument.star else cst.Element for argument in given]
+    return cst.Tuple([kind(argument.value) for kind, argument in zip(kinds, given, strict=True)])
