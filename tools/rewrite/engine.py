@@ -22,7 +22,7 @@ from migrate_agent.tools.rewrite.parts import Part
 from migrate_agent.tools.rewrite.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.scopes import Scopes
-from migrate_agent.tools.rewrite.template import fill, unbroken, wrap
+from migrate_agent.tools.rewrite.template import fill, of_new_array, unbroken, wrap
 from migrate_agent.tools.rewrite.written import walks_parameters
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Hole, Observed, Span
@@ -280,23 +280,7 @@ class _Vendored(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if isinstance(original_node.value, cst.Name) and original_node.value.value == "vendored":
             return self.context.helper(original_node.attr.value)
-        return _of_new_array(updated_node) or updated_node
-
-
-def _of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
-    """`jnp.empty(s, dtype=d).shape` → `s` and `.dtype` → `d`: what a fresh array is asked for stands in its call."""
-    call = node.value
-    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "astype" and len(call.args) == 1:
-        fresh = _of_new_array(cst.Attribute(call.func.value, node.attr))
-        return fresh if fresh is None or node.attr.value == "shape" else call.args[0].value
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
-        return None
-    owner = call.func.value
-    if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
-        return None
-    if node.attr.value == "shape":
-        return call.args[0].value
-    return next((a.value for a in call.args if a.keyword and a.keyword.value == "dtype"), cst.Name("float"))
+        return of_new_array(updated_node) or updated_node
 
 
 class _Pass(cst.CSTTransformer):

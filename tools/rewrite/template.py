@@ -276,3 +276,19 @@ def _starred_tuple(given: Sequence[cst.Arg]) -> cst.BaseExpression:
         return given[0].value
     kinds = [cst.StarredElement if argument.star else cst.Element for argument in given]
     return cst.Tuple([kind(argument.value) for kind, argument in zip(kinds, given, strict=True)])
+
+
+def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
+    """`jnp.empty(s, dtype=d).shape` → `s` and `.dtype` → `d`: what a fresh array is asked for stands in its call."""
+    call = node.value
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "astype" and len(call.args) == 1:
+        fresh = of_new_array(cst.Attribute(call.func.value, node.attr))
+        return fresh if fresh is None or node.attr.value == "shape" else call.args[0].value
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
+        return None
+    owner = call.func.value
+    if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
+        return None
+    if node.attr.value == "shape":
+        return call.args[0].value
+    return next((a.value for a in call.args if a.keyword and a.keyword.value == "dtype"), cst.Name("float"))
