@@ -37,9 +37,9 @@ from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
 from migrate_agent.tools.verify import Options, Performance, Portable
 from migrate_agent.tools.verify import verify as run_verifier
+from migrate_agent.tools.verify.expected import OriginalFailed
 from migrate_agent.tools.verify.port_file import PortFileError, load
 from migrate_agent.tools.verify.replay import NAME, NoReplay, replay
-from migrate_agent.tools.verify.results import OriginalFailed
 from migrate_agent.tools.verify.verifier import DETAILS
 
 

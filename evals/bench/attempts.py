@@ -1,7 +1,7 @@
 """Seconds to verify a unit, and for each further attempt on it: `python -m migrate_agent.evals.bench.attempts PATH… [--repeat N]`.
 
-Scans, records and rewrites the folder once; then verifies each unit's rewrite twice in one process with one warm sandbox, as a repair loop
-does: the original runs for the first attempt only.
+Scans, records and rewrites the folder once; then verifies each unit in one process with one warm sandbox, as a repair loop does: its rewrite, which is
+right, then wrong ones (mutations of it that are refused), then the right one again. The original runs for the first attempt only.
 """
 
 from __future__ import annotations
@@ -17,17 +17,23 @@ from migrate_agent.agent.judge import lay_out
 from migrate_agent.agent.real import services
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.evals.bench.measure import arguments, repeat, report
+from migrate_agent.evals.mutate import mutations
+from migrate_agent.evals.suites.zoo import packages
+from migrate_agent.evals.zoo_run import make_repository
 from migrate_agent.tools.types import Recording
 from migrate_agent.tools.verify import Options, verify
 
-ATTEMPTS = 2
+WRONG = 4
+"""So many wrong rewrites of each unit."""
 
 
 def measured(folder: Path) -> dict[str, Any]:
-    """Medians over the verified units of the folder; `further` is the mean of the attempts after the first."""
+    """Medians over the verified units of the folder: of the first attempt, of further ones that are refused, and of one more that is right."""
     called, config = services(lambda text: None), load_config(folder)
     inventory = called.scan(folder)
-    rows: dict[str, list[float]] = {}
+    first: dict[str, float] = {}
+    again: dict[str, float] = {}
+    refused: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as place:
         sandbox = called.open_sandbox("process", "cpu")
         try:
@@ -40,25 +46,56 @@ def measured(folder: Path) -> dict[str, Any]:
                     continue
                 candidate = lay_out(Path(place) / unit.name, draft.files)
                 translated = [called.translate(inventory, recording.observations, example) for example in examples]
-
                 options, work = Options(config.limits.limits()), Path(place) / "work"
-                runs = [verify(unit, examples, translated, folder, candidate, inventory, sandbox, work, options) for _ in range(ATTEMPTS)]
-                if all(run.status == "verified" for run in runs):
-                    rows[unit.name] = [run.seconds for run in runs]
+                given = (unit, examples, translated, folder, candidate, inventory, sandbox, work, options)
+                one = verify(*given)
+                if one.status != "verified":
+                    continue
+                first[unit.name] = one.seconds
+                file = candidate / unit.target
+                right = file.read_text(encoding="utf-8")
+                found = []
+                for text in wrong_ones(right, unit.name):
+                    file.write_text(text, encoding="utf-8")
+                    found.append(verify(*given))
+                refused[unit.name] = [each.seconds for each in found if each.status == "failed"]
+                file.write_text(right, encoding="utf-8")
+                again[unit.name] = verify(*given).seconds
         finally:
             sandbox.close()
-    further = {name: statistics.mean(seconds[1:]) for name, seconds in rows.items()}
+    every = [seconds for each in refused.values() for seconds in each]
     return {
-        "unit_seconds": rows,
-        "median_first_seconds": statistics.median(seconds[0] for seconds in rows.values()),
-        "median_further_seconds": statistics.median(further.values()),
+        "first_seconds": first,
+        "refused_seconds": refused,
+        "again_seconds": again,
+        "median_first_seconds": statistics.median(first.values()),
+        "median_refused_seconds": statistics.median(every) if every else None,
+        "median_again_seconds": statistics.median(again.values()),
     }
 
 
+def wrong_ones(text: str, unit: str) -> list[str]:
+    """Mutations of the unit's class, spread evenly over it."""
+    found = [mutation.source for mutation in mutations(text) if mutation.place.split(".")[0] == unit]
+    return found[:: max(len(found) // WRONG, 1)][:WRONG]
+
+
 def main() -> None:
-    """Measure each folder, and print JSON."""
-    options = arguments("Seconds to verify each unit of a repository, and for each further attempt.")
-    report("attempts", [repeat(f"{__spec__.name}:measured", path, options.repeat) for path in options.paths])
+    """Measure each folder, or package of the zoo, and print JSON."""
+    options = arguments(
+        "Seconds to verify each unit of a repository (or package of the zoo), and for each further attempt, wrong or right."
+    )
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as place:
+        folders = [path if path.exists() else _of_zoo(path.name, Path(place)) for path in options.paths]
+        report("attempts", [repeat(f"{__spec__.name}:measured", folder, options.repeat) for folder in folders])
+
+
+def _of_zoo(name: str, place: Path) -> Path:
+    """A repository of this package of the zoo. Raises `SystemExit` where there is none."""
+    if name not in packages():
+        raise SystemExit(f"{name}: no folder, and no package of the zoo; its packages are {', '.join(packages())}")
+    make_repository(packages()[name], place / name)
+    return place / name
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from migrate_agent.tools.portable.ahead import PLACE, Ahead, PortableError, Ran,
 from migrate_agent.tools.portable.sharding import Proposal
 from migrate_agent.tools.types import Job
 from migrate_agent.tools.verify import arrays, limits
-from migrate_agent.tools.verify.compare import Difference, compare, rms
+from migrate_agent.tools.verify.compare import Difference, compare, quiet, rms
 from migrate_agent.tools.verify.sampling import Array, Leaf, resized
 
 PROGRAM = "gradient"
@@ -81,6 +81,6 @@ def _judged(single: Mapping[str, Array], sharded: Mapping[str, Array], roles: li
     for index, role in enumerate(roles):
         floor = limits.FLOOR_GRADIENT_FP64 if role == "gradient" else limits.FLOOR_FP64
         label = f"{role} {index}"
-        found.append(compare(label, single[str(index)], sharded[str(index)], (0.0, 0.0), floor, scale if role == "gradient" else 0.0))
+        found.append(compare(label, single[str(index)], sharded[str(index)], quiet, floor, scale if role == "gradient" else 0.0))
     worst = max(found, key=lambda difference: difference.badness)
     return MeshCheck(len(found), worst.label, worst.measured, worst.limit, not worst.failed, worst.problem, devices, split)

@@ -23,7 +23,7 @@ def torch_curve(
     rate: float,
     *,
     native: bool,
-    noise: int,
+    noise: int = 0,
     share: float = limits.EPS64,
     untrained: set[str] | None = None,
     buffers: dict[str, Array] | None = None,
@@ -63,7 +63,7 @@ def torch_curve(
         losses.append(value.item())
     if buffers is not None:
         names = dict(module.named_parameters(remove_duplicate=False))
-        buffers |= {name: to_numpy(value) for name, value in tensors_of(module).items() if name not in names}
+        buffers.update({name: to_numpy(value) for name, value in tensors_of(module).items() if name not in names})
     return losses
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.compare import Difference
+from migrate_agent.tools.verify.expected import OriginalFailed
 from migrate_agent.tools.verify.localise import captured
 from migrate_agent.tools.verify.pairing import named_differences, output_differences, output_pairs, paired
 from migrate_agent.tools.verify.replay import Call, judged
-from migrate_agent.tools.verify.results import CandidateFailed, OriginalFailed, Results
+from migrate_agent.tools.verify.results import CandidateFailed, Results
 
 BINS = tuple(range(-18, 2))
 """Powers of ten between which elements are counted by their error relative to the array's RMS; smaller ones count in the first."""

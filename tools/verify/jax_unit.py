@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax.interpreters import partial_eval
 
 from migrate_agent.tools import weights
 from migrate_agent.tools.record.evaluate import seed_python
@@ -106,15 +107,30 @@ class Candidate:
     def _build(self) -> Any:
         """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
         try:
-            with tracers_as_data():
-                graphdef, trainable, _ = split(nnx.eval_shape(lambda: self.fresh(nnx.Rngs(0))))
-                rest = jax.jit(lambda: split(self.fresh(nnx.Rngs(0)))[2], compiler_options=quick())()
+            graphdef, trainable, rest = self._staged()
             if keeps_tracers(graphdef):
                 raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
         except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
             graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
         zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
         return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
+
+    def _staged(self) -> tuple[Any, Any, Any]:
+        """The parts of a new module, constructed once under a trace: of the parameters only their shapes, the rest computed."""
+        made: list[Any] = []
+
+        def construct() -> Any:
+            graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
+            made[:] = [graphdef]
+            return trainable, rest
+
+        with tracers_as_data():
+            program, (trainable, rest) = jax.make_jaxpr(construct, return_shape=True)()
+        count = len(jax.tree.leaves(trainable))
+        wanted = [index >= count for index in range(len(program.jaxpr.outvars))]
+        jaxpr, _ = partial_eval.dce_jaxpr(program.jaxpr, wanted)
+        values = jax.jit(lambda: jax.core.eval_jaxpr(jaxpr, program.consts), compiler_options=quick())() if any(wanted) else []
+        return made[0], trainable, jax.tree.unflatten(jax.tree.structure(rest), values)
 
     def _widened(self, dtype: Any) -> Any:
         if not self.exact or not jnp.issubdtype(dtype, jnp.inexact):

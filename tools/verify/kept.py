@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from migrate_agent.tools.types import Example, Inventory, Unit
-from migrate_agent.tools.verify.results import Expectations, texts
+from migrate_agent.tools.verify.expected import Expectations, texts
 
 MOST = 16
 MOST_BYTES = 2**30

@@ -10,9 +10,10 @@ import numpy as np
 
 from migrate_agent.tools.types import Job, Run, Verdict
 from migrate_agent.tools.verify import arrays, limits
-from migrate_agent.tools.verify.compare import compare
+from migrate_agent.tools.verify.compare import compare, quiet
+from migrate_agent.tools.verify.expected import SIDE, OriginalFailed, Scenario, discard, texts
 from migrate_agent.tools.verify.pairing import named_differences
-from migrate_agent.tools.verify.results import NATIVE, SIDE, OriginalFailed, Results, Scenario, discard, texts
+from migrate_agent.tools.verify.results import NATIVE, Results
 from migrate_agent.tools.verify.sampling import Array
 
 MOST_BYTES = 2**24
@@ -116,7 +117,7 @@ def _same_dtypes(theirs: Sequence[str], ours: Sequence[str]) -> bool:
 
 def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool:
     return len(theirs) == len(ours) and not any(
-        compare("", their, our, (0.0, 0.0), limit).failed for their, our in zip(theirs, ours, strict=True)
+        compare("", their, our, quiet, limit).failed for their, our in zip(theirs, ours, strict=True)
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.compare import Difference, pattern_problem, rms
+from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import Pair, output_pairs, paired
-from migrate_agent.tools.verify.results import NATIVE, Answer, Results, Scenario
+from migrate_agent.tools.verify.results import NATIVE, Answer, Results
 from migrate_agent.tools.verify.sampling import Array
 
 
@@ -25,7 +27,8 @@ def native_differences(results: Results, role: str, *, narrow: bool | None = Non
             for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
                 if scenario.facts.get("undefined"):
                     exact, native = _of_infinities(exact), _of_infinities(native)
-                yield compare_native(exact, native, scenario.noise(exact.key)[0], str(scenario.facts["narrow"]) or "float32")
+                noise = partial(scenario.noise, exact.key)
+                yield compare_native(exact, native, noise, str(scenario.facts["narrow"]) or "float32")
 
 
 def _of_infinities(pair: Pair) -> Pair:
@@ -48,10 +51,10 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, f"dtype {got} instead of {wanted}")
 
 
-def compare_native(exact: Pair, native: Pair, noise: float, dtype: str) -> Difference:
+def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, float]], dtype: str) -> Difference:
     """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate.
 
-    `dtype` is the narrowest that torch computes in, `noise` what rounding does to the answer in float64.
+    `dtype` is the narrowest that torch computes in, `noise` gives what rounding does to the answer in float64 (RMS first), where it counts.
     """
     label = f"{exact.label} ({dtype})"
     if native.got is None:
@@ -66,13 +69,22 @@ def compare_native(exact: Pair, native: Pair, noise: float, dtype: str) -> Diffe
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, native.expected, native.got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
-    wide = dtype == "float32"
-    conditioning = (limits.NOISE_FACTOR_FP32 if wide else limits.NOISE_FACTOR_NARROW) * noise * (epsilon / limits.EPS64) / size
-    floor = limits.FLOOR_FP32 if wide else limits.FLOOR_NARROW * epsilon
-    return Difference(label, rms(np.abs(ours - truth)) / size, limits.FP32_FACTOR * own + max(floor, conditioning))
+    floor = limits.FLOOR_FP32 if dtype == "float32" else limits.FLOOR_NARROW * epsilon
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, limits.FP32_FACTOR * own, floor, size, noise, dtype)
 
 
-def compare_native_gradient(pair: Pair, native: Array, noise: float, largest: float, dtype: str) -> Difference:
+def _conditioned(
+    label: str, error: float, own: float, floor: float, size: float, noise: Callable[[], tuple[float, float]], dtype: str
+) -> Difference:
+    """The error beside `own` and the floor, or beside what conditioning allows, where the floor is not enough."""
+    if error <= own + floor:
+        return Difference(label, error, own + floor)
+    factor = limits.NOISE_FACTOR_FP32 if dtype == "float32" else limits.NOISE_FACTOR_NARROW
+    conditioning = factor * noise()[0] * (limits.EPS_NATIVE[dtype] / limits.EPS64) / size
+    return Difference(label, error, own + max(floor, conditioning))
+
+
+def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple[float, float]], largest: float, dtype: str) -> Difference:
     """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
     label = f"{pair.label} ({dtype})"
     if pair.got is None or pair.got.shape != pair.expected.shape:
@@ -84,11 +96,9 @@ def compare_native_gradient(pair: Pair, native: Array, noise: float, largest: fl
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (pair.expected, native, pair.got))
     epsilon = limits.EPS_NATIVE[dtype]
     size = max(rms(np.abs(truth)), limits.GLOBAL_SCALE_NATIVE * largest) or 1.0
-    wide = dtype == "float32"
-    conditioning = (limits.NOISE_FACTOR_FP32 if wide else limits.NOISE_FACTOR_NARROW) * noise * (epsilon / limits.EPS64) / size
-    floor = limits.FLOOR_GRADIENT_FP32 if wide else limits.FLOOR_GRADIENT_NARROW * epsilon
-    limit = limits.FP32_FACTOR * rms(np.abs(torchs - truth)) / size + max(floor, conditioning)
-    return Difference(label, rms(np.abs(ours - truth)) / size, limit)
+    floor = limits.FLOOR_GRADIENT_FP32 if dtype == "float32" else limits.FLOOR_GRADIENT_NARROW * epsilon
+    own = limits.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, size, noise, dtype)
 
 
 def _defined(value: Array) -> Array:

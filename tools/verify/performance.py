@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from migrate_agent.tools.types import Job
 
 if TYPE_CHECKING:
-    from migrate_agent.tools.verify.results import Results, Scenario
+    from migrate_agent.tools.verify.expected import Scenario
+    from migrate_agent.tools.verify.results import Results
 
 Timed = Literal["", "eager", "compile"]
 
@@ -43,7 +44,7 @@ def timed(results: Results) -> Scenario | None:
 
 def measure(results: Results, scenario: Scenario) -> dict[str, float]:
     """Median seconds by what ran: `torch_eager`, `torch_compile`, `jax`."""
-    from migrate_agent.tools.verify.results import discard
+    from migrate_agent.tools.verify.expected import discard
 
     seconds: dict[str, float] = {}
     for job in (_original_job(results, scenario), results.candidate_job("timing", [scenario.facts])):
@@ -55,7 +56,7 @@ def measure(results: Results, scenario: Scenario) -> dict[str, float]:
 
 
 def _original_job(results: Results, scenario: Scenario) -> Job:
-    from migrate_agent.tools.verify.results import SIDE, texts
+    from migrate_agent.tools.verify.expected import SIDE, texts
 
     example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
     arguments: dict[str, Any] = {

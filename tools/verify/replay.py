@@ -16,8 +16,9 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.compare import pattern_problem, rms
+from migrate_agent.tools.verify.expected import Expectations, Scenario, texts
 from migrate_agent.tools.verify.localise import Record, captured, find, find_backward, matched
-from migrate_agent.tools.verify.results import Expectations, Results, Scenario, texts
+from migrate_agent.tools.verify.results import Results
 
 NAME = "failing"
 VERSION = 1

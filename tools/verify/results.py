@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,16 +14,27 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit, Weight
-from migrate_agent.tools.verify import arrays, limits, performance, search
+from migrate_agent.tools.verify import arrays, performance, search
 from migrate_agent.tools.verify.configurations import words
+from migrate_agent.tools.verify.expected import (
+    MALFORMED,
+    SIDE,
+    Expectations,
+    Lost,
+    Scenario,
+    discard,
+    source_file,
+    tensor_inputs,
+    texts,
+)
 from migrate_agent.tools.verify.notes import elsewhere, left_out
+from migrate_agent.tools.verify.pairing import hopeless
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.search import Worst
 from migrate_agent.tools.verify.static import Source, closure
 
-SIDE = "migrate_agent.tools.verify"
 ENTRIES = {
     kind: f"{SIDE}.{module}:{kind}"
     for kind, module in (("exact", "jax_side"), ("native", "jax_native"), ("capture", "jax_capture"), ("timing", "jax_timing"))
@@ -33,34 +43,8 @@ NATIVE = {"float64": "float32", "complex128": "complex64", "int64": "int32", "ui
 """What jax makes of 64-bit dtypes unless told otherwise."""
 
 
-class OriginalFailed(Exception):
-    """Raised where the original gives nothing to compare with; its text says why."""
-
-
-class Lost(OriginalFailed):
-    """Raised where the sandbox lost a job of either side, which says nothing about the code."""
-
-
 class CandidateFailed(Exception):
     """Raised where the candidate's process gave no result, or the candidate could not be constructed; its text says why."""
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What the original did: `facts` (name, role, mode, tree, draws, noise, …) and its arrays by key."""
-
-    facts: Mapping[str, Any]
-    arrays: Mapping[str, Array]
-
-    @property
-    def name(self) -> str:
-        """Its name, which both sides use for files."""
-        return str(self.facts["name"])
-
-    def noise(self, key: str) -> tuple[float, float]:
-        """RMS and largest change by rounding noise, absolute."""
-        low, high = self.facts["noise"].get(key, (0.0, 0.0))
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -74,27 +58,6 @@ class Answer:
     def error(self) -> str:
         """One line, or nothing."""
         return str(self.facts.get("error", ""))
-
-
-@dataclass
-class Expectations:
-    """The original's results, in memory: they lie in no file while a candidate runs. `given` is the folder that the candidate gets.
-
-    `examples` are those that ran (`index` says which; `changes` what of the constructor's arguments is another), `errors` tells of the others.
-    `captured` keeps the calls of submodules, by scenario and what was looked at, once a failure was to be placed (`localise`).
-    """
-
-    examples: Sequence[Mapping[str, Any]]
-    errors: Sequence[str]
-    scenarios: Sequence[Scenario]
-    initial: Mapping[str, Array]
-    given: Path
-    peak_memory_bytes: int = 0
-    captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
-    trained: Mapping[str, Array] = field(default_factory=dict)
-    """The buffers after the steps of a training curve (`exact/…`), and with rounding noise (`noisy/…`)."""
-    unrun: str = ""
-    """What of the class no example runs, in words."""
 
 
 @dataclass
@@ -116,7 +79,12 @@ class Results:
     portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
+    look: bool = False
+    """Whether a candidate that is wrong at the first call is asked no more."""
     peak_memory_bytes: int = 0
+    looked_only: bool = False
+    """Whether there is no more than that first call."""
+    _natively: Future[Mapping[str, Any]] | None = field(default=None, repr=False)
     _expected: Expectations | None = field(default=None, repr=False)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2), repr=False)
 
@@ -141,11 +109,20 @@ class Results:
         """The original's results. Raises `OriginalFailed`."""
         if self._expected is None:
             self._expected = self.expect()
+            if self._expected.noise is not None:
+                self._expected.noise.sandbox = self.sandbox  # what was kept may come of one that is closed
         return self._expected
 
     @cached_property
     def exact(self) -> Mapping[str, Any]:
-        """The candidate's float64 job. Raises `CandidateFailed`, `OriginalFailed`."""
+        """The candidate's float64 job. Raises `CandidateFailed`, `OriginalFailed`.
+
+        Where a first look at one call is to come before it, and refuses the candidate, that is all there is. Else the native job starts beside it.
+        """
+        if self.look and self._refused(looked := self._job("exact", self.expected.scenarios[:1])):
+            return looked
+        if self.look:
+            self._natively = self._pool.submit(self._job, "native")
         return self._job("exact")
 
     @cached_property
@@ -153,7 +130,17 @@ class Results:
         """The candidate's native job; the search starts beside it. Raises `CandidateFailed`, `OriginalFailed`."""
         assert self.exact is not None
         assert self._search is not None
-        return self._job("native")
+        return self._natively.result() if self._natively is not None else self._job("native")
+
+    def _refused(self, looked: Mapping[str, Any]) -> bool:
+        """Whether what one call showed is wrong however far rounding noise may move the original's results."""
+        scenario = self.expected.scenarios[0]
+        found = looked["scenarios"].get(scenario.name)
+        try:
+            self.looked_only = found is None or hopeless(scenario, Answer(found, self.outputs["exact"].get(scenario.name, {})))
+        except MALFORMED:  # the checks say so
+            return False
+        return self.looked_only
 
     @property
     def worst(self) -> Worst | str:
@@ -250,8 +237,8 @@ class Results:
         """Arrays by job, file and key."""
         return {}
 
-    def _job(self, kind: str) -> Mapping[str, Any]:
-        run = self.sandbox.run(self.candidate_job(kind))
+    def _job(self, kind: str, scenarios: Sequence[Scenario] | None = None) -> Mapping[str, Any]:
+        run = self.sandbox.run(self.candidate_job(kind, None if scenarios is None else [scenario.facts for scenario in scenarios]))
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
             self.outputs[kind] = _read(run, kind)
@@ -276,7 +263,7 @@ class Results:
         describing = ("tree", "state", "state_dtypes", "frozen", "inits", *(("parameters",) if self.port is not None else ()))
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")
-        if wanted:
+        if wanted and scenarios is None:
             described[0]["curves"] = {key: wanted[key] for key in ("batches", "state", "rates", "untrained")}
         translated = [self.translated[item["index"]] for item in self.expected.examples]
         arguments = {
@@ -286,7 +273,7 @@ class Results:
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": told,
             "seed": self.seed,
-            "search": searched.name if kind == "exact" and (searched := search.searched(self)) else "",
+            "search": searched.name if kind == "exact" and scenarios is None and (searched := search.searched(self)) else "",
             "described": described,
             "port": self.port,
             "plain": [self.examples[item["index"]].init for item in self.expected.examples] if self.port is not None else [],
@@ -312,35 +299,6 @@ def _weight(row: Mapping[str, Any]) -> Weight:
     return Weight(str(row["name"]), str(row["path"]), tuple(map(int, row["shape"])), axes)
 
 
-def source_file(inventory: Inventory, unit: Unit) -> SourceFile:
-    """The inventory's entry for the unit's file. Raises `KeyError`."""
-    for file in inventory.files:
-        if file.path == unit.source:
-            return file
-    raise KeyError(unit.source)
-
-
-def texts(example: Example, changes: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """An example as JSON; with what of its constructor's arguments is changed."""
-    domain = list(example.domain) if example.domain else None
-    given = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
-    return {**given, "changes": dict(changes)} if changes else given
-
-
-def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:
-    """The recorded tensors as inputs of a job."""
-    return {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
-
-
-def discard(sandbox: Sandbox, run: Run) -> None:
-    """Remove a run's files."""
-    release = getattr(sandbox, "release", None)
-    if release is not None:
-        release(run)
-    else:
-        shutil.rmtree(run.output, ignore_errors=True)
-
-
 def _read(run: Run, kind: str) -> dict[str, dict[str, Array]]:
     if run.status == "lost":
         raise Lost(f"its {kind} run was lost: {run.error}")
@@ -358,43 +316,3 @@ def _checked(run: Run, kind: str) -> None:
     if not isinstance(result, dict) or not ("construction" in result or isinstance(result.get("scenarios"), dict) or "spec" in result):
         raise CandidateFailed(f"its {kind} run returned something else than a result")
     result.setdefault("scenarios", {})
-
-
-def expectations(
-    unit: Unit,
-    examples: Sequence[Example],
-    original: Path,
-    inventory: Inventory,
-    sandbox: Sandbox,
-    folder: Path,
-    job_limits: Limits,
-    seed: int = 0,
-) -> Expectations:
-    """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
-    file = source_file(inventory, unit)
-    taken = [texts(example) for example in examples[: limits.MAX_EXAMPLES]]
-    arguments = {"module": file.module, "name": unit.name, "examples": taken, "seed": seed}
-    job = Job("original", f"{SIDE}.torch_side:run", original / file.import_root, arguments, tensor_inputs(examples), job_limits)
-    run = sandbox.run(job)
-    try:
-        if run.status != "ok":
-            raise OriginalFailed(f"the original ended with {run.status}: {run.error}")
-        return _collect(run, folder)
-    finally:
-        discard(sandbox, run)
-
-
-def _collect(run: Run, folder: Path) -> Expectations:
-    examples, scenarios = run.result["examples"], run.result["scenarios"]
-    if not scenarios:
-        raise OriginalFailed("the original does not run: " + ("; ".join(run.result["errors"]) or "there is no example"))
-    given = folder / "given"
-    shutil.rmtree(given, ignore_errors=True)
-    shutil.copytree(run.output / "given", given)
-    expected = run.output / "expected"
-    loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors")) for facts in scenarios]
-    initial = arrays.load(expected / "initial.safetensors")
-    trained = expected / "trained.safetensors"
-    kept = arrays.load(trained) if trained.exists() else {}
-    unrun = run.result["unrun"]
-    return Expectations(examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes, trained=kept, unrun=unrun)

@@ -16,7 +16,8 @@ from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.sampling import Array
 
 if TYPE_CHECKING:
-    from migrate_agent.tools.verify.results import Answer, Results, Scenario
+    from migrate_agent.tools.verify.expected import Scenario
+    from migrate_agent.tools.verify.results import Answer, Results
 
 EXPORTED = ("search.bin", "search.safetensors")
 
@@ -46,7 +47,7 @@ def _size(results: Results, scenario: Scenario) -> int:
 
 def search_job(results: Results, scenario: Scenario, layout: Mapping[str, Any], folder: Path) -> Job:
     """The job on the original's side. `folder` holds what the candidate exported."""
-    from migrate_agent.tools.verify.results import SIDE, texts
+    from migrate_agent.tools.verify.expected import SIDE, texts
 
     example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
     arguments = {
@@ -64,7 +65,8 @@ def search_job(results: Results, scenario: Scenario, layout: Mapping[str, Any], 
 
 def collect(results: Results, scenario: Scenario, result: Mapping[str, Any], output: Path) -> Worst:
     """What the job found; the inputs beyond the floor become scenarios of their own."""
-    from migrate_agent.tools.verify.results import Answer, Scenario
+    from migrate_agent.tools.verify.expected import Scenario
+    from migrate_agent.tools.verify.results import Answer
 
     stored = arrays.load(output / "found.safetensors")
     answered = next(answer for each, answer in results.answers("gradient") if each.name == scenario.name)

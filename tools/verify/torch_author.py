@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,10 +18,12 @@ from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
-from migrate_agent.tools.verify.torch_results import attempt, drowned, finite_share, make_targets, noise_of, tipped, unsteady
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, tensors_of, to_numpy
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
+REMEMBERED = 8
+"""Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 4.0
 """The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
 
@@ -43,12 +46,25 @@ class Author:
     scenarios: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    _ran: dict[str, Result] = field(default_factory=dict, repr=False)
+
+    def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
+        """What a forward pass gives, run once for the same state and inputs. Raises what the original raises."""
+        digest = hashlib.blake2b(mode.encode())
+        for key, value in (*state.items(), *enumerate(values)):
+            digest.update(f"{key} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+        place = digest.hexdigest()
+        if place not in self._ran:
+            self._ran[place] = self.original.run(state, values, mode)
+            while len(self._ran) > REMEMBERED:
+                del self._ran[next(iter(self._ran))]
+        return self._ran[place]
 
     def write(self, *, first: bool) -> dict[str, Any]:
         """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself."""
         unit = self.original
         with self.lines:
-            unit.run(unit.state(), self.values(0), "eval")
+            self.once(unit.state(), self.values(0), "eval")
             if self.texts.get("train") is not False:
                 attempt(lambda: unit.run(unit.state(), self.values(0), "train"))
         seeds = range(limits.SEEDS if first else 1)
@@ -116,10 +132,10 @@ class Author:
         """The strongest perturbation with which the recorded call still runs and stays as finite as it was."""
         unit = self.original
         state, tied = unit.state(), unit.tied()
-        usual = finite_share(unit.run(state, self.values(0), "eval"))
+        usual = finite_share(self.once(state, self.values(0), "eval"))
         for strength in STRENGTHS if seed != STRONG else (STRONGEST, *STRENGTHS):
             drawn = sampling.sample_state(state, frozenset(unit.parameters), tied, (self.base + seed,), strength)
-            result = attempt(partial(unit.run, drawn, self.values(0), "eval"))
+            result = attempt(partial(self.once, drawn, self.values(0), "eval"))
             if result is not None and finite_share(result) >= usual:
                 return drawn
         return dict(state)
@@ -127,8 +143,8 @@ class Author:
     def sample_inputs(self, seed: int) -> list[Array]:
         """New inputs, or those recorded where the original cannot run on new ones or gives NaN for them."""
         recorded = self.values(0)
-        usual = self.original.run(self.states[seed], recorded, "eval")
-        result = attempt(lambda: self.original.run(self.states[seed], self.values(seed), "eval"))
+        usual = self.once(self.states[seed], recorded, "eval")
+        result = attempt(lambda: self.once(self.states[seed], self.values(seed), "eval"))
         if result is None or finite_share(result) < finite_share(usual):
             self.skipped.append(f"new inputs for seed {seed}")
             return recorded
@@ -202,12 +218,6 @@ class Author:
         for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
             self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
 
-    def kinks(self, seed: int, values: Sequence[Array], mode: str, targets: Mapping[int, Array], result: Result) -> list[str]:
-        """Gradients that have a jump at these inputs."""
-        both = [sampling.shifted(self.original.leaves, values, share, (self.base,)) for share in (limits.KINK_SHIFT, -limits.KINK_SHIFT)]
-        run = partial(self.original.run, self.states[seed], mode=mode, targets=targets)
-        return unsteady(result, [attempt(partial(run, moved)) for moved in both])
-
     def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
         """A second call of the same module, on other inputs: what the first one left behind counts."""
         first, second = inputs[0], inputs[1]
@@ -219,7 +229,7 @@ class Author:
         """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
         if all(leaf.value.ndim < 1 or leaf.value.size < 2 for leaf in self.original.leaves):
             return
-        usual = self.original.run(self.states[0], self.values(0), "eval")
+        usual = self.once(self.states[0], self.values(0), "eval")
         strided = attempt(lambda: self.original.run(self.states[0], self.values(0), "eval", layout="strided"))
         if strided is None:
             self.skipped.append("inputs that are not contiguous")
@@ -247,22 +257,27 @@ class Author:
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
-        `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare.
+        `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare. Of others
+        the noise of so many `runs` is told where somebody asks (`torch_noise`).
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before)
+        noise: dict[str, Any] = {}
         try:
-            first = run(layout=layout)
-            if first.tied and role in ("edge", "gradient-edge", "nonfinite"):
+            if gradient:
+                result = run(targets=partial(make_targets, seed=self.base + seed))
+            else:
+                result = run(layout=layout) if layout or before is not None else self.once(state, values, mode)
+            if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
-            targets = make_targets(first, self.base + seed) if gradient else None
-            if role == "gradient-edge" and finite_share(first) < 1:
+            targets = result.targets if gradient else None
+            if role == "gradient-edge" and finite_share(result) < 1:
                 return False
-            result = run(targets=targets) if gradient else first
-            kinks = self.kinks(seed, values, mode, targets, result) if role == "gradient-edge" and targets is not None else []
-            noisy = [run(targets=targets, noise=1 + self.base + count, held=held) for count in range(runs)]
-            if held and tipped(result, noisy):
-                return False
+            if held:
+                noisy = [run(noise=1 + self.base + count, held=True) for count in range(runs)]
+                if tipped(result, noisy):
+                    return False
+                noise = {"noise": noise_of(result, noisy), "undecided": []}
             plain = run(native=True) if native and not gradient else None
             if role == "nonfinite" and label.endswith("inf"):
                 run(native=True, watch=undefined)
@@ -273,10 +288,8 @@ class Author:
         given = {f"in/{index}": value for index, value in enumerate(values)}
         given |= {f"target/{index}": value for index, value in (targets or {}).items()}
         given |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        noise = noise_of(result, noisy)
-        how = {"role": role, "mode": mode, "gradient": gradient, "state": self.state_name(seed), "before": before is not None}
-        undecided = kinks or (drowned(result, noise) if label in sampling.DROWNING else [])
-        self.keep(name, given, result, plain, {**how, "noise": noise, "undecided": undecided, "undefined": undefined.seen})
+        how = {"label": label, "role": role, "mode": mode, "gradient": gradient, "state": self.state_name(seed), "runs": runs}
+        self.keep(name, given, result, plain, {**how, **noise, "before": before is not None, "undefined": undefined.seen})
         return True
 
     def keep(self, name: str, given: Mapping[str, Array], result: Result, plain: Result | None, facts: Mapping[str, Any]) -> None:
@@ -300,7 +313,7 @@ class Author:
         )
 
     def curves(self, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
-        """Training curves by optimiser and precision, with those that rounding noise makes of the float64 ones; None where there is nothing to train."""
+        """Training curves by optimiser and precision; None where there is nothing to train."""
         unit = self.original
         trained = any(value.requires_grad for value in unit.parameters.values())
         if self.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
@@ -314,27 +327,22 @@ class Author:
         rates = {"sgd": self.learning_rate(names[0]), "adamw": limits.LEARNING_RATE_ADAMW}
 
         values = [inputs[batch] for batch in batches]
-        narrow = next((scenario["narrow"] for scenario in self.scenarios if scenario["narrow"]), "")
+        buffers: dict[str, Array] = {}
         kinds: dict[str, dict[str, Any]] = {
-            "exact": {"native": False, "noise": 0},
-            "noisy": {"native": False, "noise": 1 + self.base},
-            "rough": {"native": False, "noise": 2 + self.base, "share": limits.NOISE_FACTOR * limits.EPS64},
-            "rough native": {"native": False, "noise": 3 + self.base, "share": limits.curve_noise(narrow)},
-            "native": {"native": True, "noise": 0},
+            "exact": {"native": False, "buffers": buffers},
+            "native": {"native": True},
         }
-
         untrained: set[str] = set()
-        buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
-        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates}
+        narrow = next((scenario["narrow"] for scenario in self.scenarios if scenario["narrow"]), "")
+        found: dict[str, Any] = {"batches": list(names), "state": self.state_name(0), "rates": rates, "narrow": narrow}
         try:
             for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
                 run = partial(torch_curve, unit, self.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
-                found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
+                found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
         except Exception as error:
             self.skipped.append(f"training curves ({one_line(error)})")
             return None
-        left = {f"{kind}/{name}": value for kind in ("exact", "noisy") for name, value in buffers[kind].items()}
-        arrays.save(self.folder / "expected/trained.safetensors", left)
+        arrays.save(self.folder / "expected/trained.safetensors", buffers)
         return {**found, "untrained": sorted(untrained)}
 
     def learning_rate(self, name: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,8 @@ class Result:
     """Whether the call changed one of its arguments."""
     rearranged: bool = False
     """Whether it changed a container among them: took something out of a list, say."""
+    targets: Mapping[int, Array] = field(default_factory=dict)
+    """What the loss of a backward pass pulled the outputs towards."""
 
 
 def to_numpy(value: Any) -> Array:
@@ -203,7 +205,7 @@ class Original:
         values: Sequence[Array],
         mode: str,
         *,
-        targets: Mapping[int, Array] | None = None,
+        targets: Mapping[int, Array] | Callable[[Result], Mapping[int, Array]] | None = None,
         native: bool = False,
         noise: int = 0,
         held: bool = False,
@@ -213,6 +215,7 @@ class Original:
     ) -> Result:
         """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
 
+        `targets` may be made of the outputs, which the result has by then.
         `held`: the noise leaves state and inputs as they are. `watch`: a mode that sees the operators.
         """
         if noise and not held:
@@ -234,16 +237,17 @@ class Original:
             output = module(*args, **kwargs)
             outputs: list[Any] = []
             result.tree = codec.encode(output, outputs, is_leaf)
+            result.dtypes = [dtype_name(item) for item in outputs]
+            result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
             if targets is not None:
-                value = loss(outputs, targets)
+                result.targets = targets(result) if callable(targets) else targets
+                value = loss(outputs, result.targets)
                 if value.requires_grad:
                     torch.autograd.backward(value)
                 result.arrays["loss"] = to_numpy(value)
         result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
         result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
         result.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
-        result.dtypes = [dtype_name(item) for item in outputs]
-        result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
         if targets is not None:
             result.arrays |= _gradients(module, leaves)
         names = dict(module.named_parameters(remove_duplicate=False))

@@ -13,16 +13,15 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict, Weight
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.details import details
+from migrate_agent.tools.verify.expected import MALFORMED, Expectations, OriginalFailed, expectations
 from migrate_agent.tools.verify.kept import kept, key_of
 from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable
 from migrate_agent.tools.verify.replay import save
-from migrate_agent.tools.verify.results import CandidateFailed, Expectations, OriginalFailed, Results, expectations
+from migrate_agent.tools.verify.results import CandidateFailed, Results
 
 DETAILS = "details.json"
-MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
-"""What a check may run into where the candidate's process wrote a result of another form."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,9 @@ def verify(
         return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
 
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
-    with Results(*given, seed=options.seed, performance=options.performance, portable=options.portable, port=options.port) as results:
+    with Results(
+        *given, seed=options.seed, performance=options.performance, portable=options.portable, port=options.port, look=options.stop
+    ) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         if options.details:
             progress("details")
@@ -118,8 +119,10 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
         if verdict is None:
             continue
         verdicts.append(_located(results, check, verdict) if options.localise and not failed else verdict)
-        if verdict.status == "fail" and (check.early or check.cost == 0) and options.stop:
+        if verdict.status == "fail" and (check.early or check.cost == 0 or (results.looked_only and stage == "numeric")) and options.stop:
             break
+    if results.looked_only and not any(verdict.status == "fail" for verdict in verdicts):
+        verdicts.append(Verdict("numeric", "forward_fp64", "unverified", detail="the first call was refused, and no check said why"))
     return verdicts
 
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_agent.tools.verify.configurations import bind, changed, others, proposals, words
+from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.notes import elsewhere
 from migrate_agent.tools.verify.pairing import UNPAIRED
-from migrate_agent.tools.verify.results import Answer, Scenario
+from migrate_agent.tools.verify.results import Answer
 
 
 @dataclass

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from migrate_agent.evals import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP
 from migrate_agent.tools.types import Evidence, Job, Run
+from migrate_agent.tools.verify import Options
 
 SMALL = Pair(
     "small",
@@ -188,10 +190,34 @@ def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_a
         assert evidence.status == "verified", told(evidence)
     entries = [job.entry.rpartition(".")[2] for job in watcher.jobs]
     assert entries[0] == "torch_side:run"
-    later = ["jax_native:native", "jax_side:exact", "search_side:run"]
-    assert sorted(entries[1:4]) == later and sorted(entries[4:]) == later
+    later = ["jax_native:native", "jax_side:exact", "jax_side:exact", "search_side:run"]  # one call first, then all of them
+    assert sorted(entries[1:5]) == later and sorted(entries[5:]) == later
     assert not list((tmp_path / "work").rglob("*.safetensors"))
     candidates = [job for job in watcher.jobs if job.side == "candidate"]
     told_keys = {key for job in candidates for scenario in job.arguments["scenarios"] for key in scenario}
     assert told_keys == {"name", "example", "role", "mode", "gradient", "state", "leaf_dtypes", "native", "draws"}
     assert watcher.files and all(name.endswith(".safetensors") or name in ("inputs", "states") for name in watcher.files)
+
+
+def test_rounding_noise_is_asked_for_where_a_verdict_hangs_on_it_and_once(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    watcher = Watcher(sandbox)
+    ill = corpus.load_originals()["conditioning"]
+    rewrites = [case for case in corpus.load_cases() if case.original == ill.name and case.kind == "right"]
+    for case in rewrites:
+        evidence = corpus.verify_case(ill, case.source, watcher, tmp_path, Options(localise=False))
+        assert evidence.status == "verified", told(evidence)
+    asked = [job for job in watcher.jobs if job.entry.endswith("torch_noise:run")]
+    kinds = [job.arguments["curves"] is None for job in asked]
+    assert len(rewrites) > 1 and kinds.count(True) == 1 and kinds.count(False) <= 1
+    assert {job.side for job in asked} == {"original"}
+
+
+@pytest.mark.parametrize("label", ["transposed square weight", "ReLU for GELU where positive"])
+def test_what_is_wrong_at_the_first_call_is_asked_no_more(label: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    watcher = Watcher(sandbox)
+    wrong = next(each for each in MLP.wrongs if each.label == label)
+    evidence = check_pair(MLP, MLP.candidate(wrong), watcher, tmp_path)
+    assert evidence.status == "failed"
+    asked = [job.entry.rpartition(".")[2] for job in watcher.jobs]
+    assert asked.count("jax_side:exact") == 1 and "jax_native:native" not in asked and "torch_noise:run" not in asked
+    assert [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == [wrong.check]

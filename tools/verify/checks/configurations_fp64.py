@@ -9,8 +9,9 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.compare import Difference, verdict
+from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import difference, named_pairs, output_pairs, paired
-from migrate_agent.tools.verify.results import Answer, Results, Scenario
+from migrate_agent.tools.verify.results import Answer, Results
 
 ROLE = "configuration"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -10,34 +11,44 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.compare import Difference, compare, rms, verdict
-from migrate_agent.tools.verify.curve_judge import settled
+from migrate_agent.tools.verify.curve_judge import comparable, settled
 from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.sampling import Array
 
 
 def judge(results: Results) -> Verdict | None:
     """Within the floor, or 64 times what rounding noise does to torch's own, up to where noise alone makes others of them."""
-    return verdict("behavioural", "curves_buffers", _differences(results)) if results.expected.trained and settled(results) else None
+    if not results.expected.trained or not comparable(results):
+        return None
+    plain, noise = verdict("behavioural", "curves_buffers", _differences(results, {})), results.expected.noise
+    if plain is None or plain.status == "pass" or noise is None:
+        return plain
+    return verdict("behavioural", "curves_buffers", _differences(results, noise.of_curves["buffers"])) if settled(results) else None
 
 
-def _differences(results: Results) -> Iterator[Difference]:
-    ours, theirs = results.outputs["exact"].get("trained", {}), results.expected.trained
-    for key in theirs:
-        kind, _, name = key.partition("/")
-        if kind != "exact" or name in results.omitted:
+def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Difference]:
+    """The error of each buffer; without those that noise makes others of, where it is known."""
+    ours = results.outputs["exact"].get("trained", {})
+    for name, expected in results.expected.trained.items():
+        if name in results.omitted:
             continue
-        expected, noisy = theirs[key], theirs[f"noisy/{name}"]
-        noise = (0.0, 0.0)
-        if expected.dtype.kind in "fc" and expected.size:
-            apart = np.abs(np.where(np.isfinite(expected), noisy - expected, 0))
-            noise = rms(apart), float(apart.max())
-            if not limits.NOISE_FACTOR * noise[0] <= limits.CAP_FP64 * rms(expected):
-                continue
-        elif not np.array_equal(expected, noisy):
+        noise = _noise(expected, noisy[name]) if name in noisy else (0.0, 0.0)
+        if noise is None:
             continue
         if f"state/{name}" not in ours:
             yield Difference(name, float("inf"), 0.0, "the candidate gave none")
         else:
-            yield compare(f"{name} after {limits.STEPS + 1} calls", expected, ours[f"state/{name}"], noise, limits.FLOOR_GRADIENT_FP64)
+            told = partial(tuple[float, float], noise)
+            yield compare(f"{name} after {limits.STEPS + 1} calls", expected, ours[f"state/{name}"], told, limits.FLOOR_GRADIENT_FP64)
+
+
+def _noise(expected: Array, noisy: Array) -> tuple[float, float] | None:
+    """The RMS and the largest change by noise; None where it makes another buffer of it."""
+    if expected.dtype.kind not in "fc" or not expected.size:
+        return (0.0, 0.0) if np.array_equal(expected, noisy) else None
+    apart = np.abs(np.where(np.isfinite(expected), noisy - expected, 0))
+    noise = rms(apart), float(apart.max())
+    return noise if limits.NOISE_FACTOR * noise[0] <= limits.CAP_FP64 * rms(expected) else None
 
 
 CHECK = Check("behavioural", "curves_buffers", judge)

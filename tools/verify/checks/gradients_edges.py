@@ -14,8 +14,9 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.compare import Difference, rms, verdict
+from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import Pair, difference, named_pairs, paired
-from migrate_agent.tools.verify.results import Results, Scenario
+from migrate_agent.tools.verify.results import Results
 
 
 def judge(results: Results) -> Verdict | None:
@@ -41,9 +42,10 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
     lost = int((finite & ~np.isfinite(pair.got)).sum())
     if lost:
         return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
-    if pair.key in scenario.facts["undecided"] or _is_noise(scenario, pair, scale):
+    found = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), limits.FLOOR_GRADIENT_FP64, scale)
+    if found.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
         return Difference(pair.label, 0.0, limits.FLOOR_GRADIENT_FP64)
-    return difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), limits.FLOOR_GRADIENT_FP64, scale)
+    return found
 
 
 def _is_noise(scenario: Scenario, pair: Pair, scale: float) -> bool:

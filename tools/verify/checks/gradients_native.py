@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
@@ -27,9 +28,8 @@ def _differences(results: Results) -> Iterator[Difference]:
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
-                    yield compare_native_gradient(
-                        pair, native, scenario.noise(pair.key)[0], largest, str(scenario.facts["narrow"]) or "float32"
-                    )
+                    noise = partial(scenario.noise, pair.key)
+                    yield compare_native_gradient(pair, native, noise, largest, str(scenario.facts["narrow"]) or "float32")
 
 
 CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

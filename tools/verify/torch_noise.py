@@ -1,0 +1,83 @@
+"""How far rounding noise moves the original's results. Run inside the sandbox, on the original's side, once a comparison needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.verify import arrays, limits, sampling
+from migrate_agent.tools.verify.curves import torch_curve
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.torch_results import attempt, drowned, noise_of, unsteady
+from migrate_agent.tools.verify.torch_unit import Original, Result
+
+
+def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (facts of those to run) or `curves`.
+
+    Gives `noise` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
+    """
+    base = limits.SEED_STRIDE * int(arguments["seed"])
+    units: dict[int, Original] = {}
+
+    def unit(number: int) -> Original:
+        if number not in units:
+            texts, tensors = arguments["examples"][number], inputs.get(f"tensors{number}")
+            units[number] = Original(arguments["module"], arguments["name"], texts, tensors, base)
+        return units[number]
+
+    if (wanted := arguments["curves"]) is not None:
+        return _curves(unit(0), wanted, inputs["given"], output, base)
+    return {facts["name"]: of_scenario(unit(facts["example"]), facts, inputs["given"], base) for facts in arguments["scenarios"]}
+
+
+def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int) -> dict[str, Any]:
+    """RMS and largest change by key, and the keys of what is not to be compared: what drowns in noise, and gradients at a jump."""
+    state = arrays.load(given / f"states/{facts['state']}.safetensors")
+    stored = arrays.load(given / f"inputs/{facts['name']}.safetensors")
+    values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
+    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
+    again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets)
+    try:
+        result = again(values)
+        noisy = [again(values, noise=1 + base + count) for count in range(facts["runs"])]
+    except Exception:
+        return {"noise": None, "undecided": []}
+    noise, undecided = noise_of(result, noisy), []
+    if facts["role"] == "gradient-edge":
+        undecided = kinks(unit, partial(unit.run, state, mode=facts["mode"], targets=targets), values, result, base)
+    elif facts["label"] in sampling.DROWNING:
+        undecided = drowned(result, noise)
+    return {"noise": noise, "undecided": undecided}
+
+
+def kinks(unit: Original, run: Any, values: Sequence[Array], result: Result, base: int) -> list[str]:
+    """Gradients that have a jump at these inputs."""
+    both = [sampling.shifted(unit.leaves, values, share, (base,)) for share in (limits.KINK_SHIFT, -limits.KINK_SHIFT)]
+    return unsteady(result, [attempt(partial(run, moved)) for moved in both])
+
+
+def _numbered(stored: Mapping[str, Array], prefix: str) -> list[Array]:
+    return [stored[key] for index in range(len(stored)) if (key := f"{prefix}{index}") in stored]
+
+
+def _curves(unit: Original, wanted: Mapping[str, Any], given: Path, output: Path, base: int) -> dict[str, Any]:
+    """The float64 curves with noise of one ulp, of what a right program may differ by, and of what a native one may."""
+    state = arrays.load(given / f"states/{wanted['state']}.safetensors")
+    stored = [arrays.load(given / f"inputs/{name}.safetensors") for name in wanted["batches"]]
+    values = [_numbered(item, "in/") for item in stored]
+    goals = [{int(key[7:]): value for key, value in item.items() if key.startswith("target/")} for item in stored]
+    kinds: dict[str, dict[str, Any]] = {
+        "noisy": {"noise": 1 + base},
+        "rough": {"noise": 2 + base, "share": limits.NOISE_FACTOR * limits.EPS64},
+        "rough native": {"noise": 3 + base, "share": limits.curve_noise(wanted["narrow"])},
+    }
+    found: dict[str, Any] = {}
+    buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
+    for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
+        run = partial(torch_curve, unit, state, values, goals, optimiser, wanted["rates"][optimiser], native=False)
+        found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
+    arrays.save(output / "trained.safetensors", buffers["noisy"])
+    return found
