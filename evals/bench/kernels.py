@@ -147,13 +147,21 @@ def _median(call: Callable[[], Any], repeat: int = 20) -> float:
 
 
 def rows(
-    names: Sequence[str], generations: Sequence[str], timing: bool, checking: bool, most: int | None = None, strictly: bool = False
+    names: Sequence[str],
+    generations: Sequence[str],
+    timing: bool,
+    checking: bool,
+    most: int | None = None,
+    strictly: bool = False,
+    text: str = "",
+    known: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[dict[str, Any]]:
-    """One row for each kernel, case and dtype."""
+    """One row for each kernel, case with `text` in its label, and dtype; the compiler is not asked again what the rows `known` hold."""
+    answered = {_key(row): row.keys() for row in known}
     for name, kernel in kernels().items():
         if names and name not in names:
             continue
-        for case in [*kernel.shapes, *kernel.bench][:most]:
+        for case in [case for case in [*kernel.shapes, *kernel.bench][:most] if text in case.label]:
             for dtype in kernel.dtypes:
                 row: dict[str, Any] = {"kernel": name, "case": case.label, "dtype": dtype.__name__}
                 small = case not in kernel.bench
@@ -163,18 +171,23 @@ def rows(
                 if strictly and case.tiny and dtype == jnp.float32:
                     row["strict_errors"] = strict_errors(kernel, case, dtype)
                     row["right"] = row.get("right", True) and all(error <= LIMITS["float32"] for error in row["strict_errors"])
-                for generation in generations:
+                for generation in [name for name in generations if name not in answered.get(_key(row), ())]:
                     row[generation] = _attempt(partial(compiled, kernel, case, dtype, generation))
                 if timing and not small:
                     row["seconds"] = _attempt(partial(timed, kernel, case, dtype))
-                yield row
+                if len(row) > len(_key(row)):
+                    yield row
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["kernel"], row["case"], row["dtype"]
 
 
 def merged(known: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of earlier runs, with what was found now in them."""
     kept: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in (*known, *found):
-        kept.setdefault((row["kernel"], row["case"], row["dtype"]), {}).update(row)
+        kept.setdefault(_key(row), {}).update(row)
     return list(kept.values())
 
 
@@ -211,6 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", action="store_true", help="time the large cases on jax's own device")
     parser.add_argument("--no-check", action="store_true", help="leave the comparison with the reference out")
     parser.add_argument("--shapes", type=int, metavar="N", help="of each kernel the first N shapes only")
+    parser.add_argument("--case", default="", metavar="TEXT", help="only the shapes with this in their label")
+    parser.add_argument("--missing", action="store_true", help="ask the compiler only what the result file does not hold yet")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table of what compiles into this page")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the JSON goes")
     options = parser.parse_args(arguments)
@@ -226,6 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         not options.no_check,
         options.shapes,
         options.strict,
+        options.case,
+        known if options.missing else (),
     ):
         found.append(row)
         print(json.dumps(row), flush=True)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.evals.bench import kernels
+from migrate_agent.evals.bench import kernels as bench
 from migrate_agent.evals.bench.tpu import MARKS, between, table
+from migrate_agent.tools.kernels.catalogue import Case, Kernel
+from migrate_agent.tools.kernels.catalogue import kernels as catalogue
 
 ROW: dict[str, Any] = {
     "case": "gpt/model.py:GPT",
@@ -54,8 +56,24 @@ def test_rows_of_kernels_are_kept_over_runs() -> None:
         {"kernel": "rotary", "case": "3", "dtype": "float32"},
     ]
     new: list[dict[str, Any]] = [{"kernel": "ssd", "case": "1x2", "dtype": "float32", "v6e": {"refused": "too large"}, "right": True}]
-    rows = kernels.merged(old, new)
+    rows = bench.merged(old, new)
     assert [(row["kernel"], row.get("v5e"), row.get("right")) for row in rows] == [("ssd", {"kernels": 1}, True), ("rotary", None, None)]
-    lines = list(kernels.table(rows))
+    lines = list(bench.table(rows))
     assert "| ssd | 10 | 1 of 1 | 0 of 1 | not asked |" in lines
     assert lines[-1].strip() == "ssd 1x2 float32 on v6e: too large"
+
+
+def test_the_compiler_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    def compiled(kernel: Kernel, case: Case, dtype: Any, generation: str) -> dict[str, Any]:
+        asked.append((case.label, dtype.__name__, generation))
+        return {"kernels": 1}
+
+    monkeypatch.setattr(bench, "compiled", compiled)
+    first, second = (case.label for case in catalogue()["rotary"].shapes[:2])
+    known = [{"kernel": "rotary", "case": first, "dtype": "float32", "v5e": {}, "v6e": {}}]
+    found = list(bench.rows(["rotary"], ["v5e", "v6e"], False, False, 2, known=known))
+    assert [(row["case"], row["dtype"]) for row in found] == [(first, "bfloat16"), (second, "float32"), (second, "bfloat16")]
+    assert len(asked) == 6
+    assert not list(bench.rows(["rotary"], ["v5e"], False, False, 1, text="no such shape"))
