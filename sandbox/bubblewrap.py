@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from migrate_agent.sandbox.process import Key, ProcessSandbox, area
-from migrate_agent.sandbox.view import SYSTEM, gpus, packages, python
+from migrate_agent.sandbox.view import CPUS, SYSTEM, gpus, packages, python
 from migrate_agent.sandbox.worker import REFUSED
 
 PROGRAM = "bwrap"
@@ -77,7 +77,7 @@ class BubblewrapSandbox(ProcessSandbox):
     def _command(self, key: Key) -> list[str]:
         own = str(self._base.area(area(key)))
         code = key.root or str(self._base.code(area(key)))
-        shown = _binds("--ro-bind", [*SYSTEM, *python()])
+        shown = _binds("--ro-bind", [*SYSTEM, CPUS, *python()])
         hidden = [part for path in packages(REFUSED[key.side]) for part in ("--tmpfs", path)]
         devices = _binds("--dev-bind", gpus() if self._device == "gpu" else ())
         empty = ["--proc", "/proc", *_covered(), "--dev", "/dev", *_tmpfs("/dev/shm"), *devices, "--remount-ro", "/dev", "--tmpfs", "/tmp"]

@@ -16,6 +16,8 @@ SYSTEM = (
     *("/etc/alternatives", "/etc/localtime"),
 )
 """What programs and libraries of the system need; nothing else of the root is shown."""
+CPUS = "/sys/devices/system/cpu/possible"
+"""How many CPUs there are: the TPU compiler's allocator aborts where it cannot read this."""
 OURS = Path(__file__).parents[1]
 PARTS = ("sandbox", "tools")
 """The folders of ours that a worker needs."""

@@ -355,7 +355,9 @@ ESCAPES = {
     "network": _connect,
     "canary": _environments,
     "host file": lambda arguments: Path(arguments["secret"]).read_text(),
-    "system": lambda arguments: Path("/sys").exists() or "no",
+    "system": lambda arguments: (
+        [str(path) for path in Path("/sys").rglob("*") if path.is_file() and str(path) != "/sys/devices/system/cpu/possible"] or "no"
+    ),
     "etc": lambda arguments: Path("/etc/passwd").read_text(),
     "write root": lambda arguments: Path(arguments["root"], "written").write_text("x"),
     "write usr": lambda arguments: Path("/usr/written").write_text("x"),

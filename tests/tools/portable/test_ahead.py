@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.sandbox.bubblewrap import missing
 from migrate_agent.tests.tools.portable.units import ahead, needs_compiler
 from migrate_agent.tools.portable import ahead as module
 from migrate_agent.tools.portable.ahead import ExtraMissing, Target, Variant
@@ -59,6 +61,15 @@ def test_costs_of_both_programs(tmp_path: Path, sandbox: Sandbox) -> None:
     assert flops <= forward.flops < 1.1 * flops < 2 * flops <= train.flops
     assert 0 < forward.peak < train.peak < train.hbm == 16 * 2**30
     assert forward.bound > 0 and not forward.collectives
+
+
+def test_the_compiler_runs_where_only_a_part_of_the_host_is_seen(tmp_path: Path) -> None:
+    needs_compiler()
+    if reason := missing():
+        pytest.skip(f"bubblewrap: {reason}")
+    with closing(open_sandbox("bubblewrap")) as apart, ahead(tmp_path, apart, "plain") as unit:
+        (forward,) = unit.costs(Variant(), [ONE], ["forward"])
+    assert forward.refused is None and forward.peak > 0
 
 
 def test_sixteen_chips_share_the_batch_and_reduce_the_gradients(tmp_path: Path, sandbox: Sandbox) -> None:
