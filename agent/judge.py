@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_agent.agent.recordings import examples_of
 from migrate_agent.agent.store import write_text
-from migrate_agent.tools.types import Draft, Evidence, Unit
+from migrate_agent.tools.types import Draft, Evidence, Unit, Verdict
+from migrate_agent.tools.verify.recorded import judge as judge_recorded
 
 if TYPE_CHECKING:
     from migrate_agent.agent.context import Context
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 def judge(context: Context, unit: Unit, draft: Draft, folder: Path, tell: Callable[[str], None]) -> Evidence:
     """Verify the draft's `unit`; `folder` receives the tree and what the candidate is given. `tell` is called with the name of each stage.
+
+    What takes the place of a kernel is run first on what the kernel was given where it was recorded: where it gives something else, no other stage runs.
 
     Raises `Untranslatable` where an example has no equivalent in the mirror's names, and what the sandbox raises.
     """
@@ -27,8 +31,16 @@ def judge(context: Context, unit: Unit, draft: Draft, folder: Path, tell: Callab
     given = folder / "verify"
     shutil.rmtree(given, ignore_errors=True)
     given.mkdir()
+    recorded = judge_recorded(recording.kernel_calls, unit, inventory, candidate, context.sandbox, context.config.limits.limits())
+    if recorded is not None and recorded.status == "fail":
+        return Evidence(unit.id, (recorded,))
     arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, given, context.config)
-    return context.services.verify(*arguments, tell)
+    return with_recorded(context.services.verify(*arguments, tell), recorded)
+
+
+def with_recorded(evidence: Evidence, recorded: Verdict | None) -> Evidence:
+    """The evidence with what the recorded calls of kernels say."""
+    return evidence if recorded is None else replace(evidence, verdicts=(*evidence.verdicts, recorded))
 
 
 def lay_out(folder: Path, files: Mapping[str, str]) -> Path:

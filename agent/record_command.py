@@ -45,6 +45,8 @@ def _tell(inventory: Inventory, recording: Recording) -> None:
     for unit in inventory.units:
         console.print(Text(f"{counts[unit.id]:4d} {unit.id}" if unit.id in counts else f"   – {unit.id}"))
     spans = sum(len(rows) for rows in recording.observations.values())
+    for name, count in Counter(f"{call.source}:{call.name}" for call in recording.kernel_calls).items():
+        console.print(Text(f"{count:4d} {name}, which launches a kernel"))
     total = f"{len(counts)} of {len(inventory.units)} classes, {len(recording.examples)} samples, {spans} expressions observed"
     use = "`migrate-agent run` uses them" if recording.examples else "what was recorded before is kept"
     console.print(Text(f"recorded {total}; {use}"))

@@ -27,7 +27,8 @@ def keep(home: Path, root: Path, recording: Recording) -> None:
     Notes the digests of the sources it was seen in, since its positions mean nothing in others.
     """
     folder, last = home / "recording.new", home / "recording"
-    sources = {*recording.observations, *(_source(example) for example in recording.examples)}
+    calls = (call.source for call in recording.kernel_calls)
+    sources = {*recording.observations, *(_source(example) for example in recording.examples), *calls}
     write(folder / "sources.json", {source: _digest(root / source) for source in sorted(sources)})
     shutil.rmtree(last, ignore_errors=True)
     folder.rename(last)
@@ -43,7 +44,8 @@ def kept(home: Path, root: Path) -> tuple[Recording, list[str]]:
     changed = [source for source, digest in digests.items() if _digest(root / source) != digest]
     examples = tuple(example for example in recording.examples if _source(example) not in changed)
     observations = {source: spans for source, spans in recording.observations.items() if source not in changed}
-    return Recording(examples, observations), changed
+    calls = tuple(call for call in recording.kernel_calls if call.source not in changed)
+    return Recording(examples, observations, kernel_calls=calls), changed
 
 
 def examples_of(recording: Recording, unit: str) -> tuple[Example, ...]:

@@ -21,7 +21,7 @@ from migrate_agent.agent.errors import UsageError
 from migrate_agent.agent.exercise import Exercise, reached
 from migrate_agent.agent.folder import home_of
 from migrate_agent.agent.git import open_repository
-from migrate_agent.agent.judge import lay_out
+from migrate_agent.agent.judge import lay_out, with_recorded
 from migrate_agent.agent.nodes.plan import find
 from migrate_agent.agent.progress import Progress, coloured, stdout
 from migrate_agent.agent.recordings import examples_of, kept
@@ -35,7 +35,7 @@ from migrate_agent.agent.verified import mirror
 from migrate_agent.agent.verify_page import page
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
-from migrate_agent.tools.verify import Options, Performance, Portable
+from migrate_agent.tools.verify import Options, Performance, Portable, recorded
 from migrate_agent.tools.verify import verify as run_verifier
 from migrate_agent.tools.verify.expected import OriginalFailed
 from migrate_agent.tools.verify.port_file import PortFileError, load
@@ -122,7 +122,9 @@ def judge(
         details=asked.page is not None,
         unrun=True,
     )
-    return run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
+    evidence = run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
+    kernels = recorded.judge(recording.kernel_calls, unit, inventory, candidate, exercise.sandbox, config.limits.limits())
+    return with_recorded(evidence, kernels)
 
 
 def _port(path: Path | None) -> Mapping[str, Any]:

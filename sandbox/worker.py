@@ -21,6 +21,7 @@ from typing import NoReturn
 import psutil  # type: ignore[import-untyped]
 
 from migrate_agent.sandbox import keeper, linux
+from migrate_agent.sandbox.view import gpus
 
 PRELOAD: dict[str, tuple[str, ...]] = {
     # torch's first tensor imports dynamo, which takes as long as torch; the search runs jax beside torch
@@ -63,6 +64,8 @@ def main(side: str, control: socket.socket) -> NoReturn:
     linux.adopt_orphans()
     linux.set_traceable(False)
     sys.meta_path.insert(0, Refusal(REFUSED[side]))
+    if not gpus():
+        os.environ.setdefault("TRITON_INTERPRET", "1")  # before dynamo imports triton, whose own functions settle by it how they run
     for name in PRELOAD[side]:
         importlib.import_module(name)
     loaded = REFUSED[side] & sys.modules.keys()

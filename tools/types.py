@@ -120,6 +120,23 @@ class Example:
 
 
 @dataclass(frozen=True)
+class KernelCall:
+    """What a function that launches a kernel of the repository was given and gave, where it ran.
+
+    `name` is qualified in `source`; of a `torch.autograd.Function` it is `Class.forward`, without its `ctx`. `arguments` (a list and a dictionary) and
+    `result` are trees (`tools.verify.codec`) over the arrays `in/0`, `out/0`, … of the safetensors file `tensors`. Of tensors that it changed in
+    place, `changed` names the parameters, and nothing tells what they held afterwards.
+    """
+
+    source: str
+    name: str
+    arguments: Mapping[str, Any]
+    result: Mapping[str, Any]
+    changed: tuple[str, ...] = ()
+    tensors: Path | None = None
+
+
+@dataclass(frozen=True)
 class Observed:
     """What an expression evaluated to while the examples ran.
 
@@ -150,7 +167,9 @@ class Recording:
     examples: tuple[Example, ...] = ()
     observations: Observations = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
-    """Unit id → one line that says why its example did not run."""
+    """Unit id → one line that says why its example did not run; and `file:name` of a function that launches a kernel → why no call was kept."""
+    kernel_calls: tuple[KernelCall, ...] = ()
+    """Calls of functions that launch a kernel of the repository."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import cast
 
 from migrate_agent.agent import attempts
 from migrate_agent.agent.context import Context
+from migrate_agent.agent.kernel_tests import with_tests
 from migrate_agent.agent.llm import Attempt, Author
 from migrate_agent.agent.makeup import draft_at
 from migrate_agent.agent.nodes.common import isolated, settle, timed
@@ -31,6 +32,8 @@ def rewrite(context: Context, state: RunState) -> RunState:
     if alone:
         texts |= {f"{unit.source}:{unit.name.partition('.')[0]}": f"class {unit.name.partition('.')[0]}(nnx.Module):\n    pass\n"}
     draft = draft_at(context, state["position"], context.accepted(state), context.lost(state), texts)
+    tests = context.unit_folder(state) / "kernels"
+    draft = with_tests(draft, context.recording.kernel_calls, context.inventory, context.original, tests)
     if alone:
         draft = replace(draft, holes=(*draft.holes, _class_hole(unit)))
     write(context.unit_folder(state) / "draft.json", draft)

@@ -68,7 +68,9 @@ def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -
     except (OSError, ValueError) as error:
         return Recording(errors={example.unit: f"the recording could not be read: {error}" for example in examples})
     ran = [example for index, example in enumerate(examples) if index in _ran(run)]
-    return replace(found, examples=(*ran, *(_copy(example, folder, prefix) for example in found.examples)))
+    nested = (replace(example, tensors=_copy(example.tensors, folder, prefix)) for example in found.examples)
+    calls = tuple(replace(call, tensors=_copy(call.tensors, folder, prefix)) for call in found.kernel_calls)
+    return replace(found, examples=(*ran, *nested), kernel_calls=calls)
 
 
 def _ran(run: Run) -> list[object]:
@@ -76,9 +78,9 @@ def _ran(run: Run) -> list[object]:
     return found if isinstance(found, list) else []
 
 
-def _copy(example: Example, folder: Path, prefix: str) -> Example:
-    if example.tensors is None:
-        return example
-    target = folder / f"{prefix}{example.tensors.name}"
-    shutil.copyfile(example.tensors, target, follow_symlinks=False)
-    return replace(example, tensors=target)
+def _copy(tensors: Path | None, folder: Path, prefix: str) -> Path | None:
+    if tensors is None:
+        return None
+    target = folder / f"{prefix}{tensors.name}"
+    shutil.copyfile(tensors, target, follow_symlinks=False)
+    return target

@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
+from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, mark
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Span
 
@@ -39,7 +40,7 @@ OBSERVED = (
     ast.Await,
     ast.Yield,
 )
-UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE})
+UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_KERNEL})
 _LINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -178,12 +179,14 @@ def _arguments(node: ast.expr) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
 
 
-def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder) -> CodeType:
+def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder, launching: Skipped = MappingProxyType({})) -> CodeType:
     """Code of the file with recorder calls. Raises `SyntaxError` as `compile` does.
 
-    `filename` is where the code says it is from, `path` is its name in the table of observations.
+    `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `launching` a
+    kernel are kept whole.
     """
     tree = ast.parse(source, filename)
+    mark(tree, launching, path)
     recorder.begin(path)
     try:
         return compile(Instrument(source, recorder).visit(tree), filename, "exec", dont_inherit=True)
@@ -194,14 +197,15 @@ def compile_instrumented(source: str, filename: str, path: str, recorder: Record
 class InstrumentedLoader(importlib.machinery.SourceFileLoader):
     """Loads a user's file with recorder calls, past the bytecode cache."""
 
-    def __init__(self, fullname: str, path: str, name: str, recorder: Recorder) -> None:
+    def __init__(self, fullname: str, path: str, name: str, recorder: Recorder, launching: Skipped) -> None:
         super().__init__(fullname, path)
         self._name = name
         self._recorder = recorder
+        self._launching = launching
 
     def get_code(self, fullname: str) -> CodeType:
         source = decode_source(self.get_data(self.path))
-        return compile_instrumented(source, self.path, self._name, self._recorder)
+        return compile_instrumented(source, self.path, self._name, self._recorder, self._launching)
 
 
 class AfterImport(importlib.machinery.SourceFileLoader):
@@ -219,10 +223,17 @@ class AfterImport(importlib.machinery.SourceFileLoader):
 class Finder(MetaPathFinder):
     """Finds the user's files (real path → name in the tables) and has them instrumented; calls back once torch was imported."""
 
-    def __init__(self, files: Mapping[str, str], recorder: Recorder, torch_imported: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, str],
+        recorder: Recorder,
+        torch_imported: Callable[[], None] | None = None,
+        launching: Mapping[str, Skipped] = MappingProxyType({}),
+    ) -> None:
         self._files = files
         self._recorder = recorder
         self._torch_imported = torch_imported
+        self._launching = launching
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -235,7 +246,7 @@ class Finder(MetaPathFinder):
             return None
         name = self._files.get(str(Path(spec.origin).resolve()))
         if name is not None:
-            spec.loader = InstrumentedLoader(fullname, spec.origin, name, self._recorder)
+            spec.loader = InstrumentedLoader(fullname, spec.origin, name, self._recorder, self._launching.get(name, {}))
         elif fullname == "torch" and self._torch_imported is not None:
             spec.loader = AfterImport(fullname, spec.origin, self._torch_imported)
         else:
@@ -243,11 +254,21 @@ class Finder(MetaPathFinder):
         return spec
 
 
-def install(files: Mapping[str, str], recorder: Recorder, torch_imported: Callable[[], None] | None = None) -> Finder:
-    """Instrument these files (real path → name in the tables) from now on in this process."""
+def install(
+    files: Mapping[str, str],
+    recorder: Recorder,
+    torch_imported: Callable[[], None] | None = None,
+    launching: Mapping[str, Skipped] = MappingProxyType({}),
+    kernels: KernelCapture | None = None,
+) -> Finder:
+    """Instrument these files (real path → name in the tables) from now on in this process.
+
+    `kernels` keeps the calls of the functions that are `launching` kernels, by the files' names in the tables.
+    """
+    setattr(builtins, OBSERVE_KERNEL, (kernels or KernelCapture()).observe)
     setattr(builtins, OBSERVE, recorder.observe)
     setattr(builtins, OBSERVE_CALL, recorder.observe_call)
     setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute)
-    finder = Finder(files, recorder, torch_imported)
+    finder = Finder(files, recorder, torch_imported, launching)
     sys.meta_path.insert(0, finder)
     return finder

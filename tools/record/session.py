@@ -7,20 +7,25 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.tools.record.capture import Capture, Sample
 from migrate_agent.tools.record.instrument import install
+from migrate_agent.tools.record.kernel_calls import KernelCapture, KernelSample, Skipped
 from migrate_agent.tools.record.kinds import Kinds
 from migrate_agent.tools.record.observe import Recorder
-from migrate_agent.tools.types import Example, Inventory, Recording
+from migrate_agent.tools.types import Example, Inventory, KernelCall, Recording
 
 
 def plan(inventory: Inventory) -> dict[str, Any]:
     """What a session must know of the repository, as JSON."""
+    from migrate_agent.tools.rewrite.launches import launching  # here alone: a session runs where libcst may be missing
+
     return {
         "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],
         "units": [unit.id for unit in inventory.units],
+        "launching": launching(inventory),
     }
 
 
@@ -28,7 +33,13 @@ class Session:
     """Watches the repository's files and module classes. `root` is where the repository lies for this process."""
 
     def __init__(
-        self, root: Path, files: Iterable[Iterable[str]], units: Iterable[str], max_bytes: int, changed: Callable[[], None] | None = None
+        self,
+        root: Path,
+        files: Iterable[Iterable[str]],
+        units: Iterable[str],
+        max_bytes: int,
+        changed: Callable[[], None] | None = None,
+        launching: Mapping[str, Skipped] = MappingProxyType({}),
     ) -> None:
         rows = [tuple(row) for row in files]
         self.paths = {str((root / path).resolve()): path for path, _, _ in rows}
@@ -38,11 +49,13 @@ class Session:
         self._files: dict[str, str] = {}
         self.recorder = Recorder(Kinds(self.own), changed)
         self.capture = Capture(self.unit_of, self.own, max_bytes, changed)
+        self.kernels = KernelCapture(lambda: self.capture.active, changed)
+        self._launching = launching
 
     def install(self) -> None:
         """Instrument files that are imported from now on, and capture as soon as torch is there."""
         loaded = "torch" in sys.modules
-        install(self.paths, self.recorder, None if loaded else self.capture.install)
+        install(self.paths, self.recorder, None if loaded else self.capture.install, self._launching, self.kernels)
         if loaded:
             self.capture.install()
 
@@ -88,6 +101,7 @@ class Writer:
         self._folder = folder
         self._prefix = prefix
         self._written: dict[int, tuple[Sample, Example]] = {}
+        self._kernels: dict[int, tuple[KernelSample, KernelCall]] = {}
 
     def example(self, sample: Sample) -> Example:
         """The sample as an example, its tensors saved."""
@@ -96,16 +110,28 @@ class Writer:
         return self._written[id(sample)][1]
 
     def _write(self, sample: Sample) -> Example:
-        path = None
-        if sample.tensors:
-            from safetensors.torch import save_file
-
-            slug = re.sub(r"[^A-Za-z0-9]+", "-", sample.unit).strip("-")
-            path = self._folder / f"{self._prefix}{slug}-{len(self._written)}.safetensors"
-            save_file(dict(sample.tensors), path)
+        path = self._save(f"{sample.unit}-{len(self._written)}", sample.tensors) if sample.tensors else None
         return Example(sample.unit, sample.init, sample.call, sample.setup, origin="recording", tensors=path)
 
     def recording(self, session: Session, errors: Mapping[str, str]) -> Recording:
         """All that the session saw so far."""
         examples = tuple(self.example(sample) for sample in session.capture.samples())
-        return Recording(examples, session.recorder.table(), {**session.capture.reasons(), **errors})
+        calls = tuple(self.kernel_call(sample) for sample in session.kernels.samples())
+        reasons = {**session.kernels.reasons(), **session.capture.reasons()}
+        return Recording(examples, session.recorder.table(), {**reasons, **errors}, calls)
+
+    def kernel_call(self, sample: KernelSample) -> KernelCall:
+        """The call of a function that launches a kernel, its tensors saved."""
+        if id(sample) not in self._kernels:
+            path = self._save(f"kernel-{sample.name}-{len(self._kernels)}", sample.tensors) if sample.tensors else None
+            call = KernelCall(sample.source, sample.name, sample.arguments, sample.result, sample.changed, path)
+            self._kernels[id(sample)] = (sample, call)
+        return self._kernels[id(sample)][1]
+
+    def _save(self, name: str, tensors: Mapping[str, Any]) -> Path:
+        from safetensors.torch import save_file
+
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+        path = self._folder / f"{self._prefix}{slug}.safetensors"
+        save_file(dict(tensors), path)
+        return path

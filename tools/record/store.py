@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.record.observe import CHANGES, merge
-from migrate_agent.tools.types import Example, Observations, Observed, Recording, Span
+from migrate_agent.tools.types import Example, KernelCall, Observations, Observed, Recording, Span
 
 NAME = "recording.json"
 LARGEST = 2**28
@@ -33,11 +33,7 @@ def example_to_json(example: Example) -> dict[str, Any]:
 
 def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
     """The example, with its tensors file in `folder`. Raises `ValueError` on a name that leads out of it or to no plain file."""
-    tensors = None
-    if data.get("tensors"):
-        tensors = folder / str(data["tensors"])
-        if tensors.name != data["tensors"] or tensors.is_symlink() or not tensors.is_file():
-            raise ValueError(f"{data['tensors']} is no file of the recording in {folder}")
+    tensors = _tensors(data, folder)
     domain = data.get("domain")
     return Example(
         str(data["unit"]),
@@ -49,6 +45,27 @@ def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
         data.get("origin", "recording"),
         tensors,
     )
+
+
+def _tensors(data: Mapping[str, Any], folder: Path) -> Path | None:
+    if not data.get("tensors"):
+        return None
+    tensors = folder / str(data["tensors"])
+    if tensors.name != data["tensors"] or tensors.is_symlink() or not tensors.is_file():
+        raise ValueError(f"{data['tensors']} is no file of the recording in {folder}")
+    return tensors
+
+
+def kernel_call_to_json(call: KernelCall) -> dict[str, Any]:
+    """Plain data of a call of a function that launches a kernel; of the tensors file the name only."""
+    told = {"source": call.source, "name": call.name, "arguments": dict(call.arguments), "result": dict(call.result)}
+    return {**told, "changed": list(call.changed), "tensors": call.tensors.name if call.tensors else None}
+
+
+def kernel_call_from_json(data: Mapping[str, Any], folder: Path) -> KernelCall:
+    """The inverse. Raises `ValueError` as `example_from_json` does."""
+    trees = dict(data["arguments"]), dict(data["result"])
+    return KernelCall(str(data["source"]), str(data["name"]), *trees, tuple(map(str, data["changed"])), _tensors(data, folder))
 
 
 def observations_to_json(observations: Observations) -> dict[str, Any]:
@@ -84,14 +101,17 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
     examples: dict[tuple[str, ...], Example] = {}
     observations: dict[str, dict[Span, Observed]] = {}
     errors: dict[str, str] = {}
+    calls: dict[tuple[str, ...], KernelCall] = {}
     for part in parts:
+        for call in part.kernel_calls:
+            calls.setdefault((call.source, call.name, json.dumps(call.arguments), *shapes(call.tensors)), call)
         for example in part.examples:
             examples.setdefault((example.unit, example.init, example.call, example.setup, *shapes(example.tensors)), example)
         for path, rows in part.observations.items():
             known = observations.setdefault(path, {})
             known.update({span: merge(known.get(span), seen) for span, seen in rows.items()})
         errors.update(part.errors)
-    return Recording(tuple(examples.values()), observations, errors)
+    return Recording(tuple(examples.values()), observations, errors, tuple(calls.values()))
 
 
 def shapes(tensors: Path | None) -> tuple[str, ...]:
@@ -113,6 +133,7 @@ def write_json(recording: Recording, path: Path) -> None:
         "examples": [example_to_json(example) for example in recording.examples],
         "observations": observations_to_json(recording.observations),
         "errors": dict(recording.errors),
+        "kernel_calls": [kernel_call_to_json(call) for call in recording.kernel_calls],
     }
     scratch = path.with_suffix(".tmp")
     scratch.write_text(json.dumps(data))
@@ -129,7 +150,8 @@ def read_json(path: Path) -> Recording:
             raise ValueError(f"version {data['version']}")
         examples = tuple(example_from_json(row, path.parent) for row in data["examples"])
         errors = {str(unit): str(line) for unit, line in data["errors"].items()}
-        return Recording(examples, observations_from_json(data["observations"]), errors)
+        calls = tuple(kernel_call_from_json(row, path.parent) for row in data.get("kernel_calls", ()))
+        return Recording(examples, observations_from_json(data["observations"]), errors, calls)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"{path} is no recording: {error}") from error
 
@@ -137,21 +159,23 @@ def read_json(path: Path) -> Recording:
 def save_recording(recording: Recording, folder: Path) -> Recording:
     """Store a recording under `folder`, tensors included; gives it back with the tensors' new paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    moved = replace(recording, examples=tuple(_keep(example, folder) for example in recording.examples))
+    examples = tuple(replace(example, tensors=_keep(example.tensors, folder)) for example in recording.examples)
+    calls = tuple(replace(call, tensors=_keep(call.tensors, folder)) for call in recording.kernel_calls)
+    moved = replace(recording, examples=examples, kernel_calls=calls)
     write_json(moved, folder / NAME)
     return moved
 
 
-def _keep(example: Example, folder: Path) -> Example:
-    if example.tensors is None or example.tensors.parent.resolve() == folder.resolve():
-        return example
-    target = folder / example.tensors.name
+def _keep(tensors: Path | None, folder: Path) -> Path | None:
+    if tensors is None or tensors.parent.resolve() == folder.resolve():
+        return tensors
+    target = folder / tensors.name
     count = 0
-    while target.exists() and target.read_bytes() != example.tensors.read_bytes():
+    while target.exists() and target.read_bytes() != tensors.read_bytes():
         count += 1
-        target = folder / f"{example.tensors.stem}-{count}{example.tensors.suffix}"
-    shutil.copyfile(example.tensors, target)
-    return replace(example, tensors=target)
+        target = folder / f"{tensors.stem}-{count}{tensors.suffix}"
+    shutil.copyfile(tensors, target)
+    return target
 
 
 def load_recording(folder: Path) -> Recording:

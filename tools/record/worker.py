@@ -28,7 +28,7 @@ def start(arguments: Mapping[str, Any]) -> Session:
     _state.disable()  # torch.jit.script would compile the source again, unobserved
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
-    session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"])
+    session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
     sys.path[:0] = [place for place in session.import_roots if place not in sys.path]
     session.install()
     return session
@@ -55,7 +55,8 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     session.capture.active = False
     found = Writer(output).recording(session, {})
     examples, reasons = check(session, found, time.monotonic() + arguments["check_seconds"])
-    write_json(Recording(examples, session.recorder.table(), {**found.errors, **reasons, **errors}), output / NAME)
+    recording = Recording(examples, session.recorder.table(), {**found.errors, **reasons, **errors}, found.kernel_calls)
+    write_json(recording, output / NAME)
     return {"ran": ran}
 
 

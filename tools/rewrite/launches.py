@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo, dotted_name
+from migrate_agent.tools.types import Inventory
 
 TRITON = frozenset({"triton.jit", "triton.autotune", "triton.heuristics", "triton.runtime.jit.jit"})
 EXTENSIONS = frozenset({"torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline"})
+RANDOM = frozenset("rand randn randint rand4x randn4x randint4x philox".split())
+"""Functions of Triton's language that draw random numbers."""
 FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
 PLAIN = frozenset("ref reference torch pytorch naive native eager plain slow fallback cpu python py vanilla golden".split())
 """Words in the name of a function that stands beside a kernel."""
@@ -66,6 +69,24 @@ class Launches:
         while more := {name: launch for name, launch in seen.items() if launch and name not in self.found}:
             self.found |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
             seen = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
+
+    def launchers(self) -> Iterator[tuple[str, int]]:
+        """Functions, and `forward` of each `autograd.Function`, with a launch anywhere in them; and their parameters that are no arguments."""
+        for name, function in self.file.functions.items():
+            owner, _, last = name.rpartition(".")
+            model = self.file.classes.get(owner)
+            own = model is not None and last == "forward" and bool(set(self.repo.bases(model)) & set(FUNCTION_BASES))
+            if (owner and not own) or is_kernel(function, self.file):
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and self.launched(node.func)]
+            if calls and not any(self._draws(call.func) for call in calls):
+                yield name, int(own)
+
+    def _draws(self, function: ast.expr) -> bool:
+        """Whether a Triton kernel, or another of its file, draws random numbers."""
+        found = self.repo.resolve(dotted_name(function.value, self.file)) if isinstance(function, ast.Subscript) else None
+        kernels = [each for each in found[0].functions.values() if is_kernel(each, found[0])] if found else []
+        return any(isinstance(node, ast.Attribute) and node.attr in RANDOM for kernel in kernels for node in ast.walk(kernel))
 
     def launched(self, function: ast.expr) -> str:
         """What a call of this launches: a kernel of the repository, or something of an extension; else ""."""
@@ -132,6 +153,20 @@ class Launches:
         found = self.repo.resolve(self.file.bindings[name])
         assert found is not None
         return found[0].functions[found[1]]
+
+
+def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
+    """File → qualified names of functions in which a kernel is launched → how many parameters come before the kernel's arguments (`ctx`).
+
+    Left out are methods of modules, which are exercised with their module, backward passes, whose arguments lie in `ctx`, and what draws random
+    numbers in a kernel.
+    """
+    texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
+    if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
+        return {}
+    repo = Repo(inventory)
+    found = {path: dict(Launches(repo, file).launchers()) for path, file in repo.files.items()}
+    return {path: names for path, names in found.items() if names}
 
 
 def is_kernel(function: FunctionNode, file: FileModel) -> bool:
