@@ -32,13 +32,16 @@ def test_{slug}() -> None:
 '''
 
 
-def with_tests(draft: Draft, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path) -> Draft:
-    """The draft, its holes of kernels naming their tests, which are written under `folder`: a test file, the calls as JSON, and their arrays."""
+def with_tests(draft: Draft, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path, root: Path) -> Draft:
+    """The draft, its holes of kernels naming their tests, which are written under `folder`: a test file, the calls as JSON, and their arrays.
+
+    Where the folder lies below `root`, the tests are named from there.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    return replace(draft, holes=tuple(_with_test(hole, calls, inventory, original, folder) for hole in draft.holes))
+    return replace(draft, holes=tuple(_with_test(hole, calls, inventory, original, folder, root) for hole in draft.holes))
 
 
-def _with_test(hole: Hole, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path) -> Hole:
+def _with_test(hole: Hole, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path, root: Path) -> Hole:
     names = set(_around(original / hole.source, hole.span.line)) if hole.code == CODE else set()
     mine = [call for call in calls if call.source == hole.source and call.name in names]
     if not mine:
@@ -47,6 +50,7 @@ def _with_test(hole: Hole, calls: Sequence[KernelCall], inventory: Inventory, or
     if changed:
         return replace(hole, reason=f"{hole.reason}; it changes {', '.join(changed)} in place, so that its recorded calls are no test")
     test = _write(mine, inventory, folder)
+    test = test.relative_to(root) if test.is_relative_to(root) else test
     told = "; ".join(dict.fromkeys(_shapes(call) for call in mine))
     count = f"{len(mine)} recorded call{'s' if len(mine) > 1 else ''}"
     return replace(hole, reason=f"{hole.reason}; {count} ({told}) judge what is written here: {test}")

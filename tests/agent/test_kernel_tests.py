@@ -60,7 +60,7 @@ def drafted(folder: Path, **changes: Any) -> tuple[Draft, Inventory, KernelCall]
     tree = {"tuple": [{"list": [{"leaf": 0}]}, {"dict": []}]}
     call = replace(KernelCall("model.py", "twice", tree, {"leaf": 0}, (), folder / "twice.safetensors"), **changes)
     holes = tuple(hole for hole in Workspace(inventory, {}).rewritten("model.py").holes if hole.code == "custom-kernel")
-    return with_tests(Draft({}, holes), [call], inventory, original, folder / "tests"), inventory, call
+    return with_tests(Draft({}, holes), [call], inventory, original, folder / "tests", folder), inventory, call
 
 
 @pytest.mark.parametrize(("text", "status"), [(RIGHT, 0), (WRONG, 1)])
