@@ -90,16 +90,41 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
                 yield from _mutants(rest, sandbox, Path(folder), options)
             else:
                 wanted = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
-                yield from (judge(case, sandbox, Path(folder), options) for case in wanted)
+                yield from _cases(wanted, sandbox, Path(folder), options)
 
 
-def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outcome:
-    """Verify one case, with as many seeds as asked for: `right` where each verdict is what the case's kind demands."""
-    if case.only and sandbox.name not in case.only:
-        return Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
-    original = originals()[case.original]
-    started = time.monotonic()
-    found = list(_verifications(original, case, sandbox, folder, options.seeds))
+def _cases(wanted: Sequence[Case], sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
+    """Verify each with as many seeds as asked for: seed by seed, since torch's answers are kept for all cases of an original.
+
+    Once only where a case is refused by what no seed changes.
+    """
+    found: dict[str, list[Evidence]] = {case.id: [] for case in wanted}
+    seconds = dict.fromkeys(found, 0.0)
+    ended: set[str] = set()
+    for seed in range(options.seeds):
+        for case in wanted:
+            if case.id in ended:
+                continue
+            if case.only and sandbox.name not in case.only:
+                ended.add(case.id)
+                yield Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
+                continue
+            started = time.monotonic()
+            evidence = _verified(originals()[case.original], case, sandbox, folder, seed)
+            found[case.id].append(evidence)
+            seconds[case.id] += time.monotonic() - started
+            if seed == options.seeds - 1 or _seedless(evidence):
+                ended.add(case.id)
+                yield _outcome(case, found[case.id], seconds[case.id], folder, options)
+
+
+def _seedless(evidence: Evidence) -> bool:
+    """Whether the text is refused by what no seed changes."""
+    return any(verdict.status == "fail" and (verdict.stage == "static" or verdict.check in SEEDLESS) for verdict in evidence.verdicts)
+
+
+def _outcome(case: Case, found: Sequence[Evidence], seconds: float, folder: Path, options: Options) -> Outcome:
+    """`right` where each verdict is what the case's kind demands."""
     wanted = case.kind == "right"
     good = all((evidence.status == "verified") == wanted for evidence in found)
     worst = next((evidence for evidence in found if (evidence.status == "verified") != wanted), found[0])
@@ -112,24 +137,15 @@ def judge(case: Case, sandbox: Sandbox, folder: Path, options: Options) -> Outco
         "runs": len(found),
         "place": case.place,
         "named": corpus.named_place(found[0]),
-        "seconds": round(time.monotonic() - started, 1),
+        "seconds": round(seconds, 1),
     }
     if case.kind == "wrong":
         from migrate_agent.evals.allclose import lets_through
 
-        details["allclose"] = lets_through(original, case.source, folder)
+        details["allclose"] = lets_through(originals()[case.original], case.source, folder)
     return Outcome(
         case.id, "right" if good else "wrong", "" if good else f"{case.title} — {details['check']}: {details['detail']}", details
     )
-
-
-def _verifications(original: Original, case: Case, sandbox: Sandbox, folder: Path, seeds: int) -> Iterator[Evidence]:
-    """One for each seed; only the first where that refuses the text by what no seed changes."""
-    for seed in range(seeds):
-        evidence = _verified(original, case, sandbox, folder, seed)
-        yield evidence
-        if any(verdict.status == "fail" and (verdict.stage == "static" or verdict.check in SEEDLESS) for verdict in evidence.verdicts):
-            return
 
 
 def _verified(original: Original, case: Case, sandbox: Sandbox, folder: Path, seed: int) -> Evidence:
