@@ -35,8 +35,8 @@ class DropoutForm(NamedTuple):
 
 def dropout_reason(query: jax.Array, key: jax.Array, value: jax.Array, rng: jax.Array) -> str:
     """Why the kernel cannot take this call, or ""."""
-    config: Any = jax.config
-    if config.jax_enable_x64 or not config.jax_threefry_partitionable or jax.random.key_data(rng).shape != (2,):
+    partitionable: Any = jax.threefry_partitionable
+    if jnp.result_type(float) == jnp.float64 or not partitionable.value or jax.random.key_data(rng).shape != (2,):
         return "the TPU kernel draws as jax's default generator does in 32 bits"
     if query.shape[0] * query.shape[1] * query.shape[2] * key.shape[1] >= 1 << 32:
         return "the TPU kernel counts weights in 32 bits"

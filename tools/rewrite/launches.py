@@ -126,6 +126,20 @@ class Launches:
         loaded = [s for s in assigned if isinstance(s.value, ast.Call) and dotted_name(s.value.func, self.file) in EXTENSIONS]
         return {target.id for statement in loaded for target in statement.targets if isinstance(target, ast.Name)}
 
+    def loads(self, function: ast.expr, line: int) -> bool:
+        """Whether a call on this line loads an extension of which the repository does nothing but call its functions, in this file."""
+        if dotted_name(function, self.file) not in EXTENSIONS:
+            return False
+        targets = [s.targets for s in self.file.tree.body if isinstance(s, ast.Assign) and s.lineno <= line <= (s.end_lineno or s.lineno)]
+        names = {target.id for group in targets for target in group if isinstance(target, ast.Name)} & self._extensions
+        nodes = list(ast.walk(self.file.tree))
+        reads = [node for node in nodes if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)]
+        calls = [node for node in nodes if isinstance(node, ast.Call) and self.launched(node.func)]
+        elsewhere = {f"{self.file.file.module}.{name}" for name in names}
+        imported = any(elsewhere & set(other.bindings.values()) for other in self.repo.files.values() if other is not self.file)
+        called = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.value in reads]
+        return bool(names) and not imported and len(called) == len(reads)
+
     def _imports_kernels(self) -> bool:
         return any(
             (found := self.repo.resolve(dotted)) and (function := found[0].functions.get(found[1])) and is_kernel(function, found[0])

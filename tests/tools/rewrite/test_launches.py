@@ -101,3 +101,9 @@ def test_a_launch_without_a_torch_function_is_a_hole_with_its_signature(tmp_path
     (hole,) = (hole for hole in holes if hole.code == "custom-kernel")
     assert hole.reason.startswith("gate_fwd launches the Triton kernel `_gate_kernel`, and no function of plain torch here")
     assert hole.reason.endswith("as gate_fwd(a, b)")
+
+
+@pytest.mark.parametrize(("use", "holes"), [("", 1), ("\n\ndef handed_on():\n    return ext.gate\n", 2), ("\n\nother = ext\n", 2)])
+def test_loading_an_extension_is_no_hole_beside_its_launches(tmp_path: Path, use: str, holes: int) -> None:
+    _, found = rewrite_snippet(tmp_path, EXTENSION.partition("def gate_fallback")[0] + use)
+    assert len(found) == holes, [hole.reason for hole in found]

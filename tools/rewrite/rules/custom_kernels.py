@@ -25,7 +25,7 @@ class TakeReferences(Rule):
 
     `silu` that launches `_silu_kernel` calls `silu_reference(x)`; so do calls of `Silu.apply`, an `autograd.Function`. Where autograd saw nothing of
     the kernel, no gradient passes through what takes its place. Where there is no such function the launch is a hole, with the signature that was
-    observed. Declines where the launch hangs on a condition: the branch that ran is what is rewritten.
+    observed; what loads the extension is none of its own. Declines where the launch hangs on a condition: the branch that ran is what is rewritten.
     """
 
     ORDER = 2
@@ -70,7 +70,7 @@ class TakeReferences(Rule):
         return updated.with_changes(body=with_docstring(original, body))
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
-        """`Silu.apply(x)`."""
+        """`Silu.apply(x)`; and what loads an extension, which nothing needs once its launches are gone."""
         code = cst.Module([]).code_for_node
         match original.func:
             case cst.Attribute(value=owner, attr=cst.Name(value="apply")) if (name := code(owner)) in self.launches.found:
@@ -78,6 +78,9 @@ class TakeReferences(Rule):
                 if reference:
                     self._note(name, reference)
                     return updated.with_changes(func=cst.Name(reference))
+        if not self.context.functions and self.launches.loads(_parsed(original), self.context.span(original).line):
+            reason = f"{cst.Module([]).code_for_node(original.func)} compiles an extension, which has no counterpart in JAX"
+            return cst.Call(self.context.helper("NotMigrated"), [cst.Arg(cst.SimpleString(repr(reason)))])
         launch = self.launches.launched(_parsed(original)) if self.context.functions else ""
         if launch:
             self.context.hole(original, self._reason(launch), CODE)
