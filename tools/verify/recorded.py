@@ -15,15 +15,12 @@ import numpy as np
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Inventory, Job, KernelCall, Limits, SourceFile, Unit, Verdict
-from migrate_agent.tools.verify import arrays, codec
+from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.compare import pattern_problem, rms
 from migrate_agent.tools.verify.static import closure
 
 STAGE, CHECK = "numeric", "recorded_kernels"
 ENTRY = "migrate_agent.tools.verify.recorded_side:run"
-SAME, WRONG = {"bfloat16": 1.5e-2, "float16": 2e-3}, {"bfloat16": 0.1, "float16": 2e-2}
-SAME_FP32, WRONG_FP32 = 2e-5, 5e-3
-"""Relative root mean square errors: up to the first it is the kernel's result, beyond the second it is not."""
 
 
 def function_name(call: KernelCall) -> str:
@@ -33,7 +30,7 @@ def function_name(call: KernelCall) -> str:
 
 
 def judge(
-    calls: Sequence[KernelCall], unit: Unit, inventory: Inventory, candidate: Path, sandbox: Sandbox, limits: Limits
+    calls: Sequence[KernelCall], unit: Unit, inventory: Inventory, candidate: Path, sandbox: Sandbox, job_limits: Limits
 ) -> Verdict | None:
     """The worst of the calls whose functions stand in files that the candidate's unit imports, its own among them; `None` where there is none.
 
@@ -47,7 +44,7 @@ def judge(
         _judged(call, answer)
         for root in dict.fromkeys(targets[call.source].import_root for call in mine)
         for chosen in [[call for call in mine if targets[call.source].import_root == root]]
-        for call, answer in zip(chosen, _answers(chosen, inventory, candidate / root, sandbox, limits), strict=True)
+        for call, answer in zip(chosen, _answers(chosen, inventory, candidate / root, sandbox, job_limits), strict=True)
     ]
     order = ("fail", "unverified", "pass")
     return min(found, key=lambda verdict: (order.index(verdict.status), -(verdict.measured or 0.0)), default=None)
@@ -61,14 +58,14 @@ def _defined(unit: Unit, targets: Mapping[str, SourceFile], candidate: Path) -> 
 
 
 def _answers(
-    calls: Sequence[KernelCall], inventory: Inventory, root: Path, sandbox: Sandbox, limits: Limits
+    calls: Sequence[KernelCall], inventory: Inventory, root: Path, sandbox: Sandbox, job_limits: Limits
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """For each call the row of the job and the arrays that it gave."""
     modules = {file.path: file.target_module for file in inventory.files}
     rows = [{"module": modules[call.source], "name": function_name(call), "arguments": call.arguments} for call in calls]
     renamed = {file.module: file.target_module for file in inventory.files}
     inputs = {f"tensors{index}": call.tensors for index, call in enumerate(calls) if call.tensors is not None}
-    run = sandbox.run(Job("candidate", ENTRY, root, {"calls": rows, "renamed": renamed}, inputs, limits))
+    run = sandbox.run(Job("candidate", ENTRY, root, {"calls": rows, "renamed": renamed}, inputs, job_limits))
     try:
         told = run.result if run.status == "ok" and isinstance(run.result, list) and len(run.result) == len(calls) else None
         if told is None:
@@ -111,21 +108,21 @@ def differences(
     """What cannot be compared, in words; else the error that is largest beside its limits, and these. `held` has the recorded arrays as `out/0`, …"""
     if codec.skeleton(dict(expected)) != codec.skeleton(dict(tree)):
         return "a result of another form", float("inf"), (0.0, 0.0)
-    worst = (0.0, 0.0, (SAME_FP32, WRONG_FP32))
+    worst = (0.0, 0.0, limits.RECORDED["float32"])
     for index, (theirs, ours) in enumerate(zip(codec.items(dict(expected)), codec.items(dict(tree)), strict=True)):
         truth = np.asarray(held[f"out/{theirs.number}"] if isinstance(theirs, codec.Leaf) else theirs)
         mine = np.asarray(got[str(ours.number)] if isinstance(ours, codec.Leaf) else ours)
         name = str(truth.dtype)
-        limits = (SAME.get(name, SAME_FP32), WRONG.get(name, WRONG_FP32))
-        floating = name in SAME or truth.dtype.kind == "f"
+        bounds = limits.RECORDED.get(name, limits.RECORDED["float32"])
+        floating = name in limits.RECORDED or truth.dtype.kind == "f"
         if floating:
             truth, mine = truth.astype(np.float64), mine.astype(np.float64)
         if problem := pattern_problem(truth, mine):
-            return f"result {index}: {problem}", float("inf"), limits
+            return f"result {index}: {problem}", float("inf"), bounds
         if not floating and (truth != mine).any():
-            return f"result {index}: {float(np.mean(truth != mine)):.2%} of the elements differ", float("inf"), limits
+            return f"result {index}: {float(np.mean(truth != mine)):.2%} of the elements differ", float("inf"), bounds
         error = _error(truth, mine) if floating else 0.0
-        worst = max(worst, (error / limits[0], error, limits))
+        worst = max(worst, (error / bounds[0], error, bounds))
     return "", worst[1], worst[2]
 
 
