@@ -21,7 +21,7 @@ from migrate_agent.evals.suite import Outcome, Status
 from migrate_agent.evals.zoo_run import make_repository, tidiness
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace, seed_python
+from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, load_unit, make_namespace, seed_python
 from migrate_agent.tools.record.examples import from_config
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import plan, scan
@@ -65,7 +65,7 @@ class Migrated:
         namespace = make_namespace(importlib.import_module(file.module), example)
         torch.manual_seed(0)
         with exact() if self.double else nullcontext():  # what asks for a narrower float gets float64, on both sides
-            module = construct(load_unit(file.module, unit.name), example, namespace).eval()
+            module = in_mode(construct(load_unit(file.module, unit.name), example, namespace), training=False)
         arguments = call_arguments(example, namespace)
         if self.double:
             module = module.double()

@@ -126,8 +126,14 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
     training = instance.training
     args, kwargs = torch.utils._pytree.tree_map(same_precision, call_arguments(example, namespace))
     with torch.no_grad():
-        instance.eval()(*args, **kwargs)
+        in_mode(instance, training=False)(*args, **kwargs)
     instance.train(training)
+
+
+def in_mode(instance: Any, *, training: bool) -> Any:
+    """The module, put into this mode: what a `train` of its own gives back may be anything. Raises what that raises."""
+    instance.train(training)
+    return instance
 
 
 def call_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from migrate_agent.tools.record.adapt import NOT_FINITE, adapted
 from migrate_agent.tools.record.choices import choices
 from migrate_agent.tools.record.encode import parameters_of
-from migrate_agent.tools.record.evaluate import call_arguments, construct, import_module, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.types import Example
 
 MAX_INITS = 12
@@ -255,7 +255,7 @@ def trouble_of(cls: type, example: Example, namespace: Mapping[str, Any]) -> str
         torch.manual_seed(0)
         try:
             args, kwargs = call_arguments(example, namespace)
-            result = construct(cls, example, namespace).train(training)(*args, **kwargs)
+            result = in_mode(construct(cls, example, namespace), training=training)(*args, **kwargs)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_tensors, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, load_tensors, load_unit, make_namespace
 from migrate_agent.tools.record.session import Session, Writer
 from migrate_agent.tools.record.store import NAME, example_from_json, write_json
 from migrate_agent.tools.types import Example, Recording
@@ -78,7 +78,7 @@ def run_example(session: Session, module: str, example: Example) -> None:
         torch.manual_seed(SEED)
         args, kwargs = call_arguments(example, namespace)
         try:
-            backward(instance.train(training)(*args, **kwargs))
+            backward(in_mode(instance, training=training)(*args, **kwargs))
         except Exception as error:
             failures.append(error)
     if len(failures) == len(modes):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from migrate_agent.tools.record.evaluate import call_arguments, construct, init_arguments, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, limits
@@ -197,7 +197,7 @@ class Original:
         with torch.no_grad():
             for name, tensor in tensors_of(module).items():
                 tensor.copy_(torch.from_numpy(np.array(state[name])))
-        return module.train(mode == "train")
+        return in_mode(module, training=mode == "train")
 
     def run(
         self,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from flax import nnx
 
-from migrate_agent.tools.record.evaluate import construct, import_module, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify.jax_unit import Candidate
 
@@ -36,3 +38,12 @@ def test_equal_on_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len({(one.first, one.picks) for one in built}) == 1
     for name in ("wired_torch", "wired_jax"):
         sys.modules.pop(name)
+
+
+def test_a_train_of_its_own_may_give_back_nothing() -> None:
+    class Frozen(torch.nn.Dropout):
+        def train(self, mode: bool = True) -> Any:
+            super().train(mode)
+
+    for training in (True, False):
+        assert in_mode(Frozen(), training=training).training == training
