@@ -226,3 +226,40 @@ class Reduce(nnx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return einops.reduce(x, self.pattern, self.reduction, **self.axes_lengths)
+
+
+class OwnTrain(nnx.Module):
+    """A base of modules with a `train(mode)` of their own. As in torch, it runs wherever this module, or one around it, is put into another mode;
+    NNX's `train()` and `eval()` set `deterministic` and call no method of the modules inside.
+    """
+
+    _deterministic = False
+    _changing = False
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the module is in evaluation mode; to set it is to call `train`."""
+        return self._deterministic
+
+    @deterministic.setter
+    def deterministic(self, value: bool) -> None:
+        self._deterministic = value
+        if not self._changing:
+            self._changing = True
+            try:
+                self.train(not value)
+            finally:
+                self._changing = False
+
+    def train(self, mode: bool = True) -> Any:
+        """Put this module and those inside it into training mode, or evaluation mode; gives the module."""
+        changing, self._changing = self._changing, True
+        try:
+            super().train() if mode else super().eval()
+        finally:
+            self._changing = changing
+        return self
+
+    def eval(self) -> Any:
+        """`train(False)`."""
+        return self.train(False)

@@ -20,7 +20,7 @@ from flax import nnx
 
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
+from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, load_unit, make_namespace
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Example, Inventory, Recording
@@ -73,7 +73,7 @@ def compare(work: Migrated, module: str, name: str, training: bool = False) -> N
     example = work.example(module, name)
     with _double_precision():
         namespace = make_namespace(importlib.import_module(module), example)
-        reference = construct(load_unit(module, name), example, namespace).double().train(training)
+        reference = in_mode(construct(load_unit(module, name), example, namespace).double(), training=training)
         with torch.no_grad():
             for parameter in reference.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)

@@ -29,7 +29,7 @@ def _calls(path: Path) -> Calls:
 
 CALLS = {path.stem: _calls(path) for path in sorted(FIXTURES.glob("*.py"))}
 CASES = [(module, name) for module, calls in CALLS.items() for name in calls]
-TRAINED = frozenset({"inherited", "parametrised", "reversible", "state"})
+TRAINED = frozenset({"inherited", "own_train", "parametrised", "reversible", "state"})
 """Fixtures that are run in training mode, in which their state changes."""
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.own_train import own_train
 from migrate_agent.tools.rewrite.randomness import overrides
 from migrate_agent.tools.rewrite.template import wrap
 
@@ -47,9 +48,9 @@ class ReplaceModuleMethods(Rule):
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def to(self, device):\n        super().to(device)\n        self.device = device\n"
             "        return self\n\n    def train(self, mode=True):\n        super().train(mode)\n        return self\n",
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
+            "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
             "        self.device = device\n        return self\n\n    def train(self, mode=True):\n"
-            "        super().train() if mode else super().eval()\n        return self\n",
+            "        super().train(mode)\n        return self\n",
         ),
     )
 
@@ -62,7 +63,7 @@ class ReplaceModuleMethods(Rule):
         name = func.attr.value
         if self._above(func.value, name) and name in DROPPED:
             return cst.Name(self.context.self_name())
-        if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train"):
+        if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train" and not self._own_train()):
             return None
         if self._defined(func.value, name):
             return None
@@ -136,6 +137,10 @@ class ReplaceModuleMethods(Rule):
         if not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"):
             return False
         return bool(cls) and repo.is_module_class(cls) and not any(name in m.methods for m in repo.ancestors(cls) if m is not cls)  # type: ignore[arg-type]
+
+    def _own_train(self) -> bool:
+        """Whether the class derives from `OwnTrain`, whose `train` takes a mode."""
+        return self.context.cls is not None and own_train(self.context.repo, self.context.cls) is not None
 
     def _is_module(self, node: cst.BaseExpression) -> bool:
         context = self.context

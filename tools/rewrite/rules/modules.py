@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.calls import keyword, tidy
 from migrate_agent.tools.rewrite.engine import Rule
+from migrate_agent.tools.rewrite.own_train import own_train
 from migrate_agent.tools.rewrite.randomness import resets
 from migrate_agent.tools.rewrite.repo import MODULE_BASES, ClassModel
 from migrate_agent.tools.rewrite.tables import layers
@@ -66,7 +67,7 @@ class ConvertModuleClass(Rule):
         context = self.context
         above = [m.id for m in context.repo.ancestors(model)][1:]
         lines = []
-        if model.id in context.deterministic and not set(above) & context.deterministic:
+        if model.id in context.deterministic and not set(above) & context.deterministic and own_train(context.repo, model) is None:
             lines.append("self.deterministic = False")
         if model.id in context.randomness.stored and not set(above) & context.randomness.stored:
             lines.append("self.rngs = rngs")
