@@ -35,9 +35,8 @@ def test_{slug}() -> None:
 def with_tests(draft: Draft, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path, root: Path) -> Draft:
     """The draft, its holes of kernels naming their tests, which are written under `folder`: a test file, the calls as JSON, and their arrays.
 
-    Where the folder lies below `root`, the tests are named from there.
+    Where the folder lies below `root`, the tests are named from there. Tests of holes that are filled stay.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     return replace(draft, holes=tuple(_with_test(hole, calls, inventory, original, folder, root) for hole in draft.holes))
 
 
@@ -76,7 +75,8 @@ def _write(calls: Sequence[KernelCall], inventory: Inventory, folder: Path) -> P
     called = function_name(calls[0])
     slug = re.sub(r"\W+", "_", called)
     place = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', calls[0].source)}-{slug}"
-    place.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
     for call in calls:
         if call.tensors is not None:
             shutil.copyfile(call.tensors, place / call.tensors.name)

@@ -75,6 +75,10 @@ def test_the_hole_names_a_test_that_can_be_run(tmp_path: Path, text: str, status
         command, cwd=tmp_path, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tmp_path), "JAX_PLATFORMS": "cpu"}
     )
     assert ran.returncode == status, ran.stdout
+    filled = with_tests(
+        Draft({"model_jax.py": text}), [], Inventory(tmp_path / "original", (FILE,), (UNIT,)), tmp_path, tmp_path / "tests", tmp_path
+    )
+    assert not filled.holes and Path(tmp_path / path).is_file(), "it stays when the hole is filled"
 
 
 def test_what_a_kernel_changes_in_place_is_said(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ EXTENSION = """
     from torch import nn
     from torch.utils.cpp_extension import load_inline
 
-    ext = load_inline(name="doubling", cpp_sources="torch::Tensor twice(torch::Tensor x) {{ return 2 * x; }}", functions=["twice"])
+    ext = load_inline(name="doubling", cpp_sources="torch::Tensor twice(torch::Tensor x) { return 2 * x; }", functions=["twice"])
 
     def twice(x):
         return ext.twice(x)
@@ -100,12 +100,11 @@ def test_calls_of_triton_kernels_are_kept(repository: Any, sandbox: Sandbox, tmp
     assert of(found, "gate")[0].arguments["tuple"][1] == {"dict": [["scale", {"float": "2.0"}]]}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("c++") and shutil.which("ninja")), reason="a C++ compiler and ninja are not installed")
 def test_a_command_s_calls_of_an_extension_are_kept(repository: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
-    inventory = repository(
-        {"net.py": EXTENSION.replace("{{", "{").replace("}}", "}"), "go.py": "import torch, net\nnet.twice(torch.ones(3))\n"}
-    )
+    inventory = repository({"net.py": EXTENSION, "go.py": "import torch, net\nnet.twice(torch.ones(3))\n"})
     found = record_command(inventory, [sys.executable, "go.py"], tmp_path / "out")
     (call,) = found.kernel_calls
     assert (call.source, call.name, call.result) == ("net.py", "twice", {"leaf": 0})
