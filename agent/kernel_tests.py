@@ -13,7 +13,7 @@ from pathlib import Path
 from migrate_agent.agent.store import write_text
 from migrate_agent.tools.record.store import kernel_call_to_json, shapes
 from migrate_agent.tools.rewrite.rules.custom_kernels import CODE
-from migrate_agent.tools.types import Draft, Hole, Inventory, KernelCall
+from migrate_agent.tools.types import Draft, Hole, Inventory, KernelCall, Recording
 from migrate_agent.tools.verify.recorded import function_name
 from migrate_agent.tools.verify.recorded_rows import ROWS
 
@@ -32,19 +32,20 @@ def test_{slug}() -> None:
 '''
 
 
-def with_tests(draft: Draft, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path, root: Path) -> Draft:
+def with_tests(draft: Draft, recording: Recording, inventory: Inventory, original: Path, folder: Path, root: Path) -> Draft:
     """The draft, its holes of kernels naming their tests, which are written under `folder`: a test file, the calls as JSON, and their arrays.
 
     Where the folder lies below `root`, the tests are named from there. Tests of holes that are filled stay.
     """
-    return replace(draft, holes=tuple(_with_test(hole, calls, inventory, original, folder, root) for hole in draft.holes))
+    return replace(draft, holes=tuple(_with_test(hole, recording, inventory, original, folder, root) for hole in draft.holes))
 
 
-def _with_test(hole: Hole, calls: Sequence[KernelCall], inventory: Inventory, original: Path, folder: Path, root: Path) -> Hole:
+def _with_test(hole: Hole, recording: Recording, inventory: Inventory, original: Path, folder: Path, root: Path) -> Hole:
     names = set(_around(original / hole.source, hole.span.line)) if hole.code == CODE else set()
-    mine = [call for call in calls if call.source == hole.source and call.name in names]
+    mine = [call for call in recording.kernel_calls if call.source == hole.source and call.name in names]
     if not mine:
-        return hole
+        why = next((recording.errors[key] for name in sorted(names) if (key := f"{hole.source}:{name}") in recording.errors), "")
+        return replace(hole, reason=f"{hole.reason}; no call of it was recorded: {why}") if why else hole
     changed = sorted({name for call in mine for name in call.changed})
     if changed:
         return replace(hole, reason=f"{hole.reason}; it changes {', '.join(changed)} in place, so that its recorded calls are no test")

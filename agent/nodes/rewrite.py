@@ -33,7 +33,7 @@ def rewrite(context: Context, state: RunState) -> RunState:
         texts |= {f"{unit.source}:{unit.name.partition('.')[0]}": f"class {unit.name.partition('.')[0]}(nnx.Module):\n    pass\n"}
     draft = draft_at(context, state["position"], context.accepted(state), context.lost(state), texts)
     tests = context.unit_folder(state) / "kernels"
-    draft = with_tests(draft, context.recording.kernel_calls, context.inventory, context.original, tests, context.repository.root)
+    draft = with_tests(draft, context.recording, context.inventory, context.original, tests, context.repository.root)
     if alone:
         draft = replace(draft, holes=(*draft.holes, _class_hole(unit)))
     write(context.unit_folder(state) / "draft.json", draft)

@@ -50,7 +50,7 @@ def sandbox() -> Iterator[Sandbox]:
     opened.close()
 
 
-def drafted(folder: Path, **changes: Any) -> tuple[Draft, Inventory, KernelCall]:
+def drafted(folder: Path, errors: dict[str, str] | None = None, **changes: Any) -> tuple[Draft, Inventory, KernelCall]:
     """The rules' holes in the source, and a call that was recorded elsewhere."""
     original = folder / "original"
     original.mkdir()
@@ -60,7 +60,11 @@ def drafted(folder: Path, **changes: Any) -> tuple[Draft, Inventory, KernelCall]
     tree = {"tuple": [{"list": [{"leaf": 0}]}, {"dict": []}]}
     call = replace(KernelCall("model.py", "twice", tree, {"leaf": 0}, (), folder / "twice.safetensors"), **changes)
     holes = tuple(hole for hole in Workspace(inventory, {}).rewritten("model.py").holes if hole.code == "custom-kernel")
-    return with_tests(Draft({}, holes), [call], inventory, original, folder / "tests", folder), inventory, call
+    return (
+        with_tests(Draft({}, holes), Recording(kernel_calls=(call,), errors=errors or {}), inventory, original, folder / "tests", folder),
+        inventory,
+        call,
+    )
 
 
 @pytest.mark.parametrize(("text", "status"), [(RIGHT, 0), (WRONG, 1)])
@@ -76,7 +80,12 @@ def test_the_hole_names_a_test_that_can_be_run(tmp_path: Path, text: str, status
     )
     assert ran.returncode == status, ran.stdout
     filled = with_tests(
-        Draft({"model_jax.py": text}), [], Inventory(tmp_path / "original", (FILE,), (UNIT,)), tmp_path, tmp_path / "tests", tmp_path
+        Draft({"model_jax.py": text}),
+        Recording(),
+        Inventory(tmp_path / "original", (FILE,), (UNIT,)),
+        tmp_path,
+        tmp_path / "tests",
+        tmp_path,
     )
     assert not filled.holes and Path(tmp_path / path).is_file(), "it stays when the hole is filled"
 
@@ -90,6 +99,11 @@ def test_what_a_kernel_changes_in_place_is_said(tmp_path: Path) -> None:
 def test_holes_without_a_recording_stay(tmp_path: Path) -> None:
     draft, *_ = drafted(tmp_path, name="other")
     assert draft.holes[0].reason.endswith("as twice(x)")
+
+
+def test_why_nothing_was_recorded_is_said(tmp_path: Path) -> None:
+    draft, *_ = drafted(tmp_path, {"model.py:twice": "it draws random numbers"}, name="other")
+    assert draft.holes[0].reason.endswith("as twice(x); no call of it was recorded: it draws random numbers")
 
 
 @pytest.mark.parametrize(("text", "checks"), [(RIGHT, ["other pass", "recorded_kernels pass"]), (WRONG, ["recorded_kernels fail"])])
