@@ -88,7 +88,7 @@ def compare(
     if decided:
         return found
     told = noise()
-    return _worst(label, error, usual, size or (max(told[1], 1e-300) if told[1] else 1.0), told, floor)
+    return _worst(label, error, usual, size or (max(told[1], 1e-300) if 0 < told[1] < float("inf") else 1.0), told, floor)
 
 
 def _worst(label: str, error: Array, usual: Array, size: float, noise: tuple[float, float], floor: float) -> Difference:

@@ -80,7 +80,8 @@ def _conditioned(
     if error <= own + floor:
         return Difference(label, error, own + floor)
     factor = limits.NOISE_FACTOR_FP32 if dtype == "float32" else limits.NOISE_FACTOR_NARROW
-    conditioning = factor * noise()[0] * (limits.EPS_NATIVE[dtype] / limits.EPS64) / size
+    told = noise()[0]
+    conditioning = factor * told * (limits.EPS_NATIVE[dtype] / limits.EPS64) / size if np.isfinite(told) else limits.CAP_FP64
     return Difference(label, error, own + max(floor, conditioning))
 
 

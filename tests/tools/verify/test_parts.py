@@ -23,6 +23,7 @@ from migrate_agent.tools.verify import arrays, codec, limits, reach, sampling, t
 from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare import compare, quiet
 from migrate_agent.tools.verify.curves import NumpyOptimiser
+from migrate_agent.tools.verify.expected import UNKNOWN
 from migrate_agent.tools.verify.initial_structure import distribution_problem
 from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.localise import Record, find
@@ -267,6 +268,9 @@ COMPARISONS: list[tuple[str, Any, Any, tuple[float, float], bool]] = [
     ("integers", [1, 2], [1, 3], NOTHING, True),
     ("zeros", [0.0, 0.0], [0.0, 0.0], NOTHING, False),
     ("not zero", [0.0, 0.0], [0.0, 1e-3], NOTHING, True),
+    ("zero with noise that is not known", [0.0, 0.0], [0.0, 1.0], UNKNOWN, True),
+    ("noise that is not known", [1.0, 2.0], [1.0 + 1e-7, 2.0], UNKNOWN, False),
+    ("wrong whatever the noise", [1.0, 2.0], [1.1, 2.0], UNKNOWN, True),
     ("empty", [], [], NOTHING, False),
 ]
 
@@ -422,6 +426,12 @@ def test_operators_that_make_nan_are_noticed(factor: float, expected: bool) -> N
 def test_where_infinities_make_nan_only_what_is_finite_counts(theirs: float, ours: float, failed: bool) -> None:
     pair = _of_infinities(Pair("out", "out/0", np.array(theirs, np.float32), np.array(ours, np.float32)))
     assert compare_native(pair, pair, quiet, "float32").failed == failed
+
+
+@pytest.mark.parametrize(("ours", "failed"), [(1.0 + 1e-4, False), (1.1, True)])
+def test_native_errors_are_judged_where_the_noise_is_not_known(ours: float, failed: bool) -> None:
+    exact, native = (Pair("out", "out/0", np.array([1.0]), np.array([ours])) for _ in range(2))
+    assert compare_native(exact, native, lambda: UNKNOWN, "float32").failed == failed
 
 
 @pytest.mark.parametrize(
