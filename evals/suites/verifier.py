@@ -19,6 +19,7 @@ from migrate_agent.evals import corpus, mutants
 from migrate_agent.evals.corpus import Case, Original
 from migrate_agent.evals.mutants import Target
 from migrate_agent.evals.mutate import Mutation
+from migrate_agent.evals.seeds import with_seeds
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
@@ -94,28 +95,32 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
 
 def _cases(wanted: Sequence[Case], sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
-    """Verify each with as many seeds as asked for: seed by seed, since torch's answers are kept for all cases of an original.
+    """Verify each with as many seeds as asked for; torch's answers to a seed are kept for all cases of an original."""
+    for case in wanted:
+        if case.only and sandbox.name not in case.only:
+            yield Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
+            continue
+        started = time.monotonic()
+        found = _evidence(case, sandbox, folder, options.seeds)
+        yield _outcome(case, found, time.monotonic() - started, folder, options)
 
-    Once only where a case is refused by what no seed changes.
+
+def _evidence(case: Case, sandbox: Sandbox, folder: Path, count: int) -> list[Evidence]:
+    """A case verified with seeds from 0: with the first in processes of its own, and once only where it is refused by what no seed changes.
+
+    With the others in processes that they share, but for cheats, which might notice.
     """
-    found: dict[str, list[Evidence]] = {case.id: [] for case in wanted}
-    seconds = dict.fromkeys(found, 0.0)
-    ended: set[str] = set()
-    for seed in range(options.seeds):
-        for case in wanted:
-            if case.id in ended:
-                continue
-            if case.only and sandbox.name not in case.only:
-                ended.add(case.id)
-                yield Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
-                continue
-            started = time.monotonic()
-            evidence = _verified(originals()[case.original], case, sandbox, folder, seed)
-            found[case.id].append(evidence)
-            seconds[case.id] += time.monotonic() - started
-            if seed == options.seeds - 1 or _seedless(evidence):
-                ended.add(case.id)
-                yield _outcome(case, found[case.id], seconds[case.id], folder, options)
+    original = originals()[case.original]
+    first = _verified(original, case, sandbox, folder, 0)
+    if _seedless(first):
+        return [first]
+    if case.kind == "cheats":
+        return [first, *(_verified(original, case, sandbox, folder, seed) for seed in range(1, count))]
+
+    def with_seed(shared: Sandbox, seed: int) -> Evidence:
+        return _verified(original, case, shared, folder, seed)
+
+    return [first, *with_seeds(sandbox, range(1, count), with_seed)]
 
 
 def _seedless(evidence: Evidence) -> bool:

@@ -50,8 +50,10 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
         results = function(*values)
         return [results[index] for index in wanted]
 
-    blob = export.export(jax.jit(step))(*(flat[index] for index in kept)).serialize()
-    (session.output / "search.bin").write_bytes(blob)
+    def serialised() -> bytes:
+        return bytes(export.export(jax.jit(step))(*(flat[index] for index in kept)).serialize())
+
+    (session.output / "search.bin").write_bytes(session.once(("export", scenario["name"], session.form(scenario)), serialised))
     state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
     arrays.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
     return {"outputs": len(outputs), "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ def configure(name: str, value: Any) -> None:
     update(name, value)
 
 
+@cache
 def lift_to_float64() -> None:
     """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""
     configure("jax_enable_x64", True)

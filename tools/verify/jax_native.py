@@ -26,6 +26,7 @@ from migrate_agent.tools.verify.xla_flags import quick
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry: everything as a user would run it: float32, initialisation, real randomness, compilation, lowering for other platforms."""
     session = Session(arguments, inputs, output, exact=False)
+    configure("jax_disable_most_optimizations", False)  # a job before this one in the process may have left it on
     counts: dict[str, int] = {}
     result: dict[str, Any] = {"scenarios": {}}
     try:
@@ -33,11 +34,11 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     except Exception as error:
         return {"construction": session.fail(error)}
     compile_ahead(session, _natively(session, gradient=True))
-    fresh = _fresh(session)
+    fresh = session.once("fresh", lambda: _fresh(session))
     with counting_compilations(counts):
         _run(session, result, gradient=False)
         result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
-    result["compile"] = _guarded(session, lambda: compile_contract(session))
+    result["compile"] = _guarded(session, lambda: contract(session))
     configure("jax_disable_most_optimizations", True)
     _run(session, result, gradient=True)
     result["curves"] = _guarded(session, lambda: curves(session))
@@ -67,11 +68,16 @@ def _first(session: Session, role: str) -> Mapping[str, Any] | None:
     return next((scenario for scenario in session.arguments["scenarios"] if scenario["role"] == role), None)
 
 
-def compile_contract(session: Session) -> dict[str, Any]:
-    """Leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass (training mode where torch trains)."""
+def contract(session: Session) -> dict[str, Any]:
+    """The compile contract of one forward pass (training mode where torch trains)."""
     scenario = _first(session, "gradient") or _first(session, "seed")
     if scenario is None:
         return {}
+    return session.once(("contract", scenario["name"], session.form(scenario)), lambda: compile_contract(session, scenario))
+
+
+def compile_contract(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaks, stability of the module's structure, and lowering for TPU and CUDA, of a forward pass."""
     candidate = session.candidate(0)
     candidate.load(session.state(scenario["state"], 0))
     program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=False, paired=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +18,12 @@ from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64
 from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.several import first
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -37,11 +42,27 @@ class Session:
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
-        self.draws = Draws()
-        self.programs = Programs(self.arguments["renamed"], self.draws)
         self.given = self.inputs["given"]
-        self.candidates: dict[int, Candidate] = {}
-        self.pool = ThreadPoolExecutor(limits.COMPILING_THREADS, thread_name_prefix="compile")
+        made = self._first()
+        self.draws: Draws = Draws() if made is self else made.draws
+        self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if made is self else made.programs
+        self.candidates: dict[int, Candidate] = {} if made is self else made.candidates
+        self._made: dict[Any, Any] = {} if made is self else made._made
+        compiling = partial(ThreadPoolExecutor, limits.COMPILING_THREADS, thread_name_prefix="compile")
+        self.pool: ThreadPoolExecutor = compiling() if made is self else made.pool
+
+    def _first(self) -> Session:
+        """The session whose modules and programs this one uses: itself but within `sharing`."""
+        if self.arguments.get("port") is not None:
+            return self
+        constructed = [self.exact, *(self.arguments[key] for key in ("module", "name", "examples", "renamed"))]
+        return first(json.dumps(constructed, sort_keys=True), self)
+
+    def once(self, what: Any, make: Callable[[], Made]) -> Made:
+        """What `make` gave the first time, in this session or in one that this goes on with: for what no value of an input decides."""
+        if what not in self._made:
+            self._made[what] = make()
+        return cast(Made, self._made[what])
 
     def candidate(self, example: int) -> Candidate:
         """The candidate of an example, constructed at the first call."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from migrate_agent.tools.types import Example, Inventory, Unit
 from migrate_agent.tools.verify.expected import Expectations, texts
 
-MOST = 16
+MOST = 64
 MOST_BYTES = 2**30
 _LOCK = threading.Lock()
 _KEPT: OrderedDict[str, Expectations] = OrderedDict()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Answer, Results
 
 EXPORTED = ("search.bin", "search.safetensors")
+ENTRY, STEP = "migrate_agent.tools.verify.search_side:run", "step"
+"""The job on the original's side, and its input with what the candidate exported."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def _size(results: Results, scenario: Scenario) -> int:
 
 def search_job(results: Results, scenario: Scenario, layout: Mapping[str, Any], folder: Path) -> Job:
     """The job on the original's side. `folder` holds what the candidate exported."""
-    from migrate_agent.tools.verify.expected import SIDE, texts
+    from migrate_agent.tools.verify.expected import texts
 
     example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
     arguments = {
@@ -58,9 +60,9 @@ def search_job(results: Results, scenario: Scenario, layout: Mapping[str, Any], 
         "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
         "layout": dict(layout),
     }
-    inputs = {"given": results.expected.given, "step": folder, **({"tensors": example.tensors} if example.tensors else {})}
+    inputs = {"given": results.expected.given, STEP: folder, **({"tensors": example.tensors} if example.tensors else {})}
     root = results.original_root / results.file.import_root
-    return Job("original", f"{SIDE}.search_side:run", root, arguments, inputs, results.job_limits)
+    return Job("original", ENTRY, root, arguments, inputs, results.job_limits)
 
 
 def collect(results: Results, scenario: Scenario, result: Mapping[str, Any], output: Path) -> Worst:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class Step:
         self.layout = layout
         state = arrays.load(folder / "search.safetensors")
         self.state = [state[str(index)] for index in range(len(state))]
-        self.call = jax.jit(export.deserialize(bytearray((folder / "search.bin").read_bytes())).call)
+        self.call = _program((folder / "search.bin").read_bytes())
 
     def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
         """Outputs by key, and by input the gradient of the loss against these targets."""
@@ -56,6 +56,11 @@ class Step:
         count = int(self.layout["outputs"])
         outputs = {f"out/{index}": value for index, value in enumerate(found[:count])}
         return outputs, {index: np.conj(value) for index, value in zip(self.layout["inputs"], found[count:], strict=True)}
+
+
+@cache
+def _program(exported: bytes) -> Any:
+    return jax.jit(export.deserialize(bytearray(exported)).call)
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
