@@ -191,7 +191,7 @@ def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> 
 
 def methods_not_run(evidence: Evidence) -> set[str]:
     """The methods that the verifier's note says it knows nothing of."""
-    found = (re.search(r"^no example runs .*the methods ([\w, ]+): nothing is said", note) for note in evidence.notes)
+    found = (re.search(r"^no example runs [^;]*the methods ([\w, ]+)[:;]", note) for note in evidence.notes)
     return {name for match in found if match for name in match[1].split(", ")}
 
 

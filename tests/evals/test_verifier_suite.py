@@ -81,6 +81,8 @@ def test_the_scoreboard_tells_the_rates_and_no_mutant_by_name() -> None:
     [
         ("no example runs the methods generate, num_params: nothing is said of them", {"generate", "num_params"}),
         ("no example runs the lines 3, 5-7 and the methods step: nothing is said of them", {"step"}),
+        ("no example runs the methods step; of what it uses, no example runs the lines 3 of f: nothing is said of them", {"step"}),
+        ("of what it uses, no example runs the lines 3 of the.methods: nothing is said of them", set()),
         ("no example runs the lines 3, 5-7: nothing is said of them", set()),
         ("not compared, since the original does not take it: the methods a: nothing is said", set()),
     ],

@@ -1,11 +1,12 @@
-"""Which lines of a unit's class its examples run: of the others a verdict says nothing. Used inside the sandbox, on the original's side."""
+"""Which lines of a unit's class, and of what it uses, its examples run: of the others a verdict says nothing. Used inside the sandbox."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,12 +18,22 @@ COMPILERS = ("is_scripting", "is_tracing", "is_compiling", "is_dynamo_compiling"
 """What is asked for here is torch's own, and is in no port."""
 
 
-class Lines:
-    """A context in which the lines that run of a class's methods are noted. It may be entered several times."""
+MOST_NAMES = 8
+"""So many functions are named that the class uses."""
 
-    def __init__(self, name: str) -> None:
+
+class Lines:
+    """A context in which the lines are noted that run of a class's methods, and of other functions in files below `root`.
+
+    It may be entered several times.
+    """
+
+    def __init__(self, name: str, root: Path) -> None:
         self.name = name
-        self.ran: set[int] = set()
+        self.ran: dict[str, set[int]] = {}
+        self._used: dict[tuple[str, int], str] = {}
+        """Functions of files below the root by file and first line: their qualified names."""
+        self._root = f"{root}/"
         self._outer: list[Any] = []
 
     def __enter__(self) -> Lines:
@@ -34,48 +45,84 @@ class Lines:
         sys.settrace(self._outer.pop())
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        if not frame.f_code.co_qualname.startswith(self.name + "."):
-            return None
+        code = frame.f_code
+        if not code.co_qualname.startswith(self.name + "."):
+            if "<" in code.co_qualname or not code.co_filename.startswith(self._root):
+                return None
+            self._used[code.co_filename, code.co_firstlineno] = code.co_qualname
         return self._line(frame, event, argument)
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
-        self.ran.add(frame.f_lineno)
+        self.ran.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
         return self._line
 
     def missed(self, cls: type) -> str:
-        """What of the class never ran, in words; "" where all did, or where its file does not show it."""
+        """What of the class and of what it uses never ran, in words; "" where all did, or where the files do not show it."""
         try:
-            found = _class(ast.parse(Path(inspect.getfile(cls)).read_text(encoding="utf-8")), self.name.split("."))
-        except (OSError, TypeError, SyntaxError, ValueError):
+            file = inspect.getfile(cls)
+        except (OSError, TypeError):
             return ""
+        found = [text for text in (self._own(file), self._elsewhere(file)) if text]
+        return f"{'; '.join(found)}: nothing is said of them" if found else ""
+
+    def _own(self, file: str) -> str:
+        found = _class(_parsed(file), self.name.split("."))
+        ran = self.ran.get(file, set())
         methods = [node for node in (found.body if found else ()) if isinstance(node, Function) and _computes(node)]
-        called = [node for node in methods if self._runs(node.body)]
+        called = [node for node in methods if _runs(node.body, ran)]
         names = [node.name for node in methods if node not in called and not node.name.startswith("__") and node.name not in UNTOLD]
-        lines = [line for node in called for line in self._left(node.body)]
+        lines = [line for node in called for line in _left(node.body, ran)]
         parts = [f"the lines {_ranges(lines)}"] if lines else []
         parts += [f"the methods {', '.join(sorted(set(names)))}"] if names else []
-        return f"no example runs {' and '.join(parts)}: nothing is said of them" if parts else ""
+        return f"no example runs {' and '.join(parts)}" if parts else ""
 
-    def _runs(self, body: Sequence[ast.stmt]) -> bool:
-        return any(line in self.ran for node in body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
-
-    def _left(self, body: Sequence[ast.stmt]) -> Iterator[int]:
-        """Lines of the statements that did not run, but for those that raise, and what only compilers of torch run."""
-        for node in body:
-            if isinstance(node, (ast.Raise, ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, Function, ast.ClassDef)):
-                continue
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                continue
-            if not self._runs([node]):
-                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            elif not (isinstance(node, ast.If) and _asks_compilers(node.test)):
-                for inner in _blocks(node):
-                    if not all(isinstance(each, ast.Raise) for each in inner):
-                        yield from self._left(inner)
+    def _elsewhere(self, own: str) -> str:
+        """Of functions that ran in part, in the order of files and lines."""
+        found = []
+        for file in sorted({file for file, _ in self._used}):
+            where = "" if file == own else f" ({file.removeprefix(self._root)})"
+            for node in ast.walk(_parsed(file)):
+                name = self._used.get((file, _first_line(node))) if isinstance(node, Function) else None
+                if name is not None and isinstance(node, Function) and (lines := list(_left(node.body, self.ran[file]))):
+                    found.append(f"the lines {_ranges(lines)} of {name}{where}")
+        more = [f"parts of {len(found) - MOST_NAMES} more functions"] if len(found) > MOST_NAMES else []
+        return f"of what it uses, no example runs {', '.join([*found[:MOST_NAMES], *more])}" if found else ""
 
 
-def _class(tree: ast.Module, names: Sequence[str]) -> ast.ClassDef | None:
-    found: ast.Module | ast.ClassDef = tree
+@cache
+def _parsed(file: str) -> ast.Module:
+    try:
+        return ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _first_line(node: Function) -> int:
+    """As a code object has it."""
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+
+
+def _runs(body: Sequence[ast.stmt], ran: Container[int]) -> bool:
+    return any(line in ran for node in body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _left(body: Sequence[ast.stmt], ran: Container[int]) -> Iterator[int]:
+    """Lines of the statements that did not run, but for those that raise, and what only compilers of torch run."""
+    for node in body:
+        if isinstance(node, (ast.Raise, ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, Function, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if not _runs([node], ran):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        elif not (isinstance(node, ast.If) and _asks_compilers(node.test)):
+            for inner in _blocks(node):
+                if not all(isinstance(each, ast.Raise) for each in inner):
+                    yield from _left(inner, ran)
+
+
+def _class(tree: ast.AST, names: Sequence[str]) -> ast.ClassDef | None:
+    found = tree
     for name in names:
         inner = [node for node in ast.walk(found) if isinstance(node, ast.ClassDef) and node.name == name]
         if not inner:

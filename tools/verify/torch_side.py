@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     errors = []
     seen: set[str] = set()
     base = limits.SEED_STRIDE * int(arguments["seed"])
-    lines = Lines(arguments["name"])
+    lines = Lines(arguments["name"], Path(sys.path[0]))
     for index, texts in enumerate(arguments["examples"]):
         try:
             with lines:

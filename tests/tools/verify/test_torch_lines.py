@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import textwrap
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.verify.torch_lines import Lines
+from migrate_agent.tools.verify.torch_lines import MOST_NAMES, Lines
 
 BRANCHES = """
 class M:
@@ -70,7 +71,7 @@ def made(tmp_path: Path) -> Any:
 
 
 def test_lines_and_methods_that_never_run_are_named(made: Any) -> None:
-    lines = Lines("M")
+    lines = Lines("M", Path("/nowhere"))
     with lines:
         made.M().forward(1)
     extra, twice, zero = number("self.extra"), number("x * 2"), number("y = 0")
@@ -80,7 +81,7 @@ def test_lines_and_methods_that_never_run_are_named(made: Any) -> None:
 
 
 def test_several_runs_count_together(made: Any) -> None:
-    lines = Lines("M")
+    lines = Lines("M", Path("/nowhere"))
     with lines:
         made.M("b").forward(1, twice=True)
     with lines:
@@ -90,7 +91,7 @@ def test_several_runs_count_together(made: Any) -> None:
 
 
 def test_what_runs_outside_does_not_count(made: Any) -> None:
-    lines = Lines("M")
+    lines = Lines("M", Path("/nowhere"))
     made.M("b").forward(1, twice=True)
     with lines:
         made.M().generate()
@@ -100,4 +101,73 @@ def test_what_runs_outside_does_not_count(made: Any) -> None:
 
 
 def test_a_class_without_source_says_nothing() -> None:
-    assert Lines("dict").missed(dict) == ""
+    assert Lines("dict", Path("/nowhere")).missed(dict) == ""
+
+
+USED = """
+import used.parts
+
+
+def scaled(x, factor=None):
+    if factor is not None:
+        x = x * factor
+    return x
+
+
+class Part:
+    @property
+    def offset(self):
+        return 1
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            x = x * mask
+            x = x + 1
+        return [scaled(each) for each in (x, self.offset)]
+
+
+class Never:
+    def forward(self, x):
+        return x
+
+
+class M:
+    def forward(self, x):
+        return used.parts.halved(Part().forward(x)[0])
+"""
+PARTS = """
+def halved(x, deep=False):
+    if deep:
+        return x / 4
+    return x / 2
+"""
+
+
+def test_lines_of_what_a_class_uses_are_named_with_their_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/model.py").write_text(USED)
+    (tmp_path / "used/parts.py").write_text(PARTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lines = Lines("M", tmp_path)
+    made = importlib.import_module("used.model")
+    with lines:
+        made.M().forward(1)
+    monkeypatch.delitem(sys.modules, "used")
+    factor, mask = (next(index for index, line in enumerate(USED.splitlines(), 1) if text in line) for text in ("* factor", "* mask"))
+    assert lines.missed(made.M) == (
+        f"of what it uses, no example runs the lines {factor} of scaled, the lines {mask}-{mask + 1} of Part.forward, "
+        "the lines 4 of halved (used/parts.py): nothing is said of them"
+    )
+
+
+def test_only_so_many_functions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = "\n\ndef f{0}(x):\n    if x:\n        return 1\n    return 2\n"
+    text = "".join(map(one.format, range(MOST_NAMES + 3)))
+    calls = "".join(f"        f{number}(0)\n" for number in range(MOST_NAMES + 3))
+    (tmp_path / "many.py").write_text(f"{text}\n\nclass M:\n    def forward(self):\n{calls}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lines = Lines("M", tmp_path)
+    made = importlib.import_module("many")
+    with lines:
+        made.M().forward()
+    assert lines.missed(made.M).endswith(f"of f{MOST_NAMES - 1}, parts of 3 more functions: nothing is said of them")
