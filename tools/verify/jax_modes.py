@@ -66,6 +66,19 @@ def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
                     }
 
 
+def untraced_origins() -> None:
+    """A tracer that is asked for its `sharding` says that it has none, and no more: to say where it comes from jax reads all that was traced.
+
+    Every tracer is asked, whenever an array is made of one.
+    """
+
+    def sharding(tracer: Any) -> Any:
+        raise AttributeError(f"The 'sharding' attribute is not available on {tracer._error_repr()}.")
+
+    core: Any = importlib.import_module("jax._src.core")
+    core.Tracer.sharding = property(sharding)
+
+
 @contextmanager
 def tracers_as_data() -> Iterator[None]:
     """Let plain arrays that a constructor keeps be data under `jit` too: flax 0.12 takes tracers for static attributes."""

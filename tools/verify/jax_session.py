@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec, limits
-from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64
+from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
@@ -37,6 +37,7 @@ class Session:
 
     def __post_init__(self) -> None:
         configure("jax_enable_compilation_cache", False)
+        untraced_origins()
         if self.exact:
             set_flag(EMITTERS, "false")
             lift_to_float64()
