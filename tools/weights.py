@@ -110,7 +110,11 @@ def load_state_dict(module: nnx.Module, state: Mapping[str, Array]) -> None:
     Raises `StateDictError`, with the module unchanged, where keys are missing or unexpected, shapes differ, or names of one tied
     variable carry different arrays.
     """
-    wanted = leaves(module)
+    load_leaves(leaves(module), state)
+
+
+def load_leaves(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> None:
+    """Put a torch state dictionary into these leaves of a module, as `load_state_dict` does, which raises the same."""
     problems = [*_key_problems(wanted, state), *_shape_problems(wanted, state), *_tie_problems(wanted, state)]
     if problems:
         raise StateDictError("; ".join(problems))

@@ -149,12 +149,12 @@ def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
     dtypes: dict[str, str] = {}
     for seed in range(session.arguments["described"][0]["inits"]):
         try:
-            model = nnx.merge(graphdef, fresh.result()(jax.random.key(session.seed(2000 + seed)))) if fresh else None
+            state = candidate.state_of(graphdef, fresh.result()(jax.random.key(session.seed(2000 + seed)))) if fresh else None
         except Exception:
-            model = None
-        if model is None:
-            model = candidate.fresh(nnx.Rngs(session.seed(2000 + seed)))
-        for name, value in candidate.state(model).items():
+            state = None
+        if state is None:
+            state = candidate.state(candidate.fresh(nnx.Rngs(session.seed(2000 + seed))))
+        for name, value in state.items():
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
             flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)

@@ -122,6 +122,10 @@ class PortCandidate(Candidate):
         leaves = (self.model if model is None else model).values
         return {name: place.to_torch(np.asarray(leaves[place.leaf].get_value()), self.wanted[name]) for name, place in self.places.items()}
 
+    def _located(self, *parts: Any) -> None:
+        """Nothing: the names of a port's leaves are not those of its attributes."""
+        return
+
 
 class NNX:
     """An NNX class under other names."""

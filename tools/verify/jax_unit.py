@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import Stream
 from migrate_agent.tools.verify.xla_flags import quick
+from migrate_agent.tools.weights import Leaf
 
 CONCRETISATION = (
     jax.errors.ConcretizationTypeError,
@@ -68,6 +70,22 @@ def split(model: Any) -> tuple[Any, Any, Any]:
     """Graph definition, trainable parameters, and the rest."""
     parts: Any = nnx.split(model, is_trainable, ...)
     return parts[0], parts[1], parts[2]
+
+
+def split_kept(model: Any) -> tuple[Any, Any, Any]:
+    """As `split`, without what the model has noted in `nnx.Intermediate`s: by NNX's convention that is no state. Takes them out of the model."""
+    parts: Any = nnx.split(model, nnx.Intermediate, is_trainable, ...)
+    if not len(parts[1]):
+        return parts[0], parts[2], parts[3]
+    nnx.pop(model, nnx.Intermediate)
+    return split(model)
+
+
+def sets_modes_alone(model: Any) -> bool:
+    """Whether `train` and `eval` are NNX's own and meet no property of a class: then they set flags, and nothing else."""
+    own = all(getattr(type(model), name) is getattr(nnx.Module, name) for name in ("train", "eval", "set_attributes"))
+    flags = ("deterministic", "use_running_average")
+    return own and not any(hasattr(getattr(type(module), flag, None), "__set__") for _, module in nnx.iter_modules(model) for flag in flags)
 
 
 def keeps_tracers(graphdef: Any) -> bool:
@@ -142,29 +160,68 @@ class Candidate:
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Put a torch state into the module. Raises what `load_state_dict` raises."""
-        weights.load_state_dict(self.model, dict(state))
+        weights.load_leaves(self._leaves, dict(state))
 
     def state(self, model: Any = None) -> dict[str, Array]:
         """The module's state (or another's of the same class) under torch's names and in torch's layout."""
-        return weights.state_dict(self.model if model is None else model)
+        if model is not None:
+            return weights.state_dict(model)
+        return {name: leaf.to_torch(leaf.variable.get_value()) for name, leaf in self._leaves.items()}
 
     def weights(self) -> list[dict[str, Any]]:
         """The weight map as data: torch's name, the variable's path, the shape in torch, the order of axes."""
         paths = weights.variable_paths(self.model)
         return [
             {"name": name, "path": paths[name], "shape": list(leaf.shape), "axes": None if leaf.axes is None else list(leaf.axes)}
-            for name, leaf in weights.leaves(self.model).items()
+            for name, leaf in self._leaves.items()
         ]
 
-    def parts(self, mode: str) -> tuple[Any, Any, Any]:
-        """Graph definition, trainable parameters and the rest, in `train` or `eval` mode."""
-        self.model.train() if mode == "train" else self.model.eval()
-        graphdef, trainable, rest = split(self.model)
-        return graphdef, trainable, rest
+    @cached_property
+    def _leaves(self) -> dict[str, Leaf]:
+        """What `load` fills."""
+        return weights.leaves(self.model)
 
-    def state_of(self, graphdef: Any, trainable: Any, rest: Any) -> dict[str, Array]:
+    def parts(self, mode: str) -> tuple[Any, Any, Any]:
+        """Graph definition, trainable parameters and the rest, in `train` or `eval` mode. The states hold the model's own variables."""
+        if mode not in self._parts or not self._sets_modes_alone:
+            self.model.train() if mode == "train" else self.model.eval()
+            self._parts[mode] = split(self.model)
+        return self._parts[mode]
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[Any, Any, Any]]:
+        return {}
+
+    @cached_property
+    def _sets_modes_alone(self) -> bool:
+        return sets_modes_alone(self.model)
+
+    def state_of(self, graphdef: Any, *states: Any) -> dict[str, Array]:
         """These leaves under torch's names and in torch's layout."""
-        return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, trainable, rest, copy=True)).items()}
+        values, structure = jax.tree.flatten(states)
+        key = (id(graphdef), structure)
+        if key not in self._places:
+            self._places[key] = graphdef, self._located(graphdef, structure, values)
+        places = self._places[key][1]
+        if places is None:
+            return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, *states, copy=True)).items()}
+        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in places.items()}
+
+    @cached_property
+    def _places(self) -> dict[Any, tuple[Any, dict[str, tuple[int, Leaf]] | None]]:
+        """By graph definition (kept, since its id is the key) and structure: where each name's leaf is."""
+        return {}
+
+    def _located(self, graphdef: Any, structure: Any, values: Sequence[Any]) -> dict[str, tuple[int, Leaf]] | None:
+        """The number of the leaf behind each name; None where the model has to be made, since its variables give other values than they hold."""
+        mark: Any = jax.ShapeDtypeStruct
+        marks = [mark(value.shape, value.dtype) for value in values]
+        numbers = {id(each): number for number, each in enumerate(marks)}
+        try:
+            made = nnx.merge(graphdef, *jax.tree.unflatten(structure, marks), copy=True)
+            return {name: (numbers[id(leaf.variable.get_value())], leaf) for name, leaf in weights.leaves(made).items()}
+        except Exception:  # what is wrong here is told where it is made of values
+            return None
 
     def kinds(self) -> dict[str, str]:
         """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""
@@ -253,8 +310,7 @@ class Program:
         outputs: list[Any] = []
         tree = codec.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        nnx.pop(model, nnx.Intermediate)  # by NNX's convention no state
-        graphdef, kept, after = split(model)
+        graphdef, kept, after = split_kept(model)
         self.traced = Traced(tree, stream.log(), graphdef, self.rearranged)
         return loss(outputs, targets), (outputs, after, _written(trainable, kept))
 
