@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from migrate_agent.tools.verify.jax_modes import configure, counting_compilation
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_side import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.jax_structure import changed
-from migrate_agent.tools.verify.jax_unit import Program, is_leaf, split
+from migrate_agent.tools.verify.jax_unit import Program, is_key, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.xla_flags import quick
 
@@ -124,7 +124,7 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
 
 
 def _fresh(session: Session) -> Future[Any] | None:
-    """The compiled program from a random key to the state of a new module, made by a thread; None where there is none."""
+    """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
     candidate = session.candidate(0)
     if not candidate.initialises:
         return None
@@ -134,9 +134,17 @@ def _fresh(session: Session) -> Future[Any] | None:
 
     try:
         with tracers_as_data():
-            return session.pool.submit(jax.jit(build).lower(jax.random.key(0)).compile, quick())
+            return session.pool.submit(jax.jit(jax.vmap(build)).lower(_keys(session)).compile, quick())
     except Exception:
         return None
+
+
+def _seeds(session: Session) -> list[int]:
+    return [session.seed(2000 + number) for number in range(session.arguments["described"][0]["inits"])]
+
+
+def _keys(session: Session) -> Any:
+    return jax.vmap(jax.random.key)(np.array(_seeds(session)))
 
 
 def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
@@ -144,16 +152,9 @@ def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
     candidate = session.candidate(0)
     if not candidate.initialises:
         return {"skipped": True}
-    graphdef = nnx.split(candidate.model)[0]
     rows: dict[str, list[Array]] = {}
     dtypes: dict[str, str] = {}
-    for seed in range(session.arguments["described"][0]["inits"]):
-        try:
-            state = candidate.state_of(graphdef, fresh.result()(jax.random.key(session.seed(2000 + seed)))) if fresh else None
-        except Exception:
-            state = None
-        if state is None:
-            state = candidate.state(candidate.fresh(nnx.Rngs(session.seed(2000 + seed))))
+    for state in _compiled_states(session, fresh) or _states(session):
         for name, value in state.items():
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
@@ -161,6 +162,25 @@ def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
             rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
     arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
     return {"dtypes": dtypes}
+
+
+def _compiled_states(session: Session, fresh: Future[Any] | None) -> list[dict[str, Array]]:
+    """The states of new modules under torch's names; none where the program does not give them."""
+    candidate = session.candidate(0)
+    graphdef = nnx.split(candidate.model)[0]
+    try:
+        leaves, structure = jax.tree.flatten(fresh.result()(_keys(session)) if fresh else None)
+        found = [[leaf[0]] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
+        return [candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True)]
+    except Exception:  # what a constructor cannot do under a trace
+        return []
+
+
+def _states(session: Session) -> Iterator[dict[str, Array]]:
+    """The same of modules that are constructed one by one. Raises what their constructor raises."""
+    candidate = session.candidate(0)
+    for seed in _seeds(session):
+        yield candidate.state(candidate.fresh(nnx.Rngs(seed)))
 
 
 def dropout(session: Session) -> dict[str, Any] | None:
