@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from flax import nnx
 
@@ -119,7 +119,8 @@ def load_leaves(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> None:
     if problems:
         raise StateDictError("; ".join(problems))
     for name, leaf in wanted.items():
-        leaf.variable.set_value(jnp.array(leaf.from_torch(state[name])))
+        # `jnp.array` would compile a program for each shape
+        leaf.variable.set_value(jax.device_put(np.array(leaf.from_torch(state[name]))))
 
 
 def _key_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:

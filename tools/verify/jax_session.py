@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -102,14 +103,14 @@ class Session:
         return {key: value.astype(_native(dtypes[key])) for key, value in state.items()}
 
     def leaves(self, scenario: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Inputs and targets of a scenario as jax arrays."""
+        """Inputs and targets of a scenario as jax arrays, by `device_put`: `jnp.asarray` compiles a program for each shape."""
         given = arrays.load(self.given / f"inputs/{scenario['name']}.safetensors")
         dtypes = scenario["leaf_dtypes"]
         inputs = [given[f"in/{index}"] for index in range(len(dtypes))]
         if not self.exact:
             inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
-        targets = {key[7:]: jnp.asarray(value) for key, value in given.items() if key.startswith("target/")}
-        return [jnp.asarray(value) for value in inputs], targets
+        targets = {key[7:]: jax.device_put(value) for key, value in given.items() if key.startswith("target/")}
+        return [jax.device_put(value) for value in inputs], targets
 
     def form(self, scenario: Mapping[str, Any]) -> tuple[Any, ...]:
         """Names, shapes and types of what is given for a scenario: those of one form, example and mode run the same program."""
@@ -119,7 +120,7 @@ class Session:
     def before(self, scenario: Mapping[str, Any]) -> list[Any] | None:
         """The inputs of a call that comes first, in float64; None where none does."""
         given = arrays.load(self.given / f"inputs/{scenario['name']}.safetensors")
-        found = [jnp.asarray(given[key]) for index in range(len(given)) if (key := f"before/{index}") in given]
+        found = [jax.device_put(given[key]) for index in range(len(given)) if (key := f"before/{index}") in given]
         return found or None
 
     def tree(self, scenario: Mapping[str, Any]) -> Any:

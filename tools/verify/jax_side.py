@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
@@ -171,7 +170,7 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
         losses.append(float(loss))
         values = [written.get(str(place), value) for place, value in enumerate(values)]
         stepped = rule.step([np.asarray(value) for value in values], [np.conj(np.asarray(item)) for item in jax.tree.leaves(gradients)])
-        values = [jnp.asarray(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
+        values = [jax.device_put(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
     found = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
     arrays.save(session.output / "trained.safetensors", {f"state/{name}": stored(value) for name, value in found.items()})
     return losses

@@ -130,7 +130,7 @@ class Candidate:
                 raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
         except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
             graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
-        zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
+        zeros = jax.tree.map(lambda leaf: jax.device_put(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
         return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
 
     def _staged(self) -> tuple[Any, Any, Any]:
@@ -156,7 +156,7 @@ class Candidate:
         return np.complex128 if jnp.issubdtype(dtype, jnp.complexfloating) else np.float64
 
     def _widen(self, leaf: Any) -> Any:
-        return leaf if is_key(leaf) else jnp.asarray(np.asarray(leaf).astype(self._widened(leaf.dtype)))
+        return leaf if is_key(leaf) else jax.device_put(np.asarray(leaf).astype(self._widened(leaf.dtype)))
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Put a torch state into the module. Raises what `load_state_dict` raises."""
@@ -226,8 +226,8 @@ class Candidate:
     def kinds(self) -> dict[str, str]:
         """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""
         graphdef, trainable, rest = self.parts("eval")
-        ones = jax.tree.map(lambda leaf: jnp.asarray(np.ones(leaf.shape, leaf.dtype)), trainable)
-        zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), rest)
+        ones = jax.tree.map(lambda leaf: jax.device_put(np.ones(leaf.shape, leaf.dtype)), trainable)
+        zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
         state = self.state_of(graphdef, ones, zeros)
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
 
