@@ -82,6 +82,31 @@ def torch_recomputed(arguments: Mapping[str, Any], inputs: Mapping[str, Path], o
     return [step(), step(use_reentrant=False), step(use_reentrant=True)]
 
 
+def jax_sharding(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """What a tracer says when it is asked for its sharding, before and after it is to be brief: whether it has one, and the first lines of why not."""
+    import jax
+    import jax.numpy as jnp
+
+    from migrate_agent.tools.verify.jax_modes import untraced_origins
+
+    def told() -> list[Any]:
+        found: list[Any] = []
+
+        def ask(x: Any) -> Any:
+            found.append(hasattr(x, "sharding"))
+            try:
+                found.append(str(x.sharding))
+            except AttributeError as error:
+                found.append(str(error).splitlines()[0])
+            return jnp.asarray([x, 2 * x])
+
+        return [jax.jit(ask)(3.0).tolist(), *found]
+
+    before = told()
+    untraced_origins()
+    return [before, told()]
+
+
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
     """The same in jax, under `jit`."""
     import jax

@@ -44,6 +44,12 @@ def test_rates_are_known_under_jit(drawn: tuple[Any, Any]) -> None:
     assert drawn[1]["rate"] == 0.25
 
 
+def test_tracers_still_have_no_sharding(sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    before, after = run(sandbox, "candidate", "jax_sharding", tmp_path)
+    assert before == after
+    assert after[:2] == [[3.0, 6.0], False] and "'sharding' attribute is not available" in after[2]
+
+
 def test_torch_quirks_are_levelled(sandbox: ProcessSandbox, tmp_path: Path) -> None:
     fourier = "which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm"
     expected = {"rates": [0.5], "gradient": [0.0, 1 / 6, 0.0], "gelu": True, "named": True, "fourier": fourier, "attended": 32}
