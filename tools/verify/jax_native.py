@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -134,7 +134,7 @@ def _fresh(session: Session) -> Future[Any] | None:
 
     try:
         with tracers_as_data():
-            return session.pool.submit(jax.jit(jax.vmap(build)).lower(_keys(session)).compile, quick())
+            return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session))).compile, quick())
     except Exception:
         return None
 
@@ -143,8 +143,12 @@ def _seeds(session: Session) -> list[int]:
     return [session.seed(2000 + number) for number in range(session.arguments["described"][0]["inits"])]
 
 
-def _keys(session: Session) -> Any:
-    return jax.vmap(jax.random.key)(np.array(_seeds(session)))
+def _keys(session: Session) -> Iterator[Any]:
+    """Random keys of all constructions, by those that are made together."""
+    seeds = np.array(_seeds(session))
+    elements = len(seeds) * sum(value.size for value in session.candidate(0).state().values())
+    parts = 1 if elements <= limits.INIT_TOGETHER else len(seeds)
+    yield from map(jax.vmap(jax.random.key), np.split(seeds, parts))
 
 
 def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
@@ -152,28 +156,35 @@ def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
     candidate = session.candidate(0)
     if not candidate.initialises:
         return {"skipped": True}
+    try:
+        rows, dtypes = _sampled(_compiled_states(session, fresh) if fresh else _states(session))
+    except Exception:  # what a constructor cannot do under a trace
+        rows, dtypes = _sampled(_states(session))
+    arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
+    return {"dtypes": dtypes}
+
+
+def _sampled(states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]], dict[str, str]]:
+    """Elements by name and construction, and dtypes by name."""
     rows: dict[str, list[Array]] = {}
     dtypes: dict[str, str] = {}
-    for state in _compiled_states(session, fresh) or _states(session):
+    for state in states:
         for name, value in state.items():
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
             flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)
             rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
-    arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
-    return {"dtypes": dtypes}
+    return rows, dtypes
 
 
-def _compiled_states(session: Session, fresh: Future[Any] | None) -> list[dict[str, Array]]:
-    """The states of new modules under torch's names; none where the program does not give them."""
+def _compiled_states(session: Session, fresh: Future[Any]) -> Iterator[dict[str, Array]]:
+    """The states of new modules under torch's names. Raises what the program or its compilation raises."""
     candidate = session.candidate(0)
     graphdef = nnx.split(candidate.model)[0]
-    try:
-        leaves, structure = jax.tree.flatten(fresh.result()(_keys(session)) if fresh else None)
+    for keys in _keys(session):
+        leaves, structure = jax.tree.flatten(fresh.result()(keys))
         found = [[leaf[0]] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
-        return [candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True)]
-    except Exception:  # what a constructor cannot do under a trace
-        return []
+        yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True))
 
 
 def _states(session: Session) -> Iterator[dict[str, Array]]:

@@ -108,6 +108,8 @@ INIT_TENSORS: Final = 4_000
 """Constructions for the initialisation test: as many as make this many elements altogether, but 8 at least, and 64 to 512 at most, as many as
 make so many tensors. A bias of 8 elements needs 64 for the test to tell uniform from normal of another width, nine numbers need
 hundreds for a width that is off by a tenth; a large model has elements enough."""
+INIT_TOGETHER: Final = 8_000_000
+"""Elements of constructions that are made by one call of a compiled program, since they are in memory together."""
 INIT_SAMPLE: Final = 4096
 """Elements of a parameter that are compared, per construction."""
 
