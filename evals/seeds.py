@@ -28,8 +28,8 @@ TOGETHER = frozenset((ENTRIES["exact"], ENTRIES["native"], SEARCH))
 """What is run for many seeds in one process."""
 MOST_SECONDS = 600.0
 """What jobs of one process may take, where one alone may not take more."""
-MOST_TURNS = 4
-"""So often are verifications put off: for a first look, for all else, and where answers of torch's were not kept long enough."""
+MOST_TURNS = 6
+"""So often are verifications put off: for a first look, for all else, for the search, and where answers of torch's were not kept long enough."""
 
 
 class PutOff(BaseException):

@@ -79,8 +79,10 @@ class Results:
     portable: Portable = NOT_COMPILED
     port: Mapping[str, Any] | None = None
     """What a file says about a port that need not be a mirror (empty where there is none); None for a mirror."""
-    look: bool = False
-    """Whether a candidate that is wrong at the first call is asked no more."""
+    look: Callable[[], bool] = lambda: False
+    """Whether a candidate that is wrong at the first call is to be asked no more. Asked once the original has run."""
+    beside: bool = False
+    """Whether the native job runs beside the exact one, without knowing whether that shows a failure."""
     peak_memory_bytes: int = 0
     looked_only: bool = False
     """Whether there is no more than that first call."""
@@ -117,11 +119,12 @@ class Results:
     def exact(self) -> Mapping[str, Any]:
         """The candidate's float64 job. Raises `CandidateFailed`, `OriginalFailed`.
 
-        Where a first look at one call is to come before it, and refuses the candidate, that is all there is. Else the native job starts beside it.
+        Where a first look at one call is to come before it, and refuses the candidate, that is all there is.
         """
-        if self.look and self._refused(looked := self._job("exact", self.expected.scenarios[:1])):
+        first = self.expected.scenarios[:1]
+        if self.look() and self._refused(looked := self._job("exact", first)):
             return looked
-        if self.look:
+        if self.beside:
             self._natively = self._pool.submit(self._job, "native")
         return self._job("exact")
 

@@ -67,8 +67,11 @@ def verify(
     started = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     unit_examples = list(examples)
+    first_attempt = False
 
     def make(place: Path) -> Expectations:
+        nonlocal first_attempt
+        first_attempt = True
         progress("original")
         return expectations(unit, unit_examples, original, inventory, sandbox, place, options.limits, options.seed)
 
@@ -76,9 +79,12 @@ def verify(
         return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
 
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
-    with Results(
-        *given, seed=options.seed, performance=options.performance, portable=options.portable, port=options.port, look=options.stop
-    ) as results:
+
+    def look() -> bool:  # a first attempt is right nine times in ten, and looking at one call first would only cost time
+        return options.stop and not first_attempt
+
+    how: dict[str, Any] = {"seed": options.seed, "performance": options.performance, "portable": options.portable, "port": options.port}
+    with Results(*given, **how, look=look, beside=options.stop) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         if options.details:
             progress("details")
