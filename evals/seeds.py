@@ -24,12 +24,13 @@ from migrate_agent.tools.verify.search import ENTRY as SEARCH
 from migrate_agent.tools.verify.search import STEP
 
 SEVERAL = "migrate_agent.tools.verify.several:run"
-TOGETHER = frozenset((ENTRIES["exact"], ENTRIES["native"], SEARCH))
+EXACT, NATIVE = ENTRIES["exact"], ENTRIES["native"]
+TOGETHER = frozenset((EXACT, NATIVE, SEARCH))
 """What is run for many seeds in one process."""
 MOST_SECONDS = 600.0
 """What jobs of one process may take, where one alone may not take more."""
 MOST_TURNS = 6
-"""So often are verifications put off: for a first look, for all else, for the search, and where answers of torch's were not kept long enough."""
+"""So often are verifications put off: for a first look, for the exact job, for all else, and where answers of torch's were not kept long enough."""
 
 
 class PutOff(BaseException):
@@ -45,17 +46,24 @@ class Together:
         self._asked: dict[str, Job] = {}
         self._given: dict[str, Run] = {}
         self._runs: list[Run] = []
+        self._exact: set[tuple[int, int]] = set()
+        """What has its exact job, and may want its native one."""
         self._folder = tempfile.TemporaryDirectory(prefix="migrate-agent-seeds-")
 
     def run(self, job: Job) -> Run:
         """What a job gave. Raises `PutOff` where it is to be run with others."""
         key = _key(job)
         if key not in self._given and job.entry in TOGETHER:
-            self._asked[key] = self._lasting(job, key)
+            if job.entry != NATIVE or _form(job) in self._exact:
+                self._asked[key] = self._lasting(job, key)
             raise PutOff
         if key not in self._given:
             self._given[key] = self._run(job)
         return self._given[key]
+
+    def forget(self, seed: int) -> None:
+        """Run no more of what was put off for this seed: its verification has ended without it."""
+        self._asked = {key: job for key, job in self._asked.items() if job.arguments["seed"] != seed}
 
     def release(self, run: Run) -> None:
         """Nothing: it may be asked for again."""
@@ -72,6 +80,7 @@ class Together:
         by_entry: dict[str, dict[str, Job]] = {}
         for key, job in self._asked.items():
             by_entry.setdefault(job.entry, {})[key] = job
+        self._exact |= {_form(job) for job in by_entry.get(EXACT, {}).values()}
         self._asked = {}
         with ThreadPoolExecutor(2) as pool:
             for found in list(pool.map(self._several, by_entry.values())):
@@ -109,6 +118,11 @@ class Together:
         return run
 
 
+def _form(job: Job) -> tuple[int, int]:
+    """The same for a candidate's jobs of one seed that run all its scenarios, not for those that run one."""
+    return job.arguments["seed"], len(job.arguments["scenarios"])
+
+
 def _key(job: Job) -> str:
     """Equal for the same job of the same candidate."""
     exported = sorted(job.inputs[STEP].iterdir()) if STEP in job.inputs else []
@@ -130,6 +144,7 @@ def with_seeds(sandbox: Sandbox, seeds: Sequence[int], verify: Callable[[Sandbox
                 if seed not in found:
                     with contextlib.suppress(PutOff):
                         found[seed] = verify(together, seed)
+                        together.forget(seed)
             if len(found) == len(seeds):
                 break
             together.run_asked()
