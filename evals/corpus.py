@@ -174,3 +174,10 @@ def named_place(evidence: Evidence) -> str | None:
         return None
     found = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
     return found[1] if found else ""
+
+
+def told(evidence: Evidence) -> dict[str, str]:
+    """The check that refused, and its words."""
+    refused = [verdict for verdict in evidence.verdicts if verdict.status != "pass"]
+    first = next((verdict for verdict in refused if verdict.status == "fail"), refused[0] if refused else None)
+    return {"check": first.check if first else "", "detail": first.detail[:300] if first else "every check passed"}

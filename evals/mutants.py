@@ -25,6 +25,8 @@ from migrate_agent.tools.verify import Options, verify
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PACKAGES = ("conformer", "g-mlp-pytorch", "linformer", "nystrom-attention")
 """Packages of the zoo that are small enough to verify a thousand times."""
+FAR_OFF, SAME, NOT_RUN = "parity first", "same program", "not run"
+"""In the place of a check: what the first looks at a mutant found."""
 ARGUED = corpus.FOLDER / "mutants_argued.toml"
 
 
@@ -42,6 +44,8 @@ class Target:
     inventory: Inventory
     candidate: Path
     places: frozenset[str] | None = None
+    reached: frozenset[str] = frozenset()
+    """Names on the file's top level that this unit needs, by way of others too."""
 
     @property
     def title(self) -> str:
@@ -52,6 +56,10 @@ class Target:
     def file(self) -> Path:
         """The file that is mutated."""
         return self.candidate / self.unit.target
+
+    def uses(self, owner: Target, place: str) -> bool:
+        """Whether this unit of the owner's file needs what stands at a place of it."""
+        return self.file == owner.file and (not place or place.partition(".")[0] in self.reached)
 
     def mutations(self) -> list[tuple[str, Mutation]]:
         """Ids and mutations, in an order that mixes places and operators, so that any first part is a fair sample."""
@@ -125,12 +133,15 @@ def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> lis
             own = tuple(example for example in examples if example.unit == unit.id)
             translated = tuple(translate(inventory, recording.observations, example) for example in own)
             name = f"{subject}/{path.removesuffix('.py')}"
-            found.append(Target(name, unit, own, translated, inventory, mirror, places[unit.name]))
+            found.append(Target(name, unit, own, translated, inventory, mirror, *places[unit.name]))
     return found
 
 
-def _places(text: str, units: Sequence[str]) -> dict[str, frozenset[str]]:
-    """By unit of a file: its own class, and the names on the top level that no other unit has which needs less. What none needs is nobody's."""
+def _places(text: str, units: Sequence[str]) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """By unit of a file: its own class, and the names on the top level that no other unit has which needs less; and all names that it needs.
+
+    What none needs is nobody's.
+    """
     needs: dict[str, set[str]] = {"": set()}
     for node in ast.parse(text).body:
         names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
@@ -144,7 +155,7 @@ def _places(text: str, units: Sequence[str]) -> dict[str, frozenset[str]]:
         owner = own.get(name) or min(users, key=lambda unit: len(reached[unit]), default=None)
         if owner is not None:
             found[owner].add(name)
-    return {unit: frozenset(names) for unit, names in found.items()}
+    return {unit: (frozenset(names), frozenset(reached[unit])) for unit, names in found.items()}
 
 
 def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:

@@ -35,7 +35,7 @@ class SameProgram:
     def __init__(self, parity: ParityFirst) -> None:
         self.parity = parity
         self.text = parity.target.file.read_text(encoding="utf-8")
-        self.plain, _ = self._programs()
+        self.plain, self.ran = self._programs()
 
     def holds(self) -> bool:
         """Whether what now stands in the target's file is the same program."""

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from migrate_agent.evals import corpus, mutants
-from migrate_agent.evals.corpus import Case, Original
-from migrate_agent.evals.mutants import Target
-from migrate_agent.evals.mutate import Mutation
+from migrate_agent.evals.corpus import Case, Original, told
+from migrate_agent.evals.mutants import FAR_OFF, NOT_RUN, SAME
 from migrate_agent.evals.seeds import with_seeds
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.sandbox import open_sandbox
@@ -26,15 +23,10 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Limits
 from migrate_agent.tools.verify import Options as HowToVerify
 
-if TYPE_CHECKING:
-    from migrate_agent.evals.parity_first import ParityFirst
-    from migrate_agent.evals.same_program import SameProgram
-
 SECONDS: Mapping[str, float] = {"cheats": 30.0}
 """What a candidate of this kind may take; cheats may try to take for ever."""
 SEEDLESS = ("signature", "state_names", "state_kinds")
 """Checks beside the static ones that look at the class and at what it holds: their verdict is the same for every seed."""
-PLAIN = HowToVerify(localise=False)
 RATES = {
     "wrong": "wrong rewrites refused",
     "cheats": "cheats refused",
@@ -45,15 +37,6 @@ RATES = {
 
 TIMED_OUT = "run ended with timeout"
 """What verdicts say of a job whose time ran out."""
-FAR_OFF, SAME, NOT_RUN = "parity first", "same program", "not run"
-"""In the place of a check: what the first looks at a mutant found."""
-
-
-class Looks(NamedTuple):
-    """What spares the verifier mutants that need no judge."""
-
-    parity: ParityFirst
-    same: SameProgram
 
 
 @cache
@@ -88,7 +71,9 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
         for name in group:
             kind, _, rest = name.partition("-")
             if kind == "mutants":
-                yield from _mutants(rest, sandbox, Path(folder), options)
+                from migrate_agent.evals.mutant_judges import judged
+
+                yield from judged(rest, sandbox, Path(folder), options)
             else:
                 wanted = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
                 yield from _cases(wanted, sandbox, Path(folder), options)
@@ -158,58 +143,6 @@ def _verified(original: Original, case: Case, sandbox: Sandbox, folder: Path, se
     limits = Limits(seconds=SECONDS.get(case.kind, corpus.CASE_SECONDS))
     how = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0)
     return corpus.verify_case(original, case.source, sandbox, folder / original.name, how)
-
-
-def told(evidence: Evidence) -> dict[str, str]:
-    """The check that refused, and its words."""
-    refused = [verdict for verdict in evidence.verdicts if verdict.status != "pass"]
-    first = next((verdict for verdict in refused if verdict.status == "fail"), refused[0] if refused else None)
-    return {"check": first.check if first else "", "detail": first.detail[:300] if first else "every check passed"}
-
-
-def _mutants(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
-    """Judge the mutants of a subject's files, as far as the files themselves are verified."""
-    from migrate_agent.evals.parity_first import ParityFirst
-    from migrate_agent.evals.same_program import SameProgram
-
-    for target in mutants.targets(subject, sandbox, folder):
-        plain = target.verify(sandbox, folder / "work", replace(PLAIN, unrun=True))
-        listed = target.mutations()
-        facts = {"kind": "subject", "listed": len(listed)}
-        if plain.status != "verified":
-            yield Outcome(target.title, "excluded", f"its own rewrite is {plain.status}: {told(plain)['detail']}", facts)
-            continue
-        yield Outcome(target.title, "excluded", "verified; its mutants follow", facts)
-        looks, untold = Looks(parity := ParityFirst(target), SameProgram(parity)), methods_not_run(plain)
-        for identifier, mutation in mutants.sample(listed, options.limit):
-            if untold & set(mutation.place.split(".")):
-                details = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change, "check": NOT_RUN}
-                yield Outcome(identifier, "excluded", "no example calls the method, and a note of the verifier says so", details)
-                continue
-            yield _mutant(target, identifier, mutation, looks, sandbox, folder)
-
-
-def methods_not_run(evidence: Evidence) -> set[str]:
-    """The methods that the verifier's note says it knows nothing of."""
-    found = (re.search(r"^no example runs [^;]*the methods ([\w, ]+)[:;]", note) for note in evidence.notes)
-    return {name for match in found if match for name in match[1].split(", ")}
-
-
-def _mutant(target: Target, identifier: str, mutation: Mutation, looks: Looks, sandbox: Sandbox, folder: Path) -> Outcome:
-    """One mutant: argued to be equivalent, far off in plain float32, the same program, or judged by the verifier."""
-    details: dict[str, Any] = {"kind": "mutants", "operator": mutation.operator, "change": mutation.change}
-    if why := mutants.reason(mutants.argued(), identifier, mutation):
-        return Outcome(identifier, "excluded", f"equivalent: {why}", details)
-    started = time.monotonic()
-    with target.holding(mutation.source):
-        if far := looks.parity.far():
-            return Outcome(identifier, "right", "", {**details, "check": FAR_OFF, "detail": far})
-        if looks.same.holds():
-            return Outcome(identifier, "excluded", "the same program as the rewrite", {**details, "check": SAME})
-        evidence = target.verify(sandbox, folder / "work", PLAIN)
-    killed = evidence.status != "verified"
-    details |= {**told(evidence), "seconds": round(time.monotonic() - started, 1)}
-    return Outcome(identifier, "right" if killed else "wrong", "" if killed else f"survives: {mutation.change}", details)
 
 
 def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:

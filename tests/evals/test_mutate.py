@@ -96,6 +96,6 @@ def scaled(x):
     return half(x) * WIDTH
 """
     assert mutants._places(text, ["Outer", "Inner"]) == {
-        "Outer": frozenset({"Outer", "scaled"}),
-        "Inner": frozenset({"", "Inner", "half"}),
+        "Outer": (frozenset({"Outer", "scaled"}), frozenset({"Outer", "scaled", "Inner", "half"})),
+        "Inner": (frozenset({"", "Inner", "half"}), frozenset({"Inner", "half"})),
     }

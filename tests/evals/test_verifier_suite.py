@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from migrate_agent.evals import scoreboard
+from migrate_agent.evals.mutant_judges import methods_not_run
 from migrate_agent.evals.suite import Outcome
-from migrate_agent.evals.suites.verifier import methods_not_run, report, summary
+from migrate_agent.evals.suites.verifier import report, summary
 from migrate_agent.tools.types import Evidence
 
 THROUGH = {"1e-02": True, "1e-04": True, "1e-05": False}
