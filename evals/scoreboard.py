@@ -82,9 +82,9 @@ def judged(summary: Mapping[str, Any]) -> str:
     rates = [f"{words} {summary[kind]['right']} of {summary[kind]['run']}" for kind, words in JUDGED.items()]
     through = ", ".join(f"{count} at {tolerance}" for tolerance, count in summary["allclose lets through"].items())
     placed, same = summary["localised"], summary["mutants that are the same program"]
-    idle = summary.get("mutants in methods that no example calls", 0)
+    idle = summary.get("mutants in code that no example runs", 0)
     argued = summary["mutants"]["left out"] - same - idle
-    uncalled = f", {idle} are in methods that no example calls" if idle else ""
+    uncalled = f", {idle} are in code that no example runs" if idle else ""
     seeds = ", ".join(f"{count} cases with {seeds}" for seeds, count in summary["cases by seeds"].items())
     return (
         f"{', '.join(rates)} ({same} more mutants are the same program, {argued} are argued to be equivalent{uncalled}). Of the wrong rewrites an "

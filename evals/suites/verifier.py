@@ -172,7 +172,7 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
         "verdict not the same for all seeds": flaky,
         "mutants far off in float32": checks[FAR_OFF],
         "mutants that are the same program": checks[SAME],
-        "mutants in methods that no example calls": checks[NOT_RUN],
+        "mutants in code that no example runs": checks[NOT_RUN],
         "refused as time ran out": sum(TIMED_OUT in outcome.details.get("detail", "") for outcome in outcomes),
         "mutants listed": sum(outcome.details.get("listed", 0) for outcome in outcomes),
     }
@@ -191,11 +191,11 @@ def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
     yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
     far, same, idle = (
-        found[f"mutants {how}"] for how in ("far off in float32", "that are the same program", "in methods that no example calls")
+        found[f"mutants {how}"] for how in ("far off in float32", "that are the same program", "in code that no example runs")
     )
     yield (
         f"mutants: {found['mutants']['run']} of {found['mutants listed']} listed ({far} of them far off in plain float32); left out: "
-        f"{same} traced to the same program, {idle} in methods that no example calls (the verifier notes them), "
+        f"{same} traced to the same program, {idle} in code that no example runs (the verifier notes it), "
         f"{found['mutants']['left out'] - same - idle} argued to be equivalent"
     )
     if late := found["refused as time ran out"]:

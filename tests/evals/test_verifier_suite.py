@@ -58,7 +58,7 @@ def test_the_report_says_all_of_it() -> None:
         "right submodule named: 1 of 2",
         "refused as their time ran out, which a machine under load does to any: 1",
         "mutants: 2 of 4 listed (1 of them far off in plain float32); left out: 1 traced to the same program, "
-        "1 in methods that no example calls (the verifier notes them), 1 argued to be equivalent",
+        "1 in code that no example runs (the verifier notes it), 1 argued to be equivalent",
         "verified with 3 seeds: 3 cases",
         "of these, refused by a check that no seed changes, and so run with one seed only: 1",
         'verdict not the same for all seeds: 1 (["wrong/c"])',
@@ -71,7 +71,7 @@ def test_the_scoreboard_tells_the_rates_and_no_mutant_by_name() -> None:
     said = scoreboard.sentence({"suite": "verifier", "summary": summary(OUTCOMES), "cases": cases})
     assert (
         "wrong rewrites refused 3 of 4" in said
-        and "right rewrites accepted 1 of 1 (1 more mutants are the same program, 1 are argued to be equivalent, 1 are in methods that no example calls)"
+        and "right rewrites accepted 1 of 1 (1 more mutants are the same program, 1 are argued to be equivalent, 1 are in code that no example runs)"
         in said
     )
     assert "needs a mount (1)" in said and "mutants follow" not in said and "so it is" not in said
