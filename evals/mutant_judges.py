@@ -34,6 +34,10 @@ class Judge:
         self.notes = plain.notes
         self.idle_methods = methods_not_run(plain)
 
+    def never_calls(self, place: str) -> bool:
+        """Whether this is a method of the unit's own class that its examples do not call, as a note says."""
+        return place.partition(".")[0] == self.target.unit.name.partition(".")[0] and not self.idle_methods.isdisjoint(place.split("."))
+
     def noted(self, place: str) -> bool:
         """Whether a note says that lines of this function did not run."""
         name = re.sub(r"__call__$", "forward", place)
@@ -60,11 +64,13 @@ def judged(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> It
         listed[target.title] = mutations
     for judge in judges:
         for identifier, mutation in mutants.sample(listed[judge.target.title], options.limit):
-            if judge.idle_methods & set(mutation.place.split(".")):
-                yield _not_run(identifier, mutation, "no example calls the method, and a note of the verifier says so")
+            others = [each for each in judges if each is not judge and each.target.uses(judge.target, mutation.place)]
+            asked = [each for each in (judge, *others) if not each.never_calls(mutation.place)]
+            if asked:
+                noted = any(each.noted(mutation.place) for each in (judge, *others))
+                yield _outcome(asked, noted, identifier, mutation, sandbox, folder)
             else:
-                others = [each for each in judges if each is not judge and each.target.uses(judge.target, mutation.place)]
-                yield _outcome([judge, *others], identifier, mutation, sandbox, folder)
+                yield _not_run(identifier, mutation, "no example calls the method, and a note of the verifier says so")
 
 
 def methods_not_run(evidence: Evidence) -> set[str]:
@@ -73,8 +79,11 @@ def methods_not_run(evidence: Evidence) -> set[str]:
     return {name for match in found if match for name in match[1].split(", ")}
 
 
-def _outcome(judges: Sequence[Judge], identifier: str, mutation: Mutation, sandbox: Sandbox, folder: Path) -> Outcome:
-    """One mutant: argued to be equivalent, far off in plain float32, the same program, or judged by the verifier; the first is its owner."""
+def _outcome(judges: Sequence[Judge], noted: bool, identifier: str, mutation: Mutation, sandbox: Sandbox, folder: Path) -> Outcome:
+    """One mutant: argued to be equivalent, far off in plain float32, the same program, or judged by the verifier.
+
+    `noted` is whether a note tells of lines at its place that no example runs.
+    """
     details = _details(mutation)
     if why := mutants.reason(mutants.argued(), identifier, mutation):
         return Outcome(identifier, "excluded", f"equivalent: {why}", details)
@@ -94,7 +103,7 @@ def _outcome(judges: Sequence[Judge], identifier: str, mutation: Mutation, sandb
     if evidence.status != "verified":
         return Outcome(identifier, "right", "", details)
     changed = changed_lines(mutation.source, before)
-    if any(judge.noted(mutation.place) for judge in judges) and not any(ran(before, changed, judge.same.ran) for judge in judges):
+    if noted and not any(ran(before, changed, judge.same.ran) for judge in judges):
         return _not_run(identifier, mutation, "no example runs the lines, and a note of the verifier says so")
     return Outcome(identifier, "wrong", f"survives: {mutation.change}", details)
 

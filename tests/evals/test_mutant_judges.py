@@ -37,15 +37,22 @@ class Small(nn.Module):
     def forward(self, x):
         return self.part(x)
 
+    def shifted(self, x):
+        return self.part(x) - 9
+
+    def unused(self, x):
+        return self.part(x) - 11
+
 
 class Large(nn.Module):
     def __init__(self):
         super().__init__()
         self.part = Part("yes")
+        self.small = Small()
         self.fc = nn.Linear(4, 4)
 
     def forward(self, x):
-        return self.part(self.fc(x))
+        return self.part(self.fc(x)) + self.small.shifted(x)
 """
 EXAMPLES = "".join(f'[[example]]\nmodule = "two_units.py:{name}"\ncall = "torch.randn(2, 4)"\n' for name in ("Small", "Large"))
 
@@ -74,6 +81,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
             chosen(owner, "Part.__call__", "x - 5", "x - 6"),
             chosen(owner, "Part.__call__", "x + 7", "x + 8"),
             chosen(owner, "Part.__call__", "x + 7\n", "7 + x\n"),
+            chosen(owner, "Small.shifted", "self.part(x) - 9", "self.part(x) - 10"),
+            chosen(owner, "Small.unused", "self.part(x) - 11", "self.part(x) - 12"),
         ]
         patch.setattr(mutants, "targets", lambda *_: found)
         patch.setattr(Target, "mutations", lambda self: rows if self is owner else [])
@@ -86,6 +95,11 @@ def test_a_mutant_is_refused_where_any_unit_that_needs_its_place_is(outcomes: di
 
 def test_what_no_unit_runs_and_a_note_tells_of_is_left_out(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["x - 5"].status == "excluded" and outcomes["x - 5"].details["check"] == NOT_RUN
+
+
+def test_a_method_is_judged_by_whoever_calls_it(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["self.part(x) - 9"].status == "right"
+    assert outcomes["self.part(x) - 11"].details["check"] == NOT_RUN
 
 
 def test_what_runs_and_is_refused_by_none_survives(outcomes: dict[str, Outcome]) -> None:
