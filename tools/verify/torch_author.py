@@ -19,7 +19,7 @@ from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of, to_numpy
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, seed_draws, tensors_of, to_numpy
 
 STRENGTHS = (1.0, 0.1, 0.0)
 REMEMBERED = 8
@@ -361,7 +361,7 @@ class Author:
         ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
         count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
         for seed in range(count):
-            torch.manual_seed(self.base + 1000 + seed)
+            seed_draws(self.base + 1000 + seed)
             for name, value in tensors_of(self.original.fresh()).items():
                 if name in unset:
                     continue

@@ -113,6 +113,11 @@ def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
     return made
 
 
+def seed_draws(seed: int) -> None:
+    """Seed the CPU's generator, as `torch.manual_seed` does, which formats a traceback for each kind of device that is not here."""
+    torch.default_generator.manual_seed(seed)
+
+
 class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
@@ -121,15 +126,15 @@ class Original:
         self.cls: Any = load_unit(module, name)
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(importlib.import_module(module), self.example)
-        torch.manual_seed(seed)
+        seed_draws(seed)
         self.native = self.fresh()
-        torch.manual_seed(seed)
+        seed_draws(seed)
         self.call = call_arguments(self.example, self.namespace)
         leaves: list[Any] = []
         self.tree = codec.encode(self.call, leaves, is_leaf)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
-        torch.manual_seed(seed)
+        seed_draws(seed)
         with exact():
             self.exact = self.fresh()
         self.exact._apply(widened)
@@ -149,7 +154,7 @@ class Original:
         """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""
         built = []
         for value in (0, 1):
-            torch.manual_seed(seed)
+            seed_draws(seed)
             built.append(tensors_of(self.fresh(value)))
         differs = {name: (value != built[1][name]) & (value == value) for name, value in built[0].items()}  # NaN is set, and equals nothing
         return frozenset(name for name, where in differs.items() if where.numel() and bool(where.all()))
