@@ -19,7 +19,7 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -226,7 +226,8 @@ class _Keeper:
         now = time.clock_gettime(time.CLOCK_REALTIME)
         if len(psutil.Process(os.getppid()).children()) > 1:
             return
-        for entry in (each for folder in self.spec["shared"] for each in os.scandir(folder)):
+        jobs = Path(self.spec["folders"]["output"]).parents[1]
+        for entry in (each for folder in self.spec["shared"] for each in _beside(jobs, folder)):
             with contextlib.suppress(OSError):
                 if entry.stat(follow_symlinks=False).st_ctime <= now:  # else a job wrote it that has just begun
                     remove(Path(entry.path))
@@ -238,6 +239,15 @@ class _Keeper:
         until = time.monotonic() + STACK_SECONDS
         while time.monotonic() < until and not self._reap():
             self._read(0.05)
+
+
+def _beside(kept: Path, folder: str) -> Iterator[os.DirEntry[str]]:
+    """What a folder holds, without `kept`, which may lie in it, and without the folders on the way there."""
+    for entry in os.scandir(folder):
+        if not kept.is_relative_to(entry.path):
+            yield entry
+        elif kept != Path(entry.path):
+            yield from _beside(kept, entry.path)
 
 
 def _peak(usage: Any) -> int:

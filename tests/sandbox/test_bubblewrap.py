@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,24 @@ def test_a_job_does_not_see_outputs_of_earlier_ones(sandbox: Sandbox, tmp_path: 
     assert (first.output / "file").read_text() == "x"
     assert len(second.result) == 1
     assert first.output.name not in second.result
+
+
+def test_jobs_below_the_shared_memory_keep_their_files_and_share_none(tmp_path: Path) -> None:
+    (tmp_path / "looks.py").write_text(
+        "import os\n"
+        "def leave(arguments, inputs, output):\n"
+        "    (output / 'file').write_text('x')\n"
+        "    for place in ('/dev/shm', arguments['folder']):\n"
+        "        open(place + '/planted', 'w').close()\n"
+        "def look(arguments, inputs, output):\n"
+        "    return [os.path.exists(place + '/planted') for place in ('/dev/shm', arguments['folder'])]\n"
+    )
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, BubblewrapSandbox(folder=Path(folder)) as sandbox:
+        first = sandbox.run(Job("candidate", "looks:leave", tmp_path, {"folder": folder}))
+        second = sandbox.run(Job("candidate", "looks:look", tmp_path, {"folder": folder}))
+        assert first.status == "ok", first.error
+        assert (first.output / "file").read_text() == "x"
+        assert second.result == [False, False]
 
 
 def test_workers_beyond_the_limit_are_ended(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
