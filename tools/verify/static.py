@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache, update_wrapper
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from migrate_agent.tools.types import Verdict
+
+P = ParamSpec("P")
+Found = TypeVar("Found")
+KEPT = 32
+"""So many files are kept parsed, with what was found in them: from one attempt to the next hardly any changes."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +35,28 @@ class Use(NamedTuple):
 
 
 def parse(root: Path, path: str) -> Source:
-    """Read and parse a file."""
+    """Read and parse a file; its tree is shared by all that ask for the same text."""
     try:
-        return Source(path, ast.parse((root / path).read_bytes(), path))
+        return _parsed((root / path).read_bytes(), path)
+    except OSError as error:
+        return Source(path, ast.Module([], []), f"{path}: {error}")
+
+
+@lru_cache(KEPT)
+def _parsed(text: bytes, path: str) -> Source:
+    try:
+        return Source(path, ast.parse(text, path))
     except SyntaxError as error:
         return Source(path, ast.Module([], []), f"{path}:{error.lineno}: {error.msg}")
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         return Source(path, ast.Module([], []), f"{path}: {error}")
+
+
+def once(find: Callable[Concatenate[Source, P], Iterable[Found]]) -> Callable[Concatenate[Source, P], tuple[Found, ...]]:
+    """`find`, run once for a file and the same further arguments (hashable ones)."""
+
+    kept = lru_cache(KEPT)(lambda *given, **named: tuple(find(*given, **named)))
+    return cast("Callable[Concatenate[Source, P], tuple[Found, ...]]", update_wrapper(kept, find))
 
 
 def closure(root: Path, target: str, import_root: str) -> tuple[Source, ...]:
@@ -47,7 +68,7 @@ def closure(root: Path, target: str, import_root: str) -> tuple[Source, ...]:
         if path in found:
             continue
         found[path] = parse(root, path)
-        for module in imported_modules(found[path].tree, module_name(path, import_root), path.endswith("__init__.py")):
+        for module in _imported(found[path], module_name(path, import_root)):
             waiting += _files(root, module, import_root)
     return tuple(found.values())
 
@@ -56,6 +77,11 @@ def module_name(path: str, import_root: str) -> str:
     """`pkg.a` for `src/pkg/a.py` with import root `src`."""
     parts = PurePosixPath(path).relative_to(import_root or ".").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@once
+def _imported(source: Source, module: str) -> Iterator[str]:
+    return imported_modules(source.tree, module, source.path.endswith("__init__.py"))
 
 
 def _packages(root: Path, path: str, import_root: str) -> list[str]:
@@ -104,6 +130,7 @@ def bindings(tree: ast.Module) -> dict[str, str]:
     return table
 
 
+@once
 def uses(source: Source) -> Iterator[Use]:
     """Every dotted name whose first part is imported or a builtin, with imports resolved."""
     table = bindings(source.tree)

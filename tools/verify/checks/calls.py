@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, uses, within
+from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, once, uses, within
 
 BUILTINS = tuple(f"builtins.{name}" for name in "eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
 HOST = (
@@ -80,6 +80,7 @@ def judge(results: Results) -> Verdict:
     return judged("calls", results.sources, find)
 
 
+@once
 def find(source: Source) -> Iterator[tuple[int, str]]:
     """Lines and words for what is forbidden in a file."""
     for use in uses(source):

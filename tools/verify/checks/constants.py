@@ -10,7 +10,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, judged, parse
+from migrate_agent.tools.verify.static import Source, judged, once, parse
 
 
 class Large(NamedTuple):
@@ -28,11 +28,12 @@ def judge(results: Results) -> Verdict:
 
 def find(source: Source, original: Source | None = None) -> Iterator[tuple[int, str]]:
     """Long texts, huge whole numbers, and displays with many items, nested ones counted together, without those of the `original`."""
-    found = list(_large(source))
+    found = _large(source)
     known = {large.value for large in _large(original)} if found and original else set()
     yield from ((large.line, large.words) for large in found if large.value not in known)
 
 
+@once
 def _large(source: Source) -> Iterator[Large]:
     """Docstrings are texts for people."""
     documentation = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}

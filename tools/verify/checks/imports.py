@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, imported_modules, judged, module_name, within
+from migrate_agent.tools.verify.static import Source, imported_modules, judged, module_name, once, within
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
@@ -27,18 +27,20 @@ Some of these (`os`, `sys`, `inspect`, …) are judged by what is used of them, 
 def judge(results: Results) -> Verdict:
     """Fail for the first forbidden import, wherever in a file it stands."""
     originals = tuple(file.module for file in results.inventory.files if file.uses_torch and file.module != file.target_module)
+    root = results.file.import_root
+    return judged("imports", results.sources, lambda source: find(source, module_name(source.path, root), originals))
 
-    def find(source: Source) -> Iterator[tuple[int, str]]:
-        module = module_name(source.path, results.file.import_root)
-        for node in ast.walk(source.tree):
-            if not isinstance(node, (ast.Import, ast.ImportFrom)):
-                continue
-            for name in imported_modules(ast.Module([node], []), module, source.path.endswith("__init__.py")):
-                if words := reason(name, originals):
-                    yield node.lineno, words
-                    break
 
-    return judged("imports", results.sources, find)
+@once
+def find(source: Source, module: str, originals: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Lines and words for what is forbidden among a module's imports."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        for name in imported_modules(ast.Module([node], []), module, source.path.endswith("__init__.py")):
+            if words := reason(name, originals):
+                yield node.lineno, words
+                break
 
 
 def reason(name: str, originals: tuple[str, ...]) -> str:

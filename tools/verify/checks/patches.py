@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.results import Results
-from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, uses
+from migrate_agent.tools.verify.static import Source, bindings, dotted, judged, once, uses
 
 SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")
 
@@ -18,6 +18,7 @@ def judge(results: Results) -> Verdict:
     return judged("patches", results.sources, find)
 
 
+@once
 def find(source: Source) -> Iterator[tuple[int, str]]:
     """Assignments to and deletions of imported attributes, and `setattr` on imported names."""
     for use in uses(source):
