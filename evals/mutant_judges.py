@@ -15,7 +15,7 @@ from migrate_agent.evals.corpus import told
 from migrate_agent.evals.mutants import FAR_OFF, NOT_RUN, SAME, Target
 from migrate_agent.evals.mutate import Mutation
 from migrate_agent.evals.parity_first import ParityFirst
-from migrate_agent.evals.same_program import SameProgram, changed_lines
+from migrate_agent.evals.same_program import SameProgram, changed_lines, same_for_all
 from migrate_agent.evals.suite import Options, Outcome
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence
@@ -93,7 +93,7 @@ def _outcome(judges: Sequence[Judge], noted: bool, identifier: str, mutation: Mu
     with target.holding(mutation.source):
         if far := next(filter(None, (judge.parity.far() for judge in judges)), ""):
             return Outcome(identifier, "right", "", {**details, "check": FAR_OFF, "detail": far})
-        if all(judge.same.holds() for judge in judges):
+        if same_for_all([judge.same for judge in judges]):
             return Outcome(identifier, "excluded", "the same program as the rewrite", {**details, "check": SAME})
         for judge in judges:
             evidence = judge.target.verify(sandbox, folder / "work", PLAIN)

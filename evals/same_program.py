@@ -36,15 +36,19 @@ class SameProgram:
         self.parity = parity
         self.text = parity.target.file.read_text(encoding="utf-8")
         self.plain, self.ran = self._programs()
+        self.runs_it = False
+        """Whether a changed line ran when `holds` was asked last."""
 
     def holds(self) -> bool:
-        """Whether what now stands in the target's file is the same program."""
+        """Whether what now stands in the target's file is the same program, as far as it runs here."""
         changed = changed_lines(self.text, text := self.parity.target.file.read_text(encoding="utf-8"))
         lines = text.splitlines()
+        self.runs_it = False
         if not self.plain or any(CONDITION.search(lines[number - 1]) for number in changed):
             return False
         programs, ran = self._programs()
-        return programs == self.plain and bool(changed & ran)
+        self.runs_it = bool(changed & ran)
+        return programs == self.plain
 
     def _programs(self) -> tuple[list[str], set[int]]:
         """Everything that is compared, as text, and the lines of the target's file that ran; nothing where it cannot be told."""
@@ -65,7 +69,8 @@ class SameProgram:
             model = self.parity.build(point, nnx.Rngs(seed))
             yield from (str(inspect.signature(method)) for method in (type(model).__init__, type(model).__call__))
             for path, value in nnx.to_flat_state(nnx.state(model)):
-                yield f"{path} {type(value).__name__} {_content(value.get_value())}"
+                held = value.get_value() if isinstance(value, nnx.Variable) else value
+                yield f"{path} {type(value).__name__} {_content(held)}"
         variants = [values for _, values in sampling.shape_variants(point.original.leaves, 0)]
         for mode in ("eval", "train"):
             for values in ([*point.values], *variants):
@@ -84,6 +89,11 @@ class SameProgram:
         except Exception as error:
             return type(error).__name__
         return f"{traced.jaxpr} {[_content(value) for value in traced.consts]} {program.traced.tree} {program.rearranged}"
+
+
+def same_for_all(programs: Sequence[SameProgram]) -> bool:
+    """Whether all programs that need a changed file are the same as before, and one of them runs what is changed."""
+    return all(each.holds() for each in programs) and any(each.runs_it for each in programs)
 
 
 def is_float(value: Any) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from migrate_agent.evals import mutants
 from migrate_agent.evals.mutants import Target
 from migrate_agent.evals.parity_first import ParityFirst
-from migrate_agent.evals.same_program import SameProgram, changed_lines
+from migrate_agent.evals.same_program import SameProgram, changed_lines, same_for_all
 from migrate_agent.sandbox.process import ProcessSandbox
 
 Looks = tuple[Target, ParityFirst, SameProgram]
@@ -43,7 +43,7 @@ def test_looks(old: str, new: str, far: bool, same: bool, looks: Looks) -> None:
     changed = text.replace(old.replace("\\n", "\n"), new.replace("\\n", "\n"))
     assert changed != text
     with target.holding(changed):
-        assert (bool(parity.far()), programs.holds()) == (far, same)
+        assert (bool(parity.far()), same_for_all([programs])) == (far, same)
 
 
 def test_changed_lines_are_those_of_the_new_text() -> None:
