@@ -122,6 +122,7 @@ class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
+        torch.set_flush_denormal(True)  # as XLA does everywhere: a comparison with zero, or which of two is larger, must not turn on them
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls: Any = load_unit(module, name)
         self.changes: Changes = texts.get("changes") or {}

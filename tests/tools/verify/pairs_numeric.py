@@ -126,6 +126,27 @@ class M(nnx.Module):
     ),
 )
 
+SUBNORMAL = Pair(
+    "subnormal",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            p = (800 * x).softmax(-1)
+            return p, (p > 0).to(x.dtype).mean(-1)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        p = jax.nn.softmax(800 * x, axis=-1)
+        return p, (p > 0).astype(x.dtype).mean(-1)
+""",
+    call="torch.linspace(-1, 0, 600).reshape(3, 200) * torch.tensor([[1.0], [1.5], [2.0]])",
+    wrongs=(Wrong("counts zeros", "forward_fp64", "(p > 0)", "(p >= 0)"),),
+)
+
 SLOW = Pair(
     "slow",
     """
@@ -216,4 +237,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SLOW, LARGE)
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SLOW, LARGE)
