@@ -18,7 +18,7 @@ from migrate_agent.evals.worker import decode
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "PJRT_NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONWARNINGS": "ignore",
 }

@@ -207,13 +207,12 @@ class ProcessSandbox:
         """What the worker and its jobs see; the worker's handle adds the token that marks every process that comes from it."""
         passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), str(self._threads))
-        single = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"} if self._threads == 1 else {}
         user = {"PYTHONUSERBASE": site.getuserbase()}
         if self._device == "cpu":
-            return {**passed, **threads, **single, **FIXED, **user}
+            return {**passed, **threads, **FIXED, **user}
         seen = {name: os.environ[name] for name in PASSED_ON_GPU if name in os.environ}
         kept = {name: value for name, value in FIXED.items() if name != "CUDA_VISIBLE_DEVICES"}
-        return {**passed, **threads, **single, **kept, **ON_GPU, **seen, **user}
+        return {**passed, **threads, **kept, **ON_GPU, **seen, **user}
 
     @contextlib.contextmanager
     def _key(self, job: Job) -> Iterator[Key]:

@@ -9,7 +9,7 @@ from hypothesis import settings
 ENVIRONMENT = {
     # Tests run side by side: one thread each, and no search for accelerators.
     "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "PJRT_NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
