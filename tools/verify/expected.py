@@ -106,7 +106,8 @@ class Expectations:
     examples: Sequence[Mapping[str, Any]]
     errors: Sequence[str]
     scenarios: Sequence[Scenario]
-    initial: Mapping[str, Array]
+    initial: Mapping[int, Mapping[str, Array]]
+    """Fresh values by name, of the examples that are constructed each in another way."""
     given: Path
     peak_memory_bytes: int = 0
     captured: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
@@ -180,7 +181,8 @@ def _collect(run: Run, folder: Path, given_examples: Sequence[Example], job: Job
     noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given, job, sandbox)
     expected = run.output / "expected"
     loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors"), noise) for facts in scenarios]
-    initial = arrays.load(expected / "initial.safetensors")
+    starts = ((number, expected / f"initial-{number}.safetensors") for number in range(len(examples)))
+    initial = {number: arrays.load(file) for number, file in starts if file.exists()}
     trained = expected / "trained.safetensors"
     kept = arrays.load(trained) if trained.exists() else {}
     unrun = run.result["unrun"]

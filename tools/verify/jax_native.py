@@ -34,7 +34,8 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     except Exception as error:
         return {"construction": session.fail(error)}
     compile_ahead(session, _natively(session, gradient=True))
-    fresh = session.once("fresh", lambda: _fresh(session))
+    constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
+    fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
     with counting_compilations(counts):
         _run(session, result, gradient=False)
         result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
@@ -42,7 +43,7 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     configure("jax_disable_most_optimizations", True)
     _run(session, result, gradient=True)
     result["curves"] = _guarded(session, lambda: curves(session))
-    result["initial"] = _guarded(session, lambda: initial(session, fresh))
+    result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
     result["dropout"] = _guarded(session, lambda: dropout(session))
     return result
 
@@ -123,9 +124,9 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
     return ""
 
 
-def _fresh(session: Session) -> Future[Any] | None:
+def _fresh(session: Session, example: int) -> Future[Any] | None:
     """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
-    candidate = session.candidate(0)
+    candidate = session.candidate(example)
     if not candidate.initialises:
         return None
 
@@ -134,33 +135,33 @@ def _fresh(session: Session) -> Future[Any] | None:
 
     try:
         with tracers_as_data():
-            return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session))).compile, quick())
+            return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session, example))).compile, quick())
     except Exception:
         return None
 
 
-def _seeds(session: Session) -> list[int]:
-    return [session.seed(2000 + number) for number in range(session.arguments["described"][0]["inits"])]
+def _seeds(session: Session, example: int) -> list[int]:
+    return [session.seed(2000 + number) for number in range(session.arguments["described"][example]["inits"])]
 
 
-def _keys(session: Session) -> Iterator[Any]:
+def _keys(session: Session, example: int) -> Iterator[Any]:
     """Random keys of all constructions, by those that are made together."""
-    seeds = np.array(_seeds(session))
-    elements = len(seeds) * sum(value.size for value in session.candidate(0).state().values())
+    seeds = np.array(_seeds(session, example))
+    elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
     parts = 1 if elements <= limits.INIT_TOGETHER else len(seeds)
     yield from map(jax.vmap(jax.random.key), np.split(seeds, parts))
 
 
-def initial(session: Session, fresh: Future[Any] | None) -> dict[str, Any]:
-    """Initial values of several constructions, sampled as on torch's side. Writes `initial.safetensors`."""
-    candidate = session.candidate(0)
+def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:
+    """Initial values of several constructions, sampled as on torch's side. Writes `initial-<example>.safetensors`."""
+    candidate = session.candidate(example)
     if not candidate.initialises:
         return {"skipped": True}
     try:
-        rows, dtypes = _sampled(_compiled_states(session, fresh) if fresh else _states(session))
+        rows, dtypes = _sampled(_compiled_states(session, example, fresh) if fresh else _states(session, example))
     except Exception:  # what a constructor cannot do under a trace
-        rows, dtypes = _sampled(_states(session))
-    arrays.save(session.output / "initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
+        rows, dtypes = _sampled(_states(session, example))
+    arrays.save(session.output / f"initial-{example}.safetensors", {name: np.stack(values) for name, values in rows.items()})
     return {"dtypes": dtypes}
 
 
@@ -177,20 +178,20 @@ def _sampled(states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]]
     return rows, dtypes
 
 
-def _compiled_states(session: Session, fresh: Future[Any]) -> Iterator[dict[str, Array]]:
+def _compiled_states(session: Session, example: int, fresh: Future[Any]) -> Iterator[dict[str, Array]]:
     """The states of new modules under torch's names. Raises what the program or its compilation raises."""
-    candidate = session.candidate(0)
+    candidate = session.candidate(example)
     graphdef = nnx.split(candidate.model)[0]
-    for keys in _keys(session):
+    for keys in _keys(session, example):
         leaves, structure = jax.tree.flatten(fresh.result()(keys))
         found = [[leaf[0]] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
         yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True))
 
 
-def _states(session: Session) -> Iterator[dict[str, Array]]:
+def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
     """The same of modules that are constructed one by one. Raises what their constructor raises."""
-    candidate = session.candidate(0)
-    for seed in _seeds(session):
+    candidate = session.candidate(example)
+    for seed in _seeds(session, example):
         yield candidate.state(candidate.fresh(nnx.Rngs(seed)))
 
 

@@ -46,7 +46,7 @@ def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
 
 def _size(expectations: Expectations) -> int:
     scenarios = (value.nbytes for scenario in expectations.scenarios for value in scenario.arrays.values())
-    return sum(scenarios) + sum(value.nbytes for value in expectations.initial.values())
+    return sum(scenarios) + sum(value.nbytes for fresh in expectations.initial.values() for value in fresh.values())
 
 
 def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int) -> str:

@@ -60,9 +60,14 @@ class Author:
                 del self._ran[next(iter(self._ran))]
         return self._ran[place]
 
-    def write(self, *, first: bool) -> dict[str, Any]:
-        """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself."""
+    def write(self, *, first: bool, otherwise: bool = False, new: bool = True) -> dict[str, Any]:
+        """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself.
+
+        `otherwise`: it is constructed otherwise than those before it, and so may start with other values; nothing else unless it is `new`.
+        """
         unit = self.original
+        if not new:
+            return {**self.describe(), "inits": self.initial()}
         with self.lines:
             self.once(unit.state(), self.values(0), "eval")
             if self.texts.get("train") is not False:
@@ -86,6 +91,7 @@ class Author:
         description = self.describe()
         if first:
             description["curves"] = self.curves(gradients, inputs)
+        if first or otherwise:
             description["inits"] = self.initial()
         return description
 
@@ -367,7 +373,7 @@ class Author:
                     continue
                 flat = wide_flat(value)
                 rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
-        arrays.save(self.folder / "expected/initial.safetensors", {name: np.stack(values) for name, values in rows.items()})
+        arrays.save(self.folder / f"expected/initial-{self.index}.safetensors", {name: np.stack(values) for name, values in rows.items()})
         return count
 
 

@@ -28,17 +28,21 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     examples: list[dict[str, Any]] = []
     errors = []
     seen: set[str] = set()
+    constructed: set[tuple[str, str]] = set()
     base = limits.SEED_STRIDE * int(arguments["seed"])
     lines = Lines(arguments["name"], Path(sys.path[0]))
     for index, texts in enumerate(arguments["examples"]):
         try:
             with lines:
                 original = Original(arguments["module"], arguments["name"], texts, inputs.get(f"tensors{index}"), base)
-            if original.likeness() in seen:
+            otherwise = (texts["init"], texts["setup"]) not in constructed
+            new = original.likeness() not in seen
+            if not new and not otherwise:
                 continue
             seen.add(original.likeness())
             author = Author(original, len(examples), texts, output, base, lines)
-            examples.append({"index": index, "changes": {}, **author.write(first=not examples)})
+            examples.append({"index": index, "changes": {}, **author.write(first=not examples, otherwise=otherwise, new=new)})
+            constructed.add((texts["init"], texts["setup"]))
             scenarios += author.scenarios
         except Exception as error:
             errors.append(f"example {index + 1}: {one_line(error)}")

@@ -54,6 +54,8 @@ class Pair:
     extra: dict[str, str] = field(default_factory=dict)
     max_slowdown: float = 0.0
     topology: str = ""
+    others: tuple[str, ...] = ()
+    """The constructor's arguments in further examples with the same call."""
 
     def candidate(self, wrong: Wrong | None = None) -> str:
         """The text of the candidate."""
@@ -76,12 +78,13 @@ def check_pair(
         (mirror / name).write_text(text)
     unit = Unit("m.py", "M", "m_jax.py", "rewrite")
     inventory = Inventory(original, (SourceFile("m.py", "m", "m_jax.py", "m_jax", True),), (unit,))
-    example = Example(unit.id, pair.init, pair.call, train=pair.train)
-    translated = Example(unit.id, f"{pair.init}, rngs=rngs" if pair.init else "rngs=rngs", pair.call, train=pair.train)
+    inits = (pair.init, *pair.others)
+    examples = [Example(unit.id, init, pair.call, train=pair.train) for init in inits]
+    translated = [Example(unit.id, f"{init}, rngs=rngs" if init else "rngs=rngs", pair.call, train=pair.train) for init in inits]
     performance = Performance("eager", pair.max_slowdown) if pair.max_slowdown else Performance()
     portable = Portable((pair.topology,)) if pair.topology else Portable()
     options = Options(limits=Limits(seconds=seconds), stop=stop, seed=seed, performance=performance, portable=portable)
-    return verify(unit, [example], [translated], original, mirror, inventory, sandbox, folder / "work", options)
+    return verify(unit, examples, translated, original, mirror, inventory, sandbox, folder / "work", options)
 
 
 def told(evidence: Evidence) -> str:

@@ -147,6 +147,50 @@ class M(nnx.Module):
     wrongs=(Wrong("counts zeros", "forward_fp64", "(p > 0)", "(p >= 0)"),),
 )
 
+STARTS = Pair(
+    "starts",
+    """
+    class M(nn.Module):
+        def __init__(self, d=6, still=False, gain=None):
+            super().__init__()
+            self.fc = nn.Linear(d, d)
+            if still:
+                nn.init.zeros_(self.fc.weight)
+            if gain is not None:
+                nn.init.normal_(self.fc.weight, std=gain)
+
+        def forward(self, x):
+            return x + self.fc(x)
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, d=6, still=False, gain=None, *, rngs):
+        self.fc = linear(d, d, rngs)
+        if still:
+            self.fc.kernel[...] = jnp.zeros((d, d))
+        if gain is not None:
+            self.fc.kernel[...] = gain * jax.random.normal(rngs.params(), (d, d))
+
+    def __call__(self, x):
+        return x + self.fc(x)
+""",
+    call="torch.randn(5, 6)",
+    others=("6, still=True", "6, gain=0.1"),
+    wrongs=(
+        Wrong("starts still in no example", "initialisation", "if still:", "if False:", place="example 2: fc.weight", alone=True),
+        Wrong("other spread in the third", "initialisation", "= gain *", "= 2 * gain *", place="example 3: fc.weight", alone=True),
+        Wrong(
+            "uniform in the third",
+            "initialisation",
+            "= gain * jax.random.normal(rngs.params(), (d, d))",
+            "= gain * uniform(3**0.5)(rngs.params(), (d, d))",
+            place="example 3: fc.weight",
+            alone=True,
+        ),
+    ),
+)
+
 SLOW = Pair(
     "slow",
     """
@@ -237,4 +281,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SLOW, LARGE)
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, STARTS, SLOW, LARGE)

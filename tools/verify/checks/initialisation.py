@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,34 +16,46 @@ from migrate_agent.tools.verify.sampling import Array
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state."""
-    theirs = results.expected.initial
-    if not theirs:
+    """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state.
+
+    Asked of each example that is constructed in a way of its own.
+    """
+    theirs = {number: fresh for number, fresh in results.expected.initial.items() if fresh}
+    jobs = results.native.get("initial", {})
+    if not theirs or (results.port is not None and any("skipped" in job for job in jobs.values())):
         return None
-    job = results.native.get("initial", {})
-    if results.port is not None and "skipped" in job:
-        return None
+    alpha = limits.INIT_ALPHA / sum(map(len, theirs.values()))
+    smallest = 1.0
+    for number, fresh in theirs.items():
+        wrong, least = _problems(results, number, fresh, jobs.get(str(number), {}), alpha)
+        smallest = min(smallest, least)
+        if wrong:
+            index = results.expected.examples[number]["index"]
+            where = f"example {index + 1}: " if number else ""
+            return Verdict("numeric", "initialisation", "fail", smallest, alpha, where + "; ".join(wrong[:3]))
+    return Verdict("numeric", "initialisation", "pass", smallest, alpha)
+
+
+def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: Mapping[str, Any], alpha: float) -> tuple[list[str], float]:
+    """What is wrong with an example's fresh values, in words, and the smallest p-value."""
     if "error" in job:
-        return Verdict("numeric", "initialisation", "fail", detail=f"fresh construction raised {job['error']}")
-    ours = results.outputs["native"].get("initial", {})
-    alpha = limits.INIT_ALPHA / len(theirs)
-    dtypes = results.described()["state_dtypes"]
+        return [f"fresh construction raised {job['error']}"], 1.0
+    ours = results.outputs["native"].get(f"initial-{number}", {})
+    described = results.expected.examples[number]
     other = [
         f"{name}: dtype {job['dtypes'].get(name)} instead of {dtype}"
-        for name, dtype in dtypes.items()
+        for name, dtype in described["state_dtypes"].items()
         if name not in results.omitted and not _same(job["dtypes"].get(name), dtype)
     ]
     if other:
-        return Verdict("numeric", "initialisation", "fail", detail="; ".join(other[:3]))
+        return other, 1.0
     compared = {name: value for name, value in theirs.items() if value.size and name not in results.omitted}
-    shapes = results.described()["state"]
-    judged = {name: _judge(value, ours.get(name), shapes[name], alpha) for name, value in compared.items()}
+    judged = {name: _judge(value, ours.get(name), described["state"][name], alpha) for name, value in compared.items()}
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     if not wrong:
         same = copies({name: ours[name] for name in compared}) - copies(compared)
         wrong = [f"{' and '.join(names)} start with the same numbers, unlike torch's" for names in sorted(same)]
-    smallest = min((p for _, p in judged.values()), default=1.0)
-    return Verdict("numeric", "initialisation", "fail" if wrong else "pass", smallest, alpha, "; ".join(wrong[:3]))
+    return wrong, min((p for _, p in judged.values()), default=1.0)
 
 
 def _same(ours: str | None, theirs: str) -> bool:
