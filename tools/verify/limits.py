@@ -24,6 +24,9 @@ intermediate result cause in torch's own answer. Other sums of n terms add √n;
 NOISE_RUNS: Final = 2
 """Perturbed runs a scenario. The RMS of the change averages over all elements, so two runs estimate it well."""
 
+NOISE_FEW: Final = 8
+"""A leaf of fewer elements is perturbed so often that there are as many changes: in a sum or two, roundings cancel by chance."""
+
 CAP_FP64: Final = 1e-3
 """However ill-conditioned a unit is, an error above this is wrong."""
 
@@ -164,6 +167,11 @@ ADAM_EPSILON: Final = 1e-8
 
 LARGE: Final = 1e3
 """Edge scenario: inputs scaled by this, far past every clamp and saturation in ordinary models, yet without overflow."""
+
+VANISHING: Final = 1e-250
+LARGE_STEPS: Final = (1.0, 0.25, 1 / 16, 1 / 64)
+"""Gradients at large inputs are compared where no number in the forward pass is below the first and not zero: divided by it, or times its
+inverse, what is finite in one right formula overflows in another. Where there is one, inputs are tried that are smaller by these factors."""
 
 REACH: Final = (10.0, LARGE**2)
 REACH_FACTOR: Final = 10.0

@@ -18,7 +18,7 @@ from jax import export
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_results import attempt, noise_of
+from migrate_agent.tools.verify.torch_results import attempt, noise_of, noise_runs
 from migrate_agent.tools.verify.torch_unit import Original, Result
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
@@ -77,7 +77,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     found: dict[str, Array] = {}
     noises = []
     for index, point in enumerate(beyond):
-        noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(limits.NOISE_RUNS)]
+        runs = noise_runs(point.theirs, limits.NOISE_RUNS)
+        noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(runs)]
         noises.append({"noise": noise_of(point.theirs, [each for each in noisy if each is not None])})
         found |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
         found |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}

@@ -17,7 +17,7 @@ from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_lines import Lines
-from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
+from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined, Vanishing
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, seed_draws, tensors_of, to_numpy
 
@@ -222,7 +222,18 @@ class Author:
     def gradient_edges(self, names: Sequence[str]) -> None:
         """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
         for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
+            if label == "large":
+                values = self.large() or values
             self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+
+    def large(self) -> list[Array] | None:
+        """Large inputs at which no number nearly vanishes on the way; None where there are none."""
+        for factor in limits.LARGE_STEPS:
+            values = sampling.edges(self.original.leaves, factor * limits.LARGE)["large"]
+            attempt(partial(self.original.run, self.states[0], values, "eval", watch=(watch := Vanishing())))
+            if not watch.seen:
+                return values
+        return None
 
     def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
         """A second call of the same module, on other inputs: what the first one left behind counts."""

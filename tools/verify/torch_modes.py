@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.streams import Draw, Stream
 from migrate_agent.tools.verify.torch_triton import wide_kernels
 
@@ -331,6 +332,26 @@ def _has_nan(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return bool(value.dtype.is_floating_point and not value.is_meta and value.isnan().any())
     return isinstance(value, float) and value != value
+
+
+class Vanishing(OperatorMode):  # type: ignore[no-untyped-call]
+    """Notes whether an operator makes a number so small that its inverse, times another number, overflows."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` and look at what comes out."""
+        result = func(*args, **(kwargs or {}))
+        self.seen = self.seen or any(map(_vanishes, result if isinstance(result, (list, tuple)) else (result,)))
+        return result
+
+
+def _vanishes(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point or value.is_meta:
+        return False
+    return bool(((value != 0) & (value.abs() < limits.VANISHING)).any())
 
 
 class Widths(OperatorMode):  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ from typing import Any
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_results import attempt, drowned, noise_of, unsteady
+from migrate_agent.tools.verify.torch_results import attempt, drowned, noise_of, noise_runs, unsteady
 from migrate_agent.tools.verify.torch_unit import Original, Result
 
 
@@ -42,7 +42,7 @@ def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int
     again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets)
     try:
         result = again(values)
-        noisy = [again(values, noise=1 + base + count) for count in range(facts["runs"])]
+        noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, facts["runs"]))]
     except Exception:
         return {"noise": None, "undecided": []}
     noise, undecided = noise_of(result, noisy), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -43,6 +44,12 @@ def make_targets(result: Result, seed: int) -> dict[int, Array]:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
         targets[index] = sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
     return targets
+
+
+def noise_runs(result: Result, runs: int) -> int:
+    """How many perturbed runs tell the noise of every leaf, small ones too: `runs` where all have elements enough."""
+    sizes = [value.size for value in result.arrays.values() if value.dtype.kind in "fc" and value.size]
+    return max(runs, math.ceil(limits.NOISE_FEW / min(sizes))) if sizes else runs
 
 
 def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
