@@ -33,7 +33,7 @@ CAP_FP64: Final = 1e-3
 GLOBAL_SCALE: Final = 1e-4
 """Gradients that vanish by mathematics (a bias before batch norm or softmax) are rounding noise. They are compared on the scale of
 this fraction of the largest gradient, so that noise is not divided by noise: with the floor above, 45 ulp of that, as sums of a few thousand
-terms that cancel come to."""
+terms that cancel come to. Outputs at large inputs, where a gate may be all but shut, on that of this fraction of what they usually are."""
 
 WORST_FACTOR: Final = 32.0
 """A single element may be this much further off than the RMS limit, scaled by its own size: five sigma of a heavy tail."""

@@ -204,6 +204,8 @@ VANISHING = {"tinier": 1e-9, "tiniest": 1e-13}
 """Below the eps of a cosine (1e-8), and of norms that divide (1e-12): what those are shows nowhere else."""
 DROWNING = tuple(f"edge-{name}" for name in VANISHING)
 """Labels of scenarios where rounding may be all that is left of an output."""
+SATURATING = "edge-large"
+"""How the labels of scenarios end in which gates are shut."""
 
 
 def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:

@@ -1,6 +1,6 @@
 """Reductions with their defaults: variance, deviation, extremes, ties, order statistics, norms.
 
-call: torch.randint(-3, 4, (5, 5)).float()
+call: torch.tensor([[2, 3, 3, -1, 0], [-3, 1, 1, 0, -3], [2, 2, -2, 0, 1], [0, -1, 3, 3, -3], [1, 0, 1, -2, 1]]).float()
 """
 
 import torch

@@ -147,6 +147,27 @@ class M(nnx.Module):
     wrongs=(Wrong("counts zeros", "forward_fp64", "(p > 0)", "(p >= 0)"),),
 )
 
+SHUT = Pair(
+    "shut",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.sigmoid(-x)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return 0.5 * (1 + jnp.tanh(-x / 2))
+""",
+    call="torch.linspace(0.05, 0.3, 12)",
+    wrongs=(
+        Wrong("a gate that is never all shut", "edges_fp64", "0.5 * (1 + jnp.tanh(-x / 2))", "jnp.maximum(jax.nn.sigmoid(-x), 1e-12)"),
+    ),
+)
+
 STARTS = Pair(
     "starts",
     """
@@ -281,4 +302,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, STARTS, SLOW, LARGE)
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, STARTS, SLOW, LARGE)

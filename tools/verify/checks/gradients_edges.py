@@ -15,7 +15,7 @@ from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.compare import Difference, rms, verdict
 from migrate_agent.tools.verify.expected import Scenario
-from migrate_agent.tools.verify.pairing import Pair, difference, named_pairs, paired
+from migrate_agent.tools.verify.pairing import Pair, difference, named_pairs, paired, usually
 from migrate_agent.tools.verify.results import Results
 
 
@@ -31,6 +31,7 @@ def _differences(results: Results) -> Iterator[Difference]:
         elif paired(scenario, answer):
             pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
+            largest = max(largest, usually(results, scenario, "gradient", "grad/", "input-grad/"))
             for pair in pairs:
                 yield _difference(scenario, pair, limits.GLOBAL_SCALE * largest)
 
