@@ -19,7 +19,7 @@ from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_results import attempt, noise_of, noise_runs
-from migrate_agent.tools.verify.torch_unit import Original, Result
+from migrate_agent.tools.verify.torch_unit import Original, Result, flushing
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 Values = list[Array]
@@ -63,6 +63,7 @@ def _program(exported: bytes) -> Any:
     return jax.jit(export.deserialize(bytearray(exported)).call)
 
 
+@flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
     seed = limits.SEED_STRIDE * int(arguments["seed"])

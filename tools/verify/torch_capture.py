@@ -10,9 +10,10 @@ import torch
 
 from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_unit import Original, dtype_name, to_numpy
+from migrate_agent.tools.verify.torch_unit import Original, dtype_name, flushing, to_numpy
 
 
+@flushing()
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
     """Job entry: a row for each call of a submodule, in the order in which they end. Writes `captured.safetensors`.
 

@@ -11,9 +11,10 @@ from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_results import attempt, drowned, noise_of, noise_runs, unsteady
-from migrate_agent.tools.verify.torch_unit import Original, Result
+from migrate_agent.tools.verify.torch_unit import Original, Result, flushing
 
 
+@flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (facts of those to run) or `curves`.
 

@@ -17,9 +17,10 @@ from migrate_agent.tools.verify.configurations import Changes
 from migrate_agent.tools.verify.torch_author import Author, one_line
 from migrate_agent.tools.verify.torch_configurations import others
 from migrate_agent.tools.verify.torch_lines import Lines
-from migrate_agent.tools.verify.torch_unit import Original
+from migrate_agent.tools.verify.torch_unit import Original, flushing
 
 
+@flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations."""
     torch.set_num_threads(max(torch.get_num_threads(), 1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CellType, FunctionType
@@ -118,11 +118,20 @@ def seed_draws(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
 
 
+@contextmanager
+def flushing() -> Iterator[None]:
+    """Numbers below the least normal one are zero, as XLA has it: a comparison with zero, or which of two is larger, must not turn on them."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
 class Original:
     """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
-        torch.set_flush_denormal(True)  # as XLA does everywhere: a comparison with zero, or which of two is larger, must not turn on them
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls: Any = load_unit(module, name)
         self.changes: Changes = texts.get("changes") or {}
