@@ -254,65 +254,6 @@ QUIET = frozenset(
 )
 
 
-ROUNDS = frozenset(
-    """add addbmm addcdiv addcmul addmm addmv baddbmm cumprod cumsum div elu erf exp expm1 gelu hardsigmoid hardswish lerp log log1p mish mul
-    pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
-)
-"""Operators that compute rounded numbers, and that torch has in place as well."""
-MEANS = frozenset({torch.ops.aten.mean.default, torch.ops.aten.mean.dim})
-"""A mean that is a whole number need not be one in another right program, which multiplies by what divides here; it is no index."""
-SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
-
-
-class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
-    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random, and so is what is computed in place:
-    what comes out differs as another right program might."""
-
-    def __init__(self, seed: int, share: float = 2.0**-52) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.generator = torch.Generator().manual_seed(seed)
-        self.share = share
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
-        result = func(*args, **(kwargs or {}))
-        fresh, rounds = _results(func)
-        if func in SUMS and fresh:
-            result = self.cancelled(result, args[:2])
-        if isinstance(result, torch.Tensor):
-            return self.perturb(result, func in MEANS) if fresh else result.copy_(self.perturb(result.clone())) if rounds else result
-        return tree_map(self.perturb, result) if fresh else result
-
-    def cancelled(self, result: Any, terms: Sequence[Any]) -> Any:
-        """A sum in which what is spread over the other term (a mean that is subtracted) is rounded for each element anew, as a compiler does
-        that computes it once more where it is used: where the two cancel, more than the rounding of the sum is left of it."""
-        for term in terms:
-            if isinstance(term, torch.Tensor) and term.dtype == result.dtype == torch.float64 and 1 < term.numel() < result.numel():
-                if not torch.equal(term, torch.round(term)):
-                    result = result + self._signs(result.shape) * term
-        return result
-
-    def _signs(self, shape: Any) -> torch.Tensor:
-        return torch.rand(shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
-
-    def perturb(self, value: Any, whole: bool = False) -> Any:
-        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers, or `whole`."""
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
-            return value
-        if not whole and torch.equal(value, torch.round(value)):
-            return value
-        signs = self._signs(value.shape)
-        return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
-
-
-@cache
-def _results(func: Any) -> tuple[bool, bool]:
-    """Whether an operator's results are fresh memory, and whether it computes rounded numbers in place."""
-    name = func._schema.name.rpartition("::")[2]
-    fresh = all(item.alias_info is None for item in func._schema.returns)
-    return fresh, not fresh and name.endswith("_") and name[:-1] in ROUNDS
-
-
 class Undefined(OperatorMode):  # type: ignore[no-untyped-call]
     """Notes whether an operator makes NaN of numbers that are none, as the difference of two infinities is."""
 

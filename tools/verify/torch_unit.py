@@ -21,7 +21,8 @@ from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.configurations import Changes, bind, changed, proposals
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import Stream
-from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Widths, exact
+from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
+from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 
 PLAIN = (bool, int, float, str, tuple, type(None))
 State = Mapping[str, Array]

@@ -168,6 +168,25 @@ class M(nnx.Module):
     ),
 )
 
+CUT = Pair(
+    "cut",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return F.softplus(x), F.softplus(x / 3, beta=3)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return jax.nn.softplus(x), jax.nn.softplus(x) / 3
+""",
+    call="torch.linspace(15, 30, 40)",
+    wrongs=(Wrong("cut at 17", "forward_fp64", "return jax.nn.softplus(x),", "return jnp.where(x > 17, x, jax.nn.softplus(x)),"),),
+)
+
 STARTS = Pair(
     "starts",
     """
@@ -302,4 +321,4 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, STARTS, SLOW, LARGE)
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE)

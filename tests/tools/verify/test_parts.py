@@ -32,8 +32,9 @@ from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
 from migrate_agent.tools.verify.pairing import Pair
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.streams import Stream
-from migrate_agent.tools.verify.torch_modes import PairedDraws, RoundingNoise, Undefined, Undetermined
+from migrate_agent.tools.verify.torch_modes import PairedDraws, Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import tipped
+from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 from migrate_agent.tools.verify.torch_unit import Result, copied
 
 Point = namedtuple("Point", "x y")
