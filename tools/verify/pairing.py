@@ -98,18 +98,17 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
                     yield found
 
 
-def usually(results: Results, scenario: Scenario, role: str, *prefixes: str) -> float:
-    """The largest RMS of what has such a name in the first scenario of this role; 0 but for a scenario at large inputs.
+def usually(results: Results, scenario: Scenario, role: str, *names: str) -> float:
+    """The largest RMS of what has such a name, or is of such a kind (`grad/`), in the first scenario of this role.
 
-    There, what is far below it is what saturation left: 1e-130 in one formula, and 0 in another.
+    0 but for a scenario at large inputs. There, what is far below it is what saturation left: 1e-130 in one formula, and 0 in another.
     """
     if not scenario.facts["label"].endswith(SATURATING):
         return 0.0
     same = (each for each in results.expected.scenarios if (each.facts["role"], each.facts["example"]) == (role, scenario.facts["example"]))
     usual = next(same, None)
-    named = (
-        [value for key, value in usual.arrays.items() if key.startswith(prefixes) and value.dtype.kind in "fc"] if usual is not None else []
-    )
+    found = usual.arrays.items() if usual is not None else ()
+    named = [value for key, value in found if (key in names or f"{key.partition('/')[0]}/" in names) and value.dtype.kind in "fc"]
     return max(map(rms, named), default=0.0)
 
 
