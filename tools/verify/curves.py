@@ -50,7 +50,7 @@ def torch_curve(
     for index in range(limits.STEPS + 1):
         batch = index % len(batches)
         _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
-        with comparable(Stream(0), native=native, noise=noise, share=share):
+        with comparable(Stream(0), module, native=native, noise=noise, share=share):
             outputs: list[Any] = []
             codec.encode(module(*args, **kwargs), outputs, is_leaf)
             value = loss(outputs, targets[batch])

@@ -30,7 +30,9 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     graphdef, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
-    program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, gradient=False, paired=True)
+    program = Program(
+        graphdef, session.tree(scenario), arguments["renamed"], session.draws, gradient=False, paired=True, tilt=scenario["tilt"]
+    )
     recorder = Recorder(how == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
-from migrate_agent.tools.verify.jax_unit import Candidate, Programs, describe_error
+from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
@@ -126,6 +126,11 @@ class Session:
     def tree(self, scenario: Mapping[str, Any]) -> Any:
         """The argument tree of a scenario's example."""
         return self.arguments["described"][scenario["example"]]["tree"]
+
+    def program(self, candidate: Candidate, scenario: Mapping[str, Any]) -> Program:
+        """The program that a scenario runs, with paired draws."""
+        gradient, tilt = scenario["gradient"], scenario["tilt"]
+        return self.programs.get(candidate, scenario["mode"], self.tree(scenario), gradient=gradient, tilt=tilt)
 
     def seed(self, number: int) -> int:
         """The seed of this number, another in each verification with another seed."""

@@ -93,7 +93,7 @@ def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> N
     try:
         for scenario in scenarios:
             example = scenario["example"]
-            form = (example, scenario["mode"], scenario["gradient"], session.form(scenario))
+            form = (example, scenario["mode"], scenario["gradient"], scenario["tilt"], session.form(scenario))
             if form in known:
                 continue
             known.add(form)
@@ -101,7 +101,7 @@ def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> N
             if example not in loaded:
                 candidate.load(session.state(scenario["state"], example))
                 loaded.add(example)
-            program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=scenario["gradient"])
+            program = session.program(candidate, scenario)
             _, trainable, rest = candidate.parts(scenario["mode"])
             leaves, targets = session.leaves(scenario)
             program.compile_ahead(session.pool, trainable, rest, leaves, targets)
@@ -113,7 +113,7 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     """Run one scenario and write its arrays. Raises what the candidate raises."""
     candidate = session.candidate(scenario["example"])
     candidate.load(session.state(scenario["state"], scenario["example"]))
-    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=scenario["gradient"])
+    program = session.program(candidate, scenario)
     _, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)

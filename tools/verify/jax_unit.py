@@ -21,11 +21,11 @@ from jax.interpreters import partial_eval
 
 from migrate_agent.tools import weights
 from migrate_agent.tools.record.evaluate import seed_python
-from migrate_agent.tools.verify import codec
+from migrate_agent.tools.verify import codec, host_draws
 from migrate_agent.tools.verify.configurations import changed
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.streams import Stream, Tilt
 from migrate_agent.tools.verify.xla_flags import quick
 from migrate_agent.tools.weights import Leaf
 
@@ -265,9 +265,19 @@ class Traced:
 class Program:
     """One compiled function: forward, and backward where `gradient`, of a module in one mode on one argument tree."""
 
-    def __init__(self, graphdef: Any, tree: codec.Tree, renamed: Mapping[str, str], draws: Draws, *, gradient: bool, paired: bool) -> None:
+    def __init__(
+        self,
+        graphdef: Any,
+        tree: codec.Tree,
+        renamed: Mapping[str, str],
+        draws: Draws,
+        *,
+        gradient: bool,
+        paired: bool,
+        tilt: Tilt = "",
+    ) -> None:
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
-        self.gradient, self.paired = gradient, paired
+        self.gradient, self.paired, self.tilt = gradient, paired, tilt
         self.traced = Traced()
         self.rearranged = False
         self._known: dict[Any, Traced] = {}
@@ -317,8 +327,9 @@ class Program:
     def call(self, model: Any, leaves: Sequence[Any]) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""
         args, kwargs = codec.decode(self.tree, leaves, self.renamed)
-        stream = Stream(0)
-        with self.draws.paired(stream) if self.paired else nullcontext():
+        stream = Stream(0, self.tilt)
+        owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
+        with self.draws.paired(stream) if self.paired else nullcontext(), host_draws.noticed(stream, owners):
             result = model(*args, **kwargs)
         self.rearranged = codec.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
@@ -367,9 +378,9 @@ class Programs:
         self.renamed, self.draws = renamed, draws
         self._made: dict[Any, Program] = {}
 
-    def get(self, candidate: Candidate, mode: str, tree: codec.Tree, *, gradient: bool, paired: bool = True) -> Program:
+    def get(self, candidate: Candidate, mode: str, tree: codec.Tree, *, gradient: bool, paired: bool = True, tilt: Tilt = "") -> Program:
         """The program for this candidate, mode and argument tree."""
-        key = (id(candidate), mode, json.dumps(tree), gradient, paired)
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, tilt)
         if key not in self._made:
-            self._made[key] = Program(candidate.parts(mode)[0], tree, self.renamed, self.draws, gradient=gradient, paired=paired)
+            self._made[key] = Program(candidate.parts(mode)[0], tree, self.renamed, self.draws, gradient=gradient, paired=paired, tilt=tilt)
         return self._made[key]

@@ -179,6 +179,8 @@ REACH_STEP: Final = 1.04
 """Numbers of this size that the original computes with and that decide no output, as what masked scores are filled with, are reached by
 scaling the inputs, up to `LARGE`: a score is of the second degree in them. The scale is looked for in steps at which one that is so many times
 as large decides, and then so closely that one that is a tenth off does."""
+TILT: Final = 1e-3
+"""Single draws are also tried within this share of either end of their range: a rate of so much, or an integer of so few, decides there."""
 REACH_NUMBERS: Final = 2
 REACH_ELEMENTS: Final = 200_000
 """At most so many such numbers are looked for, in units with no more elements in state and input."""

@@ -21,7 +21,7 @@ from migrate_agent.tools.verify.localise import Record, captured, find, find_bac
 from migrate_agent.tools.verify.results import Results
 
 NAME = "failing"
-VERSION = 1
+VERSION = 2
 DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes")
 
 
@@ -58,7 +58,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Pa
     arrays.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")
-    kept = ("name", "role", "mode", "gradient", "state", "leaf_dtypes", "narrow", "tree")
+    kept = ("name", "role", "mode", "gradient", "state", "tilt", "leaf_dtypes", "narrow", "tree")
     document = {
         "version": VERSION,
         "unit": results.unit.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,21 +17,19 @@ from migrate_agent.tools.verify import arrays, limits, reach, sampling, threshol
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.streams import Tilt
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined, Vanishing
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, tipped
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, seed_draws, tensors_of, to_numpy
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, one_line, tipped
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, seed_draws, tensors_of, wide_flat
 
 STRENGTHS = (1.0, 0.1, 0.0)
+SINGLE, TILTS = ("uniform", "integers"), ("low", "high")
+"""Draws of one number that are told to fall at either end of their range."""
 REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 4.0
 """The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
-
-
-def one_line(error: BaseException) -> str:
-    """`Type: message` without line breaks."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
 
 
 @dataclass
@@ -80,6 +79,7 @@ class Author:
         for seed in seeds:
             self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
         gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
+        self.tilted(inputs[0])
         self.labels()
         if first:
             self.shapes()
@@ -164,6 +164,14 @@ class Author:
             if self.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
                 return f"e{self.index}-{name}"
         return ""
+
+    def tilted(self, values: Sequence[Array]) -> None:
+        """Where a single number is drawn, which may decide whether a layer is left out, the pass for gradients once more at either end."""
+        last = self.scenarios[-1] if self.scenarios else {}
+        if any(draw[0] in SINGLE and math.prod(draw[1]) == 1 for draw in last.get("draws", ())):
+            for tilt in TILTS:
+                how: dict[str, Any] = {"gradient": last["gradient"], "tilt": tilt}
+                self.add(f"{last['role']}-{last['mode']}-draws-{tilt}", last["role"], last["mode"], 0, values, **how)
 
     def shapes(self) -> None:
         """Other batch sizes and lengths, as far as the original accepts them."""
@@ -271,6 +279,7 @@ class Author:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        tilt: Tilt = "",
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
@@ -278,13 +287,13 @@ class Author:
         the noise of so many `runs` is told where somebody asks (`torch_noise`).
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before)
+        run = partial(unit.run, state, values, mode, before=before, tilt=tilt)
         noise: dict[str, Any] = {}
         try:
             if gradient:
                 result = run(targets=partial(make_targets, seed=self.base + seed))
             else:
-                result = run(layout=layout) if layout or before is not None else self.once(state, values, mode)
+                result = run(layout=layout) if layout or tilt or before is not None else self.once(state, values, mode)
             if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
@@ -305,7 +314,7 @@ class Author:
         given = {f"in/{index}": value for index, value in enumerate(values)}
         given |= {f"target/{index}": value for index, value in (targets or {}).items()}
         given |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        how = {"label": label, "role": role, "mode": mode, "gradient": gradient, "state": self.state_name(seed), "runs": runs}
+        how = {"label": label, "role": role, "mode": mode, "gradient": gradient, "state": self.state_name(seed), "runs": runs, "tilt": tilt}
         self.keep(name, given, result, plain, {**how, **noise, "before": before is not None, "undefined": undefined.seen})
         return True
 
@@ -386,9 +395,3 @@ class Author:
                 rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
         arrays.save(self.folder / f"expected/initial-{self.index}.safetensors", {name: np.stack(values) for name, values in rows.items()})
         return count
-
-
-def wide_flat(value: torch.Tensor) -> Array:
-    """The tensor's values in one row, as float64 where they are real."""
-    flat = to_numpy(value).reshape(-1)
-    return flat if flat.dtype.kind == "c" else flat.astype(np.float64)

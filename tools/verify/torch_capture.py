@@ -32,7 +32,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     before = [given[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in given else None
     try:
         goals = targets if how == "gradients" else None
-        original.run(state, values, scenario["mode"], native=how == "native", targets=goals, before=before)
+        original.run(state, values, scenario["mode"], native=how == "native", targets=goals, before=before, tilt=scenario["tilt"])
     finally:
         for handle in handles:
             handle.remove()

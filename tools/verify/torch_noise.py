@@ -40,7 +40,7 @@ def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int
     stored = arrays.load(given / f"inputs/{facts['name']}.safetensors")
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
-    again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets)
+    again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets, tilt=facts["tilt"])
     try:
         result = again(values)
         noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, facts["runs"]))]

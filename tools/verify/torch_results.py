@@ -99,3 +99,8 @@ def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
         return not all(change <= limits.KINK_CHANGE * max(size, least) for change in moved)
 
     return sorted(key for key, size in sizes.items() if changes(key, size))
+
+
+def one_line(error: BaseException) -> str:
+    """`Type: message` without line breaks."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]

@@ -14,9 +14,10 @@ import torch
 
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.configurations import Changes
-from migrate_agent.tools.verify.torch_author import Author, one_line
+from migrate_agent.tools.verify.torch_author import Author
 from migrate_agent.tools.verify.torch_configurations import others
 from migrate_agent.tools.verify.torch_lines import Lines
+from migrate_agent.tools.verify.torch_results import one_line
 from migrate_agent.tools.verify.torch_unit import Original, flushing
 
 

@@ -17,10 +17,10 @@ import torch
 from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
-from migrate_agent.tools.verify import codec, limits
+from migrate_agent.tools.verify import codec, host_draws, limits
 from migrate_agent.tools.verify.configurations import Changes, bind, changed, proposals
 from migrate_agent.tools.verify.sampling import Array, Leaf
-from migrate_agent.tools.verify.streams import Stream
+from migrate_agent.tools.verify.streams import Stream, Tilt
 from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
 from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 
@@ -227,25 +227,26 @@ class Original:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        tilt: Tilt = "",
         watch: Any = None,
     ) -> Result:
         """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
 
         `targets` may be made of the outputs, which the result has by then.
-        `held`: the noise leaves state and inputs as they are. `watch`: a mode that sees the operators.
+        `held`: the noise leaves state and inputs as they are. `tilt`: where single numbers are drawn. `watch`: a mode that sees the operators.
         """
         if noise and not held:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, mode, native=native)
         if before is not None:
             _, args, kwargs, _ = self.arguments(before, native=native)
-            with comparable(Stream(0), native=native, noise=noise), torch.no_grad():
+            with comparable(Stream(0, tilt), module, native=native, noise=noise), torch.no_grad():
                 module(*args, **kwargs)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
-        stream, result, widths = Stream(0), Result(), Widths()
+        stream, result, widths = Stream(0, tilt), Result(), Widths()
         with (
-            comparable(stream, native=native, noise=noise),
+            comparable(stream, module, native=native, noise=noise),
             widths if native else nullcontext(),
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None),
@@ -279,6 +280,12 @@ def _same(value: Array, given: Array) -> bool:
     return value.shape == given.shape and np.array_equal(value, given.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
 
 
+def wide_flat(value: torch.Tensor) -> Array:
+    """The tensor's values in one row, as float64 where they are real."""
+    flat = to_numpy(value).reshape(-1)
+    return flat if flat.dtype.kind == "c" else flat.astype(np.float64)
+
+
 def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:
     """A copy of the tensor, laid out so."""
     if layout == "expanded" and leaf.ndim and leaf.numel() and torch.equal(leaf, leaf[:1].expand_as(leaf)):
@@ -293,13 +300,14 @@ def tensors_of(module: Any) -> dict[str, torch.Tensor]:
     return {name: value.detach() for name, value in module.state_dict(keep_vars=True).items() if isinstance(value, torch.Tensor)}
 
 
-def comparable(stream: Stream, *, native: bool, noise: int = 0, share: float = limits.EPS64) -> ExitStack:
+def comparable(stream: Stream, module: Any, *, native: bool, noise: int = 0, share: float = limits.EPS64) -> ExitStack:
     """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise of this share where asked."""
     stack = ExitStack()
     stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
     if noise:
         stack.enter_context(RoundingNoise(noise, share))
     stack.enter_context(PairedDraws(stream))
+    stack.enter_context(host_draws.paired(stream, module.modules()))
     if not native:
         stack.enter_context(exact())
     return stack

@@ -1,4 +1,4 @@
-"""Job entries for `test_modes`: the same draws and casts asked for in torch and in jax."""
+"""Job entries for `test_modes`: the same draws and casts asked for in torch (and of Python and numpy beside it) and in jax."""
 
 from __future__ import annotations
 
@@ -105,6 +105,76 @@ def jax_sharding(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     before = told()
     untraced_origins()
     return [before, told()]
+
+
+def host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """Values and log of one draw of each kind that Python and numpy share with jax, at the `tilt` asked for."""
+    import random
+
+    import numpy as np
+
+    from migrate_agent.tools.verify.host_draws import paired
+    from migrate_agent.tools.verify.streams import Stream
+
+    stream = Stream(3, arguments["tilt"])
+    with paired(stream):
+        values = [
+            random.random(),
+            random.uniform(-1, 2),
+            random.randint(1, 6),
+            random.randrange(2, 9),
+            [5, 6, 7][random.randrange(3)],
+            random.choice([5, 6, 7]),
+            random.gauss(1.0, 2.0),
+            random.expovariate(2.0),
+            np.random.rand(),
+            np.random.rand(2, 3),
+            np.random.random(4),
+            np.random.random_sample(),
+            np.random.uniform(-1, 2, 3),
+            np.random.randint(4),
+            np.random.randint(2, 9, size=(5,)),
+            np.random.randn(2),
+            np.random.standard_normal((1, 2)),
+            np.random.normal(1.0, 2.0, 3),
+            np.random.permutation(6),
+        ]
+    return {"values": [np.asarray(value).tolist() for value in values], "draws": [draw[:2] for draw in stream.log()]}
+
+
+def jax_host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
+    """The same of jax."""
+    import jax
+    import jax.numpy as jnp
+
+    from migrate_agent.tools.verify.jax_modes import Draws, lift_to_float64
+    from migrate_agent.tools.verify.streams import Stream
+
+    lift_to_float64()
+    key, stream, draws, few = jax.random.key(0), Stream(3, arguments["tilt"]), Draws(), jnp.asarray([5, 6, 7])
+    with draws.paired(stream):
+        values = [
+            jax.random.uniform(key),
+            jax.random.uniform(key, minval=-1, maxval=2),
+            jax.random.randint(key, (), 1, 7),
+            jax.random.randint(key, (), 2, 9),
+            few[jax.random.randint(key, (), 0, 3)],
+            few[jax.random.randint(key, (), 0, 3)],
+            1 + 2 * jax.random.normal(key),
+            jax.random.exponential(key) / 2,
+            jax.random.uniform(key),
+            jax.random.uniform(key, (2, 3)),
+            jax.random.uniform(key, (4,)),
+            jax.random.uniform(key),
+            jax.random.uniform(key, (3,), minval=-1, maxval=2),
+            jax.random.randint(key, (), 0, 4),
+            jax.random.randint(key, (5,), 2, 9),
+            jax.random.normal(key, (2,)),
+            jax.random.normal(key, (1, 2)),
+            1 + 2 * jax.random.normal(key, (3,)),
+            jax.random.permutation(key, 6),
+        ]
+    return {"values": [value.tolist() for value in values], "draws": [draw[:2] for draw in stream.log()]}
 
 
 def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,15 @@ import pytest
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.types import Job, Side
+from migrate_agent.tools.verify import host_draws
+from migrate_agent.tools.verify.streams import HOST, Stream
 
 ENTRIES = "migrate_agent.tests.tools.verify.entries"
 
 
-def run(sandbox: ProcessSandbox, side: Side, name: str, folder: Path) -> Any:
+def run(sandbox: ProcessSandbox, side: Side, name: str, folder: Path, **arguments: Any) -> Any:
     """The result of an entry."""
-    done = sandbox.run(Job(side, f"{ENTRIES}:{name}", folder))
+    done = sandbox.run(Job(side, f"{ENTRIES}:{name}", folder, arguments))
     assert done.status == "ok", done.error + done.traceback
     return done.result
 
@@ -33,6 +37,54 @@ def test_draws_pair_up(drawn: tuple[Any, Any]) -> None:
     assert torchs["draws"] == jaxs["draws"]
     for theirs, ours in zip(torchs["values"], jaxs["values"], strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-15)
+
+
+@pytest.mark.parametrize("tilt", ["", "low", "high"])
+def test_draws_on_the_host_pair_up(sandbox: ProcessSandbox, tmp_path: Path, tilt: str) -> None:
+    theirs, ours = (run(sandbox, *entry, tmp_path, tilt=tilt) for entry in (("original", "host_draws"), ("candidate", "jax_host_draws")))
+    assert theirs["draws"] == ours["draws"]
+    for their, our in zip(theirs["values"], ours["values"], strict=True):
+        np.testing.assert_allclose(their, our, rtol=1e-14)
+    assert tilt == "" or theirs["values"][2] == {"low": 1, "high": 6}[tilt]
+
+
+OWN = random.Random(3)
+
+
+class Keeping:
+    """Something with a generator of its own."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("draw", "told"),
+    [
+        (lambda kept: None, []),
+        (lambda kept: random.getrandbits(3), [HOST]),
+        (lambda kept: random.seed(1), [HOST]),
+        (lambda kept: random.shuffle([1, 2, 3]), ["integers", "integers"]),
+        (lambda kept: np.random.choice(3), [HOST]),
+        (lambda kept: np.random.uniform([0.0, 1.0], 2.0), [HOST]),
+        (lambda kept: kept.generator.random(), [HOST]),
+        (lambda kept: np.random.rand(2), ["uniform"]),
+    ],
+)
+def test_other_draws_on_the_host_are_noticed(draw: Callable[[Keeping], Any], told: list[str]) -> None:
+    stream, kept, before = Stream(0), Keeping(), (random.getstate(), random.random, np.random.rand)
+    with host_draws.paired(stream, [kept]):
+        draw(kept)
+    assert [one[0] for one in stream.log()] == told
+    assert (random.random, np.random.rand) == before[1:] and type(OWN) is type(random._inst)
+    random.setstate(before[0])
+
+
+def test_nothing_is_paired_where_draws_are_noticed_alone() -> None:
+    stream = Stream(0)
+    with host_draws.noticed(stream):
+        random.random()
+    assert stream.log() == [[HOST, [], None]]
 
 
 def test_casts_are_lifted(drawn: tuple[Any, Any]) -> None:

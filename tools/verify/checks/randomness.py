@@ -6,16 +6,24 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.pairing import UNPAIRED, drawn, paired
 from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.streams import HOST
+
+FIXED = "it draws from a generator of Python or numpy while it is traced: `jit` fixes the number, `jax.random` draws one for each call"
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail where one side drops and the other does not; `unverified` where other draws do not pair up. Applies where either side draws."""
+    """Fail where one side drops and the other does not, or where the candidate draws on the host; `unverified` where other draws do not pair up.
+
+    Applies where either side draws.
+    """
     drawing = 0
     for scenario, answer in results.answers("seed", "gradient", "shape"):
         if answer.error:
             continue
         theirs, ours = drawn(scenario.facts["draws"]), drawn(answer.facts["draws"])
         drawing += bool(theirs or ours)
+        if any(draw[0] == HOST for draw in ours):
+            return Verdict("numeric", "randomness", "fail", detail=f"{scenario.name}: {FIXED}")
         if not paired(scenario, answer):
             detail = f"{scenario.name}: {UNPAIRED}: {_told(ours)} instead of {_told(theirs)}"
             return Verdict("numeric", "randomness", "unverified", detail=detail[:300])

@@ -1,0 +1,27 @@
+"""A layer that is left out is not computed.
+
+original: skipping
+family: other but equal formulas
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, p=0.02, scale=0.1, *, rngs):
+        self.layers = nnx.List([Linear(8, 8, rngs=rngs) for _ in range(3)])
+        self.p = p
+        self.scale = scale
+        self.rngs = rngs
+        self.deterministic = False
+
+    def __call__(self, x):
+        if not self.deterministic:
+            x = x * jax.random.uniform(self.rngs(), minval=1 - self.scale, maxval=1 + self.scale)
+        for layer in self.layers:
+            skipped = not self.deterministic and jax.random.uniform(self.rngs()) < self.p
+            x = jax.lax.cond(skipped, lambda x: x, lambda x, layer=layer: x + jnp.tanh(layer(x)), x)
+        return x

@@ -1,0 +1,30 @@
+"""The numbers are drawn while the call is traced, once for all calls.
+
+original: skipping
+family: baked-in randomness
+"""
+
+import random
+
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, p=0.02, scale=0.1, *, rngs):
+        self.layers = nnx.List([Linear(8, 8, rngs=rngs) for _ in range(3)])
+        self.p = p
+        self.scale = scale
+        self.rngs = rngs
+        self.deterministic = False
+
+    def __call__(self, x):
+        if not self.deterministic:
+            x = x * np.random.uniform(1 - self.scale, 1 + self.scale)
+        for layer in self.layers:
+            if not self.deterministic and random.random() < self.p:
+                continue
+            x = x + jnp.tanh(layer(x))
+        return x
