@@ -241,8 +241,8 @@ class Expressions(ABC):
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Env) -> Env:
         inner = dict(env)
         for generator in node.generators:
-            fact = self.expr(generator.iter, inner)
-            self.bind(generator.target, self.element(generator.iter, fact), None, inner)
+            self.expr(generator.iter, inner)
+            self.taken(generator.target, generator.iter, inner)
             for condition in generator.ifs:
                 self.expr(condition, inner)
         return inner
@@ -340,6 +340,20 @@ class Expressions(ABC):
                 if is_tensor(receiver) or dotted.startswith("torch."):
                     return TENSOR
         return None
+
+    def taken(self, target: ast.expr, source: ast.expr, env: Env) -> None:
+        """Binds what a loop takes from `source`; of what `zip` and `enumerate` give, each part by itself."""
+        name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id not in env else ""
+        parts = source.args if name in ("zip", "enumerate") and isinstance(source, ast.Call) else []
+        targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        if name == "enumerate" and parts and len(targets) == 2:
+            self.bind(targets[0], INT, None, env)
+            targets, parts = targets[1:], parts[:1]
+        if parts and len(parts) == len(targets) and not any(isinstance(part, ast.Starred) for part in (*parts, *targets)):
+            for one, part in zip(targets, parts, strict=True):
+                self.taken(one, part, env)
+        else:
+            self.bind(target, self.element(source, self.lookup(source)), None, env)
 
     def annotation(self, node: ast.expr | None) -> Observed | None:
         """The kind that an annotation names; `Optional[Tensor]` and `Tensor | None` count as tensor."""

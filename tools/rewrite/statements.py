@@ -72,8 +72,8 @@ class _Walker(Expressions):
                 if isinstance(node.target, ast.Name):
                     env[node.target.id] = arithmetic(left, right)
             case ast.For() | ast.AsyncFor():
-                fact = self.expr(node.iter, env)
-                self.bind(node.target, self.element(node.iter, fact), None, env)
+                self.expr(node.iter, env)
+                self.taken(node.target, node.iter, env)
                 self.walked(node, env)
                 self.block(node.body, env)
                 self.block(node.orelse, env)

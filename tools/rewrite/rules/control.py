@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.reduced import is_reduced
 from migrate_agent.tools.rewrite.rules.traced_integers import is_traced_integer
 from migrate_agent.tools.rewrite.template import wrap
 from migrate_agent.tools.types import Observed
@@ -160,6 +161,11 @@ class ReplaceTensorBranches(Rule):
         self._forget_items(original.test)
         return self._call(original.test, updated.test, updated.body, updated.orelse)
 
+    def leave_CompIf(self, original: cst.CompIf, updated: cst.CompIf) -> None:
+        if self._tensor(original.test) and not self._constructing():
+            self._forget_items(original.test)
+            self.context.hole(original.test, "what a comprehension keeps depends on tensor values: keep all, and mask", "tensor-branch")
+
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
         if self._constructing() or is_traced_integer(self.context, original):
@@ -234,7 +240,9 @@ class ReplaceTensorBranches(Rule):
             return self._tensor(node.left) or self._tensor(node.right)
         if isinstance(node, cst.UnaryOperation):
             return self._tensor(node.expression)
-        return _always_tensor(self.context.observed(node)) or self._item(node) is not None or self._compares_items(node)
+        if _always_tensor(self.context.observed(node)) or is_reduced(self.context, node):
+            return True
+        return self._item(node) is not None or self._compares_items(node)
 
     def _item(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What `item()` is called on, where that is a tensor."""
