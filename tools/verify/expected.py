@@ -46,7 +46,7 @@ class Noise:
     @cached_property
     def of_scenarios(self) -> Mapping[str, Any]:
         """`noise` by key (None of what does not run with noise) and the `undecided` keys, by scenario. Raises `OriginalFailed`."""
-        kept = ("name", "label", "example", "role", "mode", "gradient", "state", "tilt", "runs")
+        kept = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
         return self._run({"scenarios": [{key: facts[key] for key in kept} for facts in self.scenarios], "curves": None})
 
     @cached_property

@@ -15,6 +15,7 @@ from migrate_agent.tools.verify import arrays, codec
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_unit import Program, is_leaf, loss
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import Drawing
 
 
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
@@ -31,7 +32,13 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     program = Program(
-        graphdef, session.tree(scenario), arguments["renamed"], session.draws, gradient=False, paired=True, tilt=scenario["tilt"]
+        graphdef,
+        session.tree(scenario),
+        arguments["renamed"],
+        session.draws,
+        gradient=False,
+        paired=True,
+        drawing=Drawing.of(scenario["drawing"]),
     )
     recorder = Recorder(how == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})

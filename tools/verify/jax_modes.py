@@ -202,10 +202,9 @@ class Draws:
         return self.shuffle(stream, key, x, axis)
 
     def bernoulli(self, stream: Stream, key: Any, p: Any, shape: Any = None, mode: str = "low") -> Any:
-        """`jax.random.bernoulli`: everything is kept."""
+        """`jax.random.bernoulli`: everything is kept, or nothing."""
         size = np.shape(p) if shape is None else tuple(shape)
-        stream.note("bernoulli", size, self.rates[-1][0])
-        return jnp.ones(size, bool)
+        return jnp.broadcast_to(jnp.asarray(stream.mask(size, self.rates[-1][0])), size)
 
     def random_bits(self, stream: Stream, key: Any, bit_width: int, shape: Any) -> Any:
         """Raw bits cannot be paired."""

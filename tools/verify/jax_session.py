@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
+from migrate_agent.tools.verify.streams import Drawing, Dropped, Mask
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
@@ -128,9 +129,22 @@ class Session:
         return self.arguments["described"][scenario["example"]]["tree"]
 
     def program(self, candidate: Candidate, scenario: Mapping[str, Any]) -> Program:
-        """The program that a scenario runs, with paired draws."""
-        gradient, tilt = scenario["gradient"], scenario["tilt"]
-        return self.programs.get(candidate, scenario["mode"], self.tree(scenario), gradient=gradient, tilt=tilt)
+        """The program that a scenario runs, with paired draws: one for all masks that are dropped, which it is told (`kept`)."""
+        gradient, drawing = scenario["gradient"], self.drawing(scenario)
+        usual = drawing._replace(dropped=None if drawing.dropped is None else Dropped())
+        return self.programs.get(candidate, scenario["mode"], self.tree(scenario), gradient=gradient, drawing=usual)
+
+    def drawing(self, scenario: Mapping[str, Any]) -> Drawing:
+        """How a scenario draws its random numbers."""
+        return Drawing.of(scenario["drawing"])
+
+    def kept(self, scenario: Mapping[str, Any], found: Sequence[Mask]) -> Any:
+        """Which masks are of ones, where some are not; `found` are those that the candidate draws, as far as they are known."""
+        dropped = self.drawing(scenario).dropped
+        if dropped is None:
+            return None
+        known = [not dropped.covers(number, mask) for number, mask in enumerate(found[: limits.MASKS])]
+        return jax.device_put(np.asarray(known + [False] * (limits.MASKS - len(known))))
 
     def seed(self, number: int) -> int:
         """The seed of this number, another in each verification with another seed."""

@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, moved
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.streams import masks
 
 MAX_ERRORS = 2
 
@@ -93,7 +94,8 @@ def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> N
     try:
         for scenario in scenarios:
             example = scenario["example"]
-            form = (example, scenario["mode"], scenario["gradient"], scenario["tilt"], session.form(scenario))
+            drawing = session.drawing(scenario)
+            form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.dropped is None, session.form(scenario))
             if form in known:
                 continue
             known.add(form)
@@ -104,7 +106,7 @@ def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> N
             program = session.program(candidate, scenario)
             _, trainable, rest = candidate.parts(scenario["mode"])
             leaves, targets = session.leaves(scenario)
-            program.compile_ahead(session.pool, trainable, rest, leaves, targets)
+            program.compile_ahead(session.pool, trainable, rest, leaves, targets, session.kept(scenario, ()))
     except Exception:
         return
 
@@ -120,7 +122,10 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     if before is not None:
         _, _, rest, _, _, written = program(trainable, rest, before, targets)
         trainable = moved(trainable, written)
-    value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets)
+    if (kept := session.kept(scenario, ())) is not None:
+        program(trainable, rest, leaves, targets, kept)
+        kept = session.kept(scenario, masks(program.traced.draws))
+    value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, kept)
     trainable = moved(trainable, written)
     found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
     found |= _state_after(candidate, program, trainable, after, of_parameters)

@@ -25,7 +25,7 @@ from migrate_agent.tools.verify import codec, host_draws
 from migrate_agent.tools.verify.configurations import changed
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import Stream, Tilt
+from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
 from migrate_agent.tools.verify.xla_flags import quick
 from migrate_agent.tools.weights import Leaf
 
@@ -274,49 +274,51 @@ class Program:
         *,
         gradient: bool,
         paired: bool,
-        tilt: Tilt = "",
+        drawing: Drawing = USUAL,
     ) -> None:
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
-        self.gradient, self.paired, self.tilt = gradient, paired, tilt
+        self.gradient, self.paired, self.drawing = gradient, paired, drawing
         self.traced = Traced()
         self.rearranged = False
         self._known: dict[Any, Traced] = {}
         self._ahead: dict[Any, Future[Any]] = {}
         self.jitted = jax.jit(self.candidate_step)
 
-    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any]) -> Any:
-        """Runs it; `self.traced` describes the program that ran."""
-        arguments = (trainable, rest, list(leaves), dict(targets))
+    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any = None) -> Any:
+        """Runs it; `self.traced` describes the program that ran. `kept`, where given, says which masks of dropout are of ones."""
+        arguments = (trainable, rest, list(leaves), dict(targets), kept)
         compiled = self._ahead.get(_avals(arguments)) if self._ahead else None
         result = (compiled.result() if compiled else self.jitted)(*arguments)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)
         return result
 
-    def compile_ahead(self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any]) -> None:
+    def compile_ahead(
+        self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any
+    ) -> None:
         """Trace it here for such arguments, and have a thread of the pool compile it. Raises what tracing raises."""
-        arguments = (trainable, rest, list(leaves), dict(targets))
+        arguments = (trainable, rest, list(leaves), dict(targets), kept)
         key = _avals(arguments)
         if key not in self._ahead:
             lowered = self.jitted.lower(*arguments)
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, quick())
 
-    def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
+    def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any = None) -> Any:
         """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
 
         jax's name for it appears in compile events.
         """
         floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
         if not self.gradient:
-            value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets)
+            value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets, kept)
             return value, outputs, after, None, None, written
         function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
-        (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets)
+        (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
         return value, outputs, after, of_parameters, of_inputs, written
 
-    def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any]) -> Any:
+    def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any) -> Any:
         model = nnx.merge(self.graphdef, trainable, rest, copy=True)
-        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)])
+        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)], kept)
         outputs: list[Any] = []
         tree = codec.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
@@ -324,10 +326,10 @@ class Program:
         self.traced = Traced(tree, stream.log(), graphdef, self.rearranged)
         return loss(outputs, targets), (outputs, after, _written(trainable, kept))
 
-    def call(self, model: Any, leaves: Sequence[Any]) -> tuple[Any, Stream]:
+    def call(self, model: Any, leaves: Sequence[Any], kept: Any = None) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""
         args, kwargs = codec.decode(self.tree, leaves, self.renamed)
-        stream = Stream(0, self.tilt)
+        stream = Stream(0, self.drawing, kept)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_draws.noticed(stream, owners):
             result = model(*args, **kwargs)
@@ -378,9 +380,13 @@ class Programs:
         self.renamed, self.draws = renamed, draws
         self._made: dict[Any, Program] = {}
 
-    def get(self, candidate: Candidate, mode: str, tree: codec.Tree, *, gradient: bool, paired: bool = True, tilt: Tilt = "") -> Program:
+    def get(
+        self, candidate: Candidate, mode: str, tree: codec.Tree, *, gradient: bool, paired: bool = True, drawing: Drawing = USUAL
+    ) -> Program:
         """The program for this candidate, mode and argument tree."""
-        key = (id(candidate), mode, json.dumps(tree), gradient, paired, tilt)
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing)
         if key not in self._made:
-            self._made[key] = Program(candidate.parts(mode)[0], tree, self.renamed, self.draws, gradient=gradient, paired=paired, tilt=tilt)
+            self._made[key] = Program(
+                candidate.parts(mode)[0], tree, self.renamed, self.draws, gradient=gradient, paired=paired, drawing=drawing
+            )
         return self._made[key]

@@ -180,7 +180,10 @@ REACH_STEP: Final = 1.04
 scaling the inputs, up to `LARGE`: a score is of the second degree in them. The scale is looked for in steps at which one that is so many times
 as large decides, and then so closely that one that is a tenth off does."""
 TILT: Final = 1e-3
-"""Single draws are also tried within this share of either end of their range: a rate of so much, or an integer of so few, decides there."""
+"""Uniform draws are also tried within this share of either end of their range: a rate of so much, or an integer of so few, decides there."""
+DROPPED: Final = 8
+"""Up to so many masks of dropout are each made zero alone; of more, those of one size and rate together. Up to so many kinds."""
+MASKS: Final = 512
 REACH_NUMBERS: Final = 2
 REACH_ELEMENTS: Final = 200_000
 """At most so many such numbers are looked for, in units with no more elements in state and input."""

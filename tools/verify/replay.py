@@ -58,7 +58,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Pa
     arrays.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")
-    kept = ("name", "role", "mode", "gradient", "state", "tilt", "leaf_dtypes", "narrow", "tree")
+    kept = ("name", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "narrow", "tree")
     document = {
         "version": VERSION,
         "unit": results.unit.id,

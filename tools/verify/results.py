@@ -257,7 +257,7 @@ class Results:
         self, kind: str, scenarios: Sequence[Mapping[str, Any]] | None = None, further: Mapping[str, Any] = MappingProxyType({})
     ) -> Job:
         """A job of the candidate's side. It gets what `given` holds, and of the original's results only what says how to call it."""
-        kept = ("name", "example", "role", "mode", "gradient", "state", "tilt", "leaf_dtypes")
+        kept = ("name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes")
         facts = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
         told = [
             {**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,15 +16,16 @@ from migrate_agent.tools.verify import arrays, limits, reach, sampling, threshol
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.streams import Tilt
+from migrate_agent.tools.verify.streams import USUAL, Drawing, Tilt, zeroed
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined, Vanishing
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, make_targets, noise_of, one_line, tipped
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, seed_draws, tensors_of, wide_flat
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, initial_values, make_targets, noise_of, one_line, tipped
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of
 
 STRENGTHS = (1.0, 0.1, 0.0)
-SINGLE, TILTS = ("uniform", "integers"), ("low", "high")
-"""Draws of one number that are told to fall at either end of their range."""
+TILTS: tuple[Tilt, ...] = ("low", "high")
+SPREAD = ("uniform", "integers")
+"""Kinds of draws that are told to fall at either end of their range."""
 REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 4.0
@@ -79,7 +79,7 @@ class Author:
         for seed in seeds:
             self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
         gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
-        self.tilted(inputs[0])
+        self.drawn_otherwise(inputs[0])
         self.labels()
         if first:
             self.shapes()
@@ -165,13 +165,16 @@ class Author:
                 return f"e{self.index}-{name}"
         return ""
 
-    def tilted(self, values: Sequence[Array]) -> None:
-        """Where a single number is drawn, which may decide whether a layer is left out, the pass for gradients once more at either end."""
-        last = self.scenarios[-1] if self.scenarios else {}
-        if any(draw[0] in SINGLE and math.prod(draw[1]) == 1 for draw in last.get("draws", ())):
+    def drawn_otherwise(self, values: Sequence[Array]) -> None:
+        """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range, masks of dropout zero."""
+        last = self.scenarios[-1]
+        mode, draws = last["mode"], last["draws"]
+        if any(draw[0] in SPREAD for draw in draws):
             for tilt in TILTS:
-                how: dict[str, Any] = {"gradient": last["gradient"], "tilt": tilt}
-                self.add(f"{last['role']}-{last['mode']}-draws-{tilt}", last["role"], last["mode"], 0, values, **how)
+                how: dict[str, Any] = {"gradient": last["gradient"], "drawing": Drawing(tilt)}
+                self.add(f"{last['role']}-{mode}-draws-{tilt}", last["role"], mode, 0, values, **how)
+        for number, dropped in enumerate(zeroed(draws)):
+            self.add(f"dropped-{mode}-{number}", "dropped", mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
     def shapes(self) -> None:
         """Other batch sizes and lengths, as far as the original accepts them."""
@@ -279,7 +282,7 @@ class Author:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
-        tilt: Tilt = "",
+        drawing: Drawing = USUAL,
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
@@ -287,17 +290,17 @@ class Author:
         the noise of so many `runs` is told where somebody asks (`torch_noise`).
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before, tilt=tilt)
+        run = partial(unit.run, state, values, mode, before=before, drawing=drawing)
         noise: dict[str, Any] = {}
         try:
             if gradient:
                 result = run(targets=partial(make_targets, seed=self.base + seed))
             else:
-                result = run(layout=layout) if layout or tilt or before is not None else self.once(state, values, mode)
+                result = run(layout=layout) if layout or drawing != USUAL or before is not None else self.once(state, values, mode)
             if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
-            if role == "gradient-edge" and finite_share(result) < 1:
+            if role in ("gradient-edge", "dropped") and finite_share(result) < 1:
                 return False
             if held:
                 noisy = [run(noise=1 + self.base + count, held=True) for count in range(runs)]
@@ -314,7 +317,15 @@ class Author:
         given = {f"in/{index}": value for index, value in enumerate(values)}
         given |= {f"target/{index}": value for index, value in (targets or {}).items()}
         given |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        how = {"label": label, "role": role, "mode": mode, "gradient": gradient, "state": self.state_name(seed), "runs": runs, "tilt": tilt}
+        how = {
+            "label": label,
+            "role": role,
+            "mode": mode,
+            "gradient": gradient,
+            "state": self.state_name(seed),
+            "runs": runs,
+            "drawing": drawing,
+        }
         self.keep(name, given, result, plain, {**how, **noise, "before": before is not None, "undefined": undefined.seen})
         return True
 
@@ -380,18 +391,6 @@ class Author:
 
     def initial(self) -> int:
         """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
-        unset = self.original.unset(self.base + 999)
-        rows: dict[str, list[Array]] = {}
-        tensors = tensors_of(self.original.native).values()
-        least, middle, most = limits.INITS
-        ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
-        count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
-        for seed in range(count):
-            seed_draws(self.base + 1000 + seed)
-            for name, value in tensors_of(self.original.fresh()).items():
-                if name in unset:
-                    continue
-                flat = wide_flat(value)
-                rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
-        arrays.save(self.folder / f"expected/initial-{self.index}.safetensors", {name: np.stack(values) for name, values in rows.items()})
+        count, rows = initial_values(self.original, self.base)
+        arrays.save(self.folder / f"expected/initial-{self.index}.safetensors", rows)
         return count

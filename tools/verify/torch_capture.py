@@ -10,6 +10,7 @@ import torch
 
 from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import Drawing
 from migrate_agent.tools.verify.torch_unit import Original, dtype_name, flushing, to_numpy
 
 
@@ -32,7 +33,9 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     before = [given[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in given else None
     try:
         goals = targets if how == "gradients" else None
-        original.run(state, values, scenario["mode"], native=how == "native", targets=goals, before=before, tilt=scenario["tilt"])
+        original.run(
+            state, values, scenario["mode"], native=how == "native", targets=goals, before=before, drawing=Drawing.of(scenario["drawing"])
+        )
     finally:
         for handle in handles:
             handle.remove()

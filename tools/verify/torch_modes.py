@@ -115,7 +115,7 @@ def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
 
 
 class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
-    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything.
+    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything, or drops whole masks.
 
     What a backward pass computes again (`torch.utils.checkpoint`) is no new draw: it starts from the generator's state of the first time, and
     gets the numbers of the first time.
@@ -166,8 +166,10 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
         mask = torch.ones_like(value, dtype=torch.bool)
         if train is False or rate == 0:
             return value.clone(), mask
-        self._note("bernoulli", value.shape, 1 - rate)
-        return value / (1 - rate), mask
+        if in_backward() and Draw("bernoulli", tuple(value.shape), 1 - rate) in self.stream.draws:
+            return value / (1 - rate), mask
+        kept = self.stream.mask(value.shape, 1 - rate)
+        return value / (1 - rate) * kept, mask & kept
 
 
 @cache
@@ -208,8 +210,7 @@ def _bernoulli(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwar
     rate = next((item for item in (*args[1:], *kwargs.values()) if isinstance(item, float)), None)
     if rate is None and len(args) == 1 and not kwargs and result is args[0]:
         rate = 0.5  # the default of `bernoulli_` is left out of what is passed on
-    stream.note("bernoulli", result.shape, rate)
-    result.fill_(1)
+    result.fill_(stream.mask(result.shape, rate))
 
 
 def _permutation(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

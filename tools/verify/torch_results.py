@@ -1,4 +1,4 @@
-"""What is made of the original's results: targets of a loss, and how much rounding noise changes them. Used inside the sandbox."""
+"""What is made of the original's results: targets of a loss, how much rounding noise changes them, initial values. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from migrate_agent.tools.verify import limits, sampling
+from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_unit import Result
+from migrate_agent.tools.verify.torch_unit import Original, Result, seed_draws, tensors_of, wide_flat
 
 Given = TypeVar("Given")
 
@@ -104,3 +104,21 @@ def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
 def one_line(error: BaseException) -> str:
     """`Type: message` without line breaks."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
+
+
+def initial_values(unit: Original, base: int) -> tuple[int, dict[str, Array]]:
+    """How many fresh constructions there were, and what each set, sampled: by name, the first axis for the construction."""
+    unset = unit.unset(base + 999)
+    rows: dict[str, list[Array]] = {}
+    tensors = tensors_of(unit.native).values()
+    least, middle, most = limits.INITS
+    ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
+    count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
+    for seed in range(count):
+        seed_draws(base + 1000 + seed)
+        for name, value in tensors_of(unit.fresh()).items():
+            if name in unset:
+                continue
+            flat = wide_flat(value)
+            rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
+    return count, {name: np.stack(values) for name, values in rows.items()}

@@ -20,7 +20,7 @@ from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, host_draws, limits
 from migrate_agent.tools.verify.configurations import Changes, bind, changed, proposals
 from migrate_agent.tools.verify.sampling import Array, Leaf
-from migrate_agent.tools.verify.streams import Stream, Tilt
+from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
 from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 
@@ -227,24 +227,24 @@ class Original:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
-        tilt: Tilt = "",
+        drawing: Drawing = USUAL,
         watch: Any = None,
     ) -> Result:
         """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
 
         `targets` may be made of the outputs, which the result has by then.
-        `held`: the noise leaves state and inputs as they are. `tilt`: where single numbers are drawn. `watch`: a mode that sees the operators.
+        `held`: the noise leaves state and inputs as they are. `drawing`: how random numbers are drawn. `watch`: a mode that sees the operators.
         """
         if noise and not held:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, mode, native=native)
         if before is not None:
             _, args, kwargs, _ = self.arguments(before, native=native)
-            with comparable(Stream(0, tilt), module, native=native, noise=noise), torch.no_grad():
+            with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
                 module(*args, **kwargs)
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
-        stream, result, widths = Stream(0, tilt), Result(), Widths()
+        stream, result, widths = Stream(0, drawing), Result(), Widths()
         with (
             comparable(stream, module, native=native, noise=noise),
             widths if native else nullcontext(),

@@ -114,9 +114,9 @@ def host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     import numpy as np
 
     from migrate_agent.tools.verify.host_draws import paired
-    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.streams import Drawing, Stream
 
-    stream = Stream(3, arguments["tilt"])
+    stream = Stream(3, Drawing(arguments["tilt"]))
     with paired(stream):
         values = [
             random.random(),
@@ -148,10 +148,10 @@ def jax_host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], out
     import jax.numpy as jnp
 
     from migrate_agent.tools.verify.jax_modes import Draws, lift_to_float64
-    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.verify.streams import Drawing, Stream
 
     lift_to_float64()
-    key, stream, draws, few = jax.random.key(0), Stream(3, arguments["tilt"]), Draws(), jnp.asarray([5, 6, 7])
+    key, stream, draws, few = jax.random.key(0), Stream(3, Drawing(arguments["tilt"])), Draws(), jnp.asarray([5, 6, 7])
     with draws.paired(stream):
         values = [
             jax.random.uniform(key),

@@ -140,7 +140,7 @@ class M(nnx.Module):
         return jnp.where(jax.random.bernoulli(self.rngs(), 0.7, x.shape), x / 0.7, 0.0) * x
 """,
     call="torch.randn(4, 7)",
-    wrongs=(Wrong("never", "dropout", "jax.random.bernoulli(self.rngs(), 0.7, x.shape)", "x == x"),),
+    wrongs=(Wrong("never", "dropped_fp64", "jax.random.bernoulli(self.rngs(), 0.7, x.shape)", "x == x"),),
 )
 """Drops in evaluation mode too, where torch draws nothing for an empty batch."""
 

@@ -276,6 +276,57 @@ class M(nnx.Module):
             "h * jax.random.bernoulli(self.drop.rngs(), self.keep() - 0.25, h.shape) / self.keep()",
             alone=True,
         ),
+        Wrong(
+            "what is dropped stays as it was",
+            "dropped_fp64",
+            "return self.drop(jnp.tanh(self.fc(x)))",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
+            "jnp.where(jax.random.bernoulli(self.drop.rngs(), self.keep(), h.shape), h / self.keep(), h)",
+            alone=True,
+        ),
     ),
 )
-PAIRS = (MLP, BATCH_NORM, DROPOUT)
+
+MASKS = Pair(
+    "masks",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(6, 6)
+            self.b = nn.Linear(6, 6)
+
+        def forward(self, x):
+            a = F.dropout(self.a(x), 0.2, self.training)
+            b = F.dropout(self.b(x), 0.2, self.training)
+            return torch.tanh(a) + F.dropout(torch.sin(b), 0.5, self.training)
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.a = linear(6, 6, rngs)
+        self.b = linear(6, 6, rngs)
+        self.rngs = rngs
+        self.deterministic = False
+
+    def drop(self, x, keep):
+        return x if self.deterministic else x * jax.random.bernoulli(self.rngs(), keep, x.shape) / keep
+
+    def __call__(self, x):
+        b = self.drop(jnp.sin(self.drop(self.b(x), 0.8)), 0.5)
+        return jnp.tanh(self.drop(self.a(x), 0.8)) + b
+""",
+    call="torch.randn(16, 6)",
+    wrongs=(
+        Wrong(
+            "a mask is drawn and not used, and another one hides what it would do",
+            "dropped_fp64",
+            "self.drop(jnp.sin(self.drop(self.b(x), 0.8)), 0.5)",
+            "self.b(x)\n        self.drop(b, 0.8)\n        b = self.drop(jnp.sin(b if self.deterministic else b / 0.8), 0.5)",
+            alone=True,
+        ),
+    ),
+)
+"""The rewrite draws its masks in another order."""
+PAIRS = (MLP, BATCH_NORM, DROPOUT, MASKS)
