@@ -20,7 +20,7 @@ from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
-from migrate_agent.tools.verify.streams import Drawing, Dropped, Mask
+from migrate_agent.tools.verify.streams import AXES, Drawing, Dropped
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
@@ -138,13 +138,14 @@ class Session:
         """How a scenario draws its random numbers."""
         return Drawing.of(scenario["drawing"])
 
-    def kept(self, scenario: Mapping[str, Any], found: Sequence[Mask]) -> Any:
-        """Which masks are of ones, where some are not; `found` are those that the candidate draws, as far as they are known."""
+    def kept(self, scenario: Mapping[str, Any], draws: Sequence[Sequence[Any]]) -> Any:
+        """What of each mask is of ones, where some are not; `draws` are those of the candidate, as far as they are known."""
         dropped = self.drawing(scenario).dropped
         if dropped is None:
             return None
-        known = [not dropped.covers(number, mask) for number, mask in enumerate(found[: limits.MASKS])]
-        return jax.device_put(np.asarray(known + [False] * (limits.MASKS - len(known))))
+        shapes = [(shape, rate) for kind, shape, rate in draws if kind == "bernoulli"]
+        rows = [dropped.kept(number, shape, rate) for number, (shape, rate) in enumerate(shapes[: limits.MASKS])]
+        return jax.device_put(np.stack([*rows, *[np.zeros(1 + AXES, bool)] * (limits.MASKS - len(rows))]))
 
     def seed(self, number: int) -> int:
         """The seed of this number, another in each verification with another seed."""

@@ -20,7 +20,6 @@ from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, moved
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.streams import masks
 
 MAX_ERRORS = 2
 
@@ -124,7 +123,7 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
         trainable = moved(trainable, written)
     if (kept := session.kept(scenario, ())) is not None:
         program(trainable, rest, leaves, targets, kept)
-        kept = session.kept(scenario, masks(program.traced.draws))
+        kept = session.kept(scenario, program.traced.draws)
     value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, kept)
     trainable = moved(trainable, written)
     found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}

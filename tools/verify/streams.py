@@ -18,6 +18,8 @@ HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
 Tilt = Literal["", "low", "high"]
 """Where uniform numbers and integers are drawn: anywhere, or every other one at the low, the others at the high end of their range (or reversed)."""
+AXES = 6
+"""Axes of a mask that are told apart."""
 Mask = tuple[int, float | None]
 """What tells masks of dropout apart whatever their layout is: how many elements they have, and the rate of ones."""
 
@@ -31,14 +33,35 @@ class Draw(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Which masks are zero: all, or the one of this number in the order of the draws, or those of this kind."""
+    """Which masks are zero: all, or the one of this number in the order of the draws, or those of this kind. `axis`: not all of them, but what
+    has index 0 along one axis, told by its size and by which one of that size it is."""
 
     number: int | None = None
     mask: Mask | None = None
+    axis: tuple[int, int] | None = None
 
-    def covers(self, number: int, mask: Mask) -> bool:
-        """Whether the mask of this number and kind is zero."""
-        return (self.number is None or number == self.number) and (self.mask is None or mask == self.mask)
+    def kept(self, number: int, shape: Sequence[int], rate: float | None) -> NDArray[np.bool_]:
+        """Of one mask: whether it has ones at all, and by axis whether it has them at index 0."""
+        found = np.ones(1 + AXES, bool)
+        if (self.number is not None and number != self.number) or (self.mask is not None and _mask(shape, rate) != self.mask):
+            return found
+        if self.axis is None:
+            found[0] = False
+            return found
+        size, which = self.axis
+        along = [place for place, length in enumerate(shape[:AXES]) if length == size][which : which + 1]
+        found[[1 + place for place in along]] = False
+        return found
+
+
+def spread(kept: Any, shape: Sequence[int]) -> Any:
+    """The mask that `Dropped.kept` describes, of a shape that broadcasts to `shape`. `kept` may be a traced array."""
+    ones = kept[0]
+    for axis, length in enumerate(shape[:AXES]):
+        if length > 1:
+            further = np.arange(length).reshape([-1 if place == axis else 1 for place in range(len(shape))]) > 0
+            ones = ones & (kept[1 + axis] | further)
+    return ones
 
 
 class Drawing(NamedTuple):
@@ -51,8 +74,10 @@ class Drawing(NamedTuple):
     def of(cls, told: Sequence[Any]) -> Drawing:
         """From JSON."""
         tilt, dropped = told
-        number, mask = dropped or (None, None)
-        return cls(tilt, Dropped(number, mask and (mask[0], mask[1])) if dropped is not None else None)
+        if dropped is None:
+            return cls(tilt)
+        number, mask, axis = dropped
+        return cls(tilt, Dropped(number, mask and (mask[0], mask[1]), axis and (axis[0], axis[1])))
 
 
 USUAL = Drawing()
@@ -60,16 +85,31 @@ USUAL = Drawing()
 
 def masks(draws: Sequence[Sequence[Any]]) -> list[Mask]:
     """The masks among logged draws, in their order."""
-    return [_mask(shape, rate) for kind, shape, rate in draws if kind == "bernoulli"]
+    return [_mask(shape, rate) for shape, rate in _shapes(draws)]
+
+
+def layouts(draws: Sequence[Sequence[Any]]) -> list[tuple[Mask, list[int]]]:
+    """The masks and the lengths of their axes, sorted: the same for masks that are each other's transpose, with axes of length 1 or without."""
+    return sorted(((_mask(shape, rate), sorted(size for size in shape if size > 1)) for shape, rate in _shapes(draws)), key=str)
 
 
 def zeroed(draws: Sequence[Sequence[Any]]) -> list[Dropped]:
-    """Which masks are worth being zero: all together, and each where they are few, else those of a kind."""
+    """Which masks are worth being zero: all together; each where they are few, else those of a kind; and those of a kind along one axis."""
     found = masks(draws)
-    kinds = list(dict.fromkeys(found))
+    kinds = {_mask(shape, rate): shape for shape, rate in reversed(_shapes(draws))}
     alone = [Dropped(number) for number in range(len(found))] if 1 < len(found) <= limits.DROPPED else []
-    alike = [Dropped(mask=kind) for kind in kinds[: limits.DROPPED]] if not alone and len(kinds) > 1 else []
-    return [Dropped(), *alone, *alike] if found else []
+    alike = [Dropped(mask=kind) for kind in kinds] if not alone and len(kinds) > 1 else []
+    along = [
+        Dropped(mask=kind, axis=(size, which))
+        for kind, shape in kinds.items()
+        for size in sorted({size for size in shape if size > 1})
+        for which in range(shape.count(size))
+    ]
+    return [Dropped(), *alone, *alike[: limits.DROPPED], *along[: limits.DROPPED]] if found else []
+
+
+def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | None]]:
+    return [(list(shape), rate) for kind, shape, rate in draws if kind == "bernoulli"]
 
 
 def _mask(shape: Sequence[int], rate: float | None) -> Mask:
@@ -80,7 +120,7 @@ def _mask(shape: Sequence[int], rate: float | None) -> Mask:
 class Stream:
     """Draws by kind and call order, and remembers them. `bernoulli` gives ones (nothing is dropped) unless `drawing` says otherwise.
 
-    `kept`, where given, says of each mask, by number, whether it is of ones; it may be a traced array.
+    `kept`, where given, says so of each mask by number, as `Dropped.kept` does; it may be a traced array.
     """
 
     seed: int
@@ -112,12 +152,12 @@ class Stream:
         return np.where(high, 1 - (1 - standard) * limits.TILT, standard * limits.TILT)
 
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
-        """Note a draw of `bernoulli`; whether it gives ones."""
+        """Note a draw of `bernoulli`; whether it gives ones, of a shape that broadcasts to `shape`."""
         number, self._counts["bernoulli"] = self._counts["bernoulli"], self._counts["bernoulli"] + 1
         self.note("bernoulli", shape, rate)
         if self.kept is not None:
-            return self.kept[min(number, len(self.kept) - 1)]
-        return self.drawing.dropped is None or not self.drawing.dropped.covers(number, _mask(shape, rate))
+            return spread(self.kept[min(number, len(self.kept) - 1)], shape)
+        return self.drawing.dropped is None or spread(self.drawing.dropped.kept(number, shape, rate), shape)
 
     def note(self, kind: str, shape: Sequence[int], rate: float | None = None) -> None:
         """Remember a draw that does not come from the stream (a mask, or a kind that cannot be paired)."""

@@ -168,7 +168,7 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return value.clone(), mask
         if in_backward() and Draw("bernoulli", tuple(value.shape), 1 - rate) in self.stream.draws:
             return value / (1 - rate), mask
-        kept = self.stream.mask(value.shape, 1 - rate)
+        kept = torch.as_tensor(self.stream.mask(value.shape, 1 - rate))
         return value / (1 - rate) * kept, mask & kept
 
 
@@ -210,7 +210,7 @@ def _bernoulli(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwar
     rate = next((item for item in (*args[1:], *kwargs.values()) if isinstance(item, float)), None)
     if rate is None and len(args) == 1 and not kwargs and result is args[0]:
         rate = 0.5  # the default of `bernoulli_` is left out of what is passed on
-    result.fill_(stream.mask(result.shape, rate))
+    result.copy_(torch.as_tensor(stream.mask(result.shape, rate)))
 
 
 def _permutation(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -329,4 +329,31 @@ class M(nnx.Module):
     ),
 )
 """The rewrite draws its masks in another order."""
-PAIRS = (MLP, BATCH_NORM, DROPOUT, MASKS)
+
+CHANNELS = Pair(
+    "channels",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return F.dropout2d(torch.sin(x), 0.25, self.training)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.rngs = rngs
+        self.deterministic = False
+
+    def __call__(self, x):
+        y = jnp.transpose(jnp.sin(x), (0, 2, 3, 1))
+        if not self.deterministic:
+            y = jnp.where(jax.random.bernoulli(self.rngs(), 0.75, (y.shape[0], 1, 1, y.shape[3])), y / 0.75, 0.0)
+        return jnp.transpose(y, (0, 3, 1, 2))
+""",
+    call="torch.randn(3, 5, 5, 5)",
+    wrongs=(
+        Wrong("rows instead of channels", "dropped_fp64", "(y.shape[0], 1, 1, y.shape[3])", "(y.shape[0], y.shape[1], 1, 1)", alone=True),
+        Wrong("the same for all of the batch", "dropout", "(y.shape[0], 1, 1, y.shape[3])", "(1, 1, 1, y.shape[3])", alone=True),
+    ),
+)
+"""Another layout inside."""
+PAIRS = (MLP, BATCH_NORM, DROPOUT, MASKS, CHANNELS)

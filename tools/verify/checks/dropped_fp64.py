@@ -1,8 +1,8 @@
-"""Outputs where dropout drops everything, and where one of its masks does, agree in float64: what becomes of what is dropped."""
+"""Outputs where dropout drops everything, and where one mask or a part of one does, agree in float64: what becomes of what is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, groupby
 
 from migrate_agent.tools.types import Verdict
@@ -12,9 +12,10 @@ from migrate_agent.tools.verify.compare import Difference, verdict
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import difference, output_pairs, paired
 from migrate_agent.tools.verify.results import Answer, Results
-from migrate_agent.tools.verify.streams import Drawing, Dropped, masks
+from migrate_agent.tools.verify.streams import Drawing, Dropped, Mask, layouts, masks, zeroed
 
 Row = tuple[Scenario, Answer]
+ALONE = "alone"
 
 
 def judge(results: Results) -> Verdict | None:
@@ -27,33 +28,52 @@ def judge(results: Results) -> Verdict | None:
 
 def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
     """Of one example."""
-    alone: dict[int, Row] = {}
+    groups: dict[Hashable, list[Row]] = {}
     for scenario, answer in rows:
         dropped = _dropped(scenario)
         if answer.error:
             yield Difference(scenario.name, float("inf"), 0.0, answer.error)
-        elif dropped == Dropped() or (dropped.number is None and _same_masks(scenario, answer)):
+        elif dropped == Dropped():
             yield from _compared(scenario, answer)
-        elif dropped.number is not None and _same_masks(scenario, answer):
-            alone[dropped.number] = scenario, answer
-    waiting = {number: answer for number, (_, answer) in alone.items()}
-    for number, (scenario, _) in alone.items() if all(len(masks(row[0].facts["draws"])) == len(alone) for row in rows) else ():
-        kind = masks(scenario.facts["draws"])[number]
-        alike = [place for place, answer in waiting.items() if masks(answer.facts["draws"])[place] == kind]
-        alike.sort(key=lambda place: place != number)
-        agreeing = (place for place in alike if not any(found.failed for found in _compared(scenario, waiting[place])))
-        place = next(agreeing, alike[0] if alike else None)
-        if place is not None:
-            yield from _compared(scenario, waiting.pop(place))
+        elif _same_masks(scenario, answer, axes=dropped.axis is not None):
+            groups.setdefault(_group(dropped), []).append((scenario, answer))
+    for key, group in groups.items():
+        wanted = [dropped for dropped in zeroed(group[0][0].facts["draws"]) if _group(dropped) == key]
+        if len(group) == len(wanted):
+            yield from _matched(group)
+
+
+def _group(dropped: Dropped) -> Hashable:
+    """Scenarios of one group may stand for each other's places on the other side: masks that are drawn alone, axes of one length."""
+    return ALONE if dropped.number is not None else (dropped.mask, dropped.axis and dropped.axis[0])
+
+
+def _matched(group: Sequence[Row]) -> Iterator[Difference]:
+    """Each scenario with an answer of the group that agrees, where there is one."""
+    waiting = dict(enumerate(group))
+    for place, (scenario, _) in enumerate(group):
+        alike = [other for other, row in waiting.items() if _kind(scenario, scenario) == _kind(*row)]
+        alike.sort(key=lambda other: other != place)
+        agreeing = (other for other in alike if not any(found.failed for found in _compared(scenario, waiting[other][1])))
+        taken = next(agreeing, alike[0] if alike else None)
+        if taken is not None:
+            yield from _compared(scenario, waiting.pop(taken)[1])
+
+
+def _kind(scenario: Scenario, drawn: Scenario | Answer) -> Mask | None:
+    """Which kind of mask is zero alone, on the side that drew."""
+    number = _dropped(scenario).number
+    return None if number is None else masks(drawn.facts["draws"])[number]
 
 
 def _dropped(scenario: Scenario) -> Dropped:
     return Drawing.of(scenario.facts["drawing"]).dropped or Dropped()
 
 
-def _same_masks(scenario: Scenario, answer: Answer) -> bool:
-    """Whether both sides draw the same masks, in whatever order."""
-    return sorted(map(str, masks(scenario.facts["draws"]))) == sorted(map(str, masks(answer.facts["draws"])))
+def _same_masks(scenario: Scenario, answer: Answer, axes: bool) -> bool:
+    """Whether both sides draw the same masks, in whatever order and layout (`axes`: with axes of the same lengths)."""
+    theirs, ours = scenario.facts["draws"], answer.facts["draws"]
+    return layouts(theirs) == layouts(ours) if axes else sorted(masks(theirs), key=str) == sorted(masks(ours), key=str)
 
 
 def _compared(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
