@@ -28,7 +28,7 @@ SPREAD = ("uniform", "integers")
 """Kinds of draws that are told to fall at either end of their range."""
 REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
-STRONG, STRONGEST = 2, 4.0
+STRONG, STRONGEST = 2, 16.0
 """The seed whose parameters are drawn further out, past what clamps and saturations leave alone, and how far."""
 
 
@@ -79,7 +79,8 @@ class Author:
         for seed in seeds:
             self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
         gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
-        self.drawn_otherwise(inputs[0])
+        with self.lines:
+            self.drawn_otherwise(inputs[0])
         self.labels()
         if first:
             self.shapes()

@@ -276,18 +276,22 @@ def _has_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
+DIVISORS = {"div": 1, "reciprocal": 0, "rsqrt": 0, "sqrt": 0, "pow": 0, "log": 0, "log2": 0, "log10": 0, "xlogy": 1, "addcdiv": 2}
+"""Operators, and which of their arguments they, or their gradients, divide by."""
+
+
 class Vanishing(OperatorMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operator makes a number so small that its inverse, times another number, overflows."""
+    """Notes whether an operator divides by a number so small that its inverse, times another number, overflows."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Run `func` and look at what comes out."""
-        result = func(*args, **(kwargs or {}))
-        self.seen = self.seen or any(map(_vanishes, result if isinstance(result, (list, tuple)) else (result,)))
-        return result
+        """Look at what `func` divides by, and run it."""
+        place = DIVISORS.get(func.__name__.partition(".")[0].rstrip("_"), len(args))
+        self.seen = self.seen or any(map(_vanishes, args[place : place + 1]))
+        return func(*args, **(kwargs or {}))
 
 
 def _vanishes(value: Any) -> bool:
