@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.types import Job, Side
 from migrate_agent.tools.verify import host_draws
 from migrate_agent.tools.verify.streams import HOST, Stream
+from migrate_agent.tools.verify.torch_modes import Vanishing
 
 ENTRIES = "migrate_agent.tests.tools.verify.entries"
 
@@ -85,6 +87,25 @@ def test_nothing_is_paired_where_draws_are_noticed_alone() -> None:
     with host_draws.noticed(stream):
         random.random()
     assert stream.log() == [[HOST, [], None]]
+
+
+@pytest.mark.parametrize(
+    ("run", "seen"),
+    [
+        (lambda tiny: tiny * 2 + torch.nn.functional.logsigmoid(tiny), False),
+        (lambda tiny: torch.exp(tiny - 600), False),
+        (lambda tiny: tiny / 3, False),
+        (lambda tiny: 3 / tiny, True),
+        (lambda tiny: torch.log(tiny), True),
+        (lambda tiny: tiny.sqrt(), True),
+        (lambda tiny: tiny**2, True),
+        (lambda tiny: 3 / (0 * tiny), False),
+    ],
+)
+def test_divisions_by_what_nearly_vanishes_are_noticed(run: Callable[[torch.Tensor], torch.Tensor], seen: bool) -> None:
+    with Vanishing() as watch:
+        run(torch.tensor([1e-260], dtype=torch.float64))
+    assert watch.seen == seen
 
 
 def test_casts_are_lifted(drawn: tuple[Any, Any]) -> None:
