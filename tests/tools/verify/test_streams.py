@@ -20,7 +20,7 @@ def test_drawings_travel_as_json(drawing: Drawing) -> None:
 
 
 def test_uniform_numbers_fall_at_either_end() -> None:
-    usual, low, high = (Stream(0, Drawing(tilt)).draw("uniform", (3, 3)) for tilt in ("", "low", "high"))  # type: ignore[arg-type]
+    usual, low, high = (Stream(0, Drawing(tilt)).draw("uniform", (3, 3)) for tilt in ("", "low", "high"))
     first = np.arange(9).reshape(3, 3) % 2 == 0
     np.testing.assert_array_equal(low[first], usual[first] * limits.TILT)
     np.testing.assert_array_equal(high[~first], usual[~first] * limits.TILT)
