@@ -1,7 +1,8 @@
-"""Another configuration of a unit: plain arguments of its constructor changed, so that one that a rewrite ignores shows. Standard library only.
+"""Another configuration of a unit: plain arguments of its constructor and of its call changed, so that one that a rewrite ignores shows. Standard
+library only.
 
-An argument is named as the constructor names it; what stands in a dictionary or in a small object of settings (a dataclass, say) has the
-name of that argument, a dot, and its own.
+An argument is named as the constructor names it, or the call, with `CALL` before it; what stands in a dictionary or in a small object of settings
+(a dataclass, say) has the name of that argument, a dot, and its own.
 """
 
 from __future__ import annotations
@@ -16,27 +17,40 @@ from typing import Any
 from migrate_agent.tools.verify import limits
 
 PLAIN = (bool, int, float)
+CALL = "call:"
 Changes = Mapping[str, Any]
 """What is changed: name → other value."""
 
 
 def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
     """The class, constructed with these values in the place of those that it is called with."""
-    if not changes:
+    own = {name: value for name, value in changes.items() if not name.startswith(CALL)}
+    if not own:
         return cls
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        bound = bind(cls, args, kwargs)
-        for name, value in changes.items():
+        bound = bind(cls.__init__, args, kwargs)
+        for name, value in own.items():
             _put(bound, name, value)
         return cls(*bound.args[1:], **bound.kwargs)
 
     return construct
 
 
-def bind(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
-    """The constructor's arguments by name, defaults among them; the first is the instance. Raises `TypeError` where they do not fit."""
-    bound = inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+def called(method: Callable[..., Any], changes: Changes, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The call's positional and keyword arguments, with these values in the place of its own."""
+    own = {name.removeprefix(CALL): value for name, value in changes.items() if name.startswith(CALL)}
+    if not own:
+        return tuple(args), dict(kwargs)
+    bound = bind(method, args, kwargs)
+    for name, value in own.items():
+        _put(bound, name, value)
+    return bound.args[1:], bound.kwargs
+
+
+def bind(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+    """A method's arguments by name, defaults among them; the first is the instance. Raises `TypeError` where they do not fit."""
+    bound = inspect.signature(method).bind(None, *args, **kwargs)
     bound.apply_defaults()
     return bound
 
@@ -63,8 +77,11 @@ def others(value: Any) -> tuple[Any, ...]:
 
 
 def words(changes: Changes) -> str:
-    """`heads=4, bias=False`."""
-    return ", ".join(f"{name}={value!r}" for name, value in changes.items())
+    """`constructed with heads=4, bias=False; called with causal=False`."""
+    parts = {"constructed": {}, "called": {}}  # type: dict[str, dict[str, Any]]
+    for name, value in changes.items():
+        parts["called" if name.startswith(CALL) else "constructed"][name.removeprefix(CALL)] = value
+    return "; ".join(f"{how} with {', '.join(f'{name}={value!r}' for name, value in part.items())}" for how, part in parts.items() if part)
 
 
 def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:

@@ -67,6 +67,13 @@ def torch_curve(
     return losses
 
 
+def first_rate(gradients: Mapping[str, Array], parameters: Sequence[Array]) -> float:
+    """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
+    steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
+    norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
+    return limits.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else limits.RELATIVE_STEP
+
+
 class NumpyOptimiser:
     """SGD with momentum or AdamW on a list of arrays, as in torch.optim (https://docs.pytorch.org/docs/stable/optim.html)."""
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec, limits
+from migrate_agent.tools.verify.configurations import CALL
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error
 from migrate_agent.tools.verify.sampling import Array
@@ -85,7 +86,7 @@ class Session:
 
         if is_mirror(module, name, port):
             return None
-        if self.arguments["examples"][example].get("changes"):
+        if any(not change.startswith(CALL) for change in self.arguments["examples"][example].get("changes", ())):
             raise TypeError("a port that is no mirror has a constructor of its own")
 
         def sample() -> Any:

@@ -34,5 +34,5 @@ def elsewhere(results: Results) -> list[str]:
         except (KeyError, IndexError, TypeError, AttributeError):
             why = "the rewrite's process told nothing of it"
         if why:
-            found.append(f"not compared as constructed with {results.configured(scenario)}, which the original takes: {why}")
+            found.append(f"not compared as {results.configured(scenario)}, which the original takes: {why}")
     return found

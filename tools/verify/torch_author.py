@@ -13,13 +13,13 @@ import numpy as np
 import torch
 
 from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
-from migrate_agent.tools.verify.curves import torch_curve
+from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Tilt, zeroed
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined, Vanishing
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, initial_values, make_targets, noise_of, one_line, tipped
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, initial_values, make_targets, noise_of, one_line, same, tipped
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of
 
 STRENGTHS = (1.0, 0.1, 0.0)
@@ -183,6 +183,14 @@ class Author:
         for label, values in sampling.shape_variants(self.original.leaves, self.base):
             if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
                 accepted += label != "empty"
+                if accepted == 1 and label != "empty" and self.trains():
+                    self.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
+
+    def trains(self) -> bool:
+        """Whether a call in training mode gives or leaves behind something else than one in evaluation mode."""
+        state, values = self.states[0], self.values(0)
+        trained = None if self.texts.get("train") is False else attempt(lambda: self.once(state, values, "train"))
+        return trained is not None and not same(trained, self.once(state, values, "eval"))
 
     def edges(self) -> None:
         """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
@@ -361,9 +369,8 @@ class Author:
         goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
         if not any(goals):
             return None
-
-        rates = {"sgd": self.learning_rate(names[0]), "adamw": limits.LEARNING_RATE_ADAMW}
-
+        gradients = arrays.load(self.folder / f"expected/{names[0]}.safetensors")
+        rates = {"sgd": first_rate(gradients, [self.states[0][key] for key in unit.parameters]), "adamw": limits.LEARNING_RATE_ADAMW}
         values = [inputs[batch] for batch in batches]
         buffers: dict[str, Array] = {}
         kinds: dict[str, dict[str, Any]] = {
@@ -382,13 +389,6 @@ class Author:
             return None
         arrays.save(self.folder / "expected/trained.safetensors", buffers)
         return {**found, "untrained": sorted(untrained)}
-
-    def learning_rate(self, name: str) -> float:
-        """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
-        gradients = arrays.load(self.folder / f"expected/{name}.safetensors")
-        steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
-        norm = sum(float(np.sum(np.abs(self.states[0][key]) ** 2)) for key in self.original.parameters) ** 0.5
-        return limits.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else limits.RELATIVE_STEP
 
     def initial(self) -> int:
         """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""

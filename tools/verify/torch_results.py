@@ -106,6 +106,13 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
 
 
+def same(one: Result, other: Result) -> bool:
+    """Whether two runs gave the same, and left the same behind."""
+    return one.arrays.keys() == other.arrays.keys() and all(
+        np.array_equal(value, other.arrays[key], equal_nan=value.dtype.kind in "fc") for key, value in one.arrays.items()
+    )
+
+
 def initial_values(unit: Original, base: int) -> tuple[int, dict[str, Array]]:
     """How many fresh constructions there were, and what each set, sampled: by name, the first axis for the construction."""
     unset = unit.unset(base + 999)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CellType, FunctionType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mo
 from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, host_draws, limits
-from migrate_agent.tools.verify.configurations import Changes, bind, changed, proposals
+from migrate_agent.tools.verify.configurations import CALL, Changes, bind, called, changed, proposals
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
@@ -134,13 +134,14 @@ class Original:
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
-        self.cls: Any = load_unit(module, name)
+        self.cls = cast(Any, load_unit(module, name))
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(importlib.import_module(module), self.example)
         seed_draws(seed)
         self.native = self.fresh()
         seed_draws(seed)
-        self.call = call_arguments(self.example, self.namespace)
+        args, kwargs = call_arguments(self.example, self.namespace)
+        self.call = called(self.cls.forward, self.changes, args, kwargs)
         leaves: list[Any] = []
         self.tree = codec.encode(self.call, leaves, is_leaf)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
@@ -157,9 +158,9 @@ class Original:
             return construct(changed(self.cls, self.changes), self.example, self.namespace)
 
     def proposals(self) -> dict[str, tuple[Any, ...]]:
-        """Other values of the constructor's arguments, by name."""
-        args, kwargs = init_arguments(self.example, self.namespace)
-        return proposals(bind(self.cls, args, kwargs))
+        """Other values of the arguments of the call and of the constructor, by name."""
+        found = {f"{CALL}{name}": values for name, values in proposals(bind(self.cls.forward, *self.call)).items()}
+        return found | proposals(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 
     def unset(self, seed: int) -> frozenset[str]:
         """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong
+from migrate_agent.tests.tools.verify.pairs_layers import LINEAR
 
 NORM = Pair(
     "norm",
@@ -124,6 +125,36 @@ class M(nnx.Module):
     ),
 )
 
+ARGUMENTS = Pair(
+    "arguments",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 6)
+
+        def forward(self, x, temperature=1.0, *, power=2, causal=True):
+            y = torch.tanh(self.fc(x) / temperature) ** power
+            return y.cumsum(0) if causal else y
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(6, 6, rngs)
+
+    def __call__(self, x, temperature=1.0, *, power=2, causal=True):
+        y = jnp.tanh(self.fc(x) / temperature) ** power
+        return jnp.cumsum(y, 0) if causal else y
+""",
+    call="torch.randn(4, 6), 0.7",
+    wrongs=(
+        Wrong("the example's temperature", "configurations_fp64", "/ temperature", "/ 0.7", alone=True),
+        Wrong("the default power", "configurations_fp64", "** power", "** 2", alone=True),
+        Wrong("always causal", "configurations_fp64", "jnp.cumsum(y, 0) if causal else y", "jnp.cumsum(y, 0)", alone=True),
+    ),
+)
+
 ALWAYS = Pair(
     "always",
     """
@@ -166,4 +197,4 @@ class M(nnx.Module):
 )
 """No example has the label that is ignored; the original's code names it."""
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ALWAYS, LABELS)
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS)

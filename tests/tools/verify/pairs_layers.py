@@ -172,6 +172,7 @@ class M(nnx.Module):
             "0.1 * self.running_mean[...] + 0.9 * mean",
             alone=True,
         ),
+        Wrong("the example's count in the variance", "buffers", "n = x.size // x.shape[1]", "n = 60", alone=True),
         Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", "", alone=True),
         Wrong(
             "a counter that stops at four",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.verify.configurations import bind, changed, others, proposals, words
+from migrate_agent.tools.verify.configurations import CALL, bind, called, changed, others, proposals, words
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.notes import elsewhere
 from migrate_agent.tools.verify.pairing import UNPAIRED
@@ -81,9 +81,9 @@ def test_other_values_are_others_of_the_same_type(value: Any) -> None:
 
 
 def test_proposals_name_arguments_defaults_and_settings() -> None:
-    found = proposals(bind(Unit, (4, 7), {"settings": Settings(), "gain": 2.0, "table": {"size": 3, "kind": "x"}}))
+    found = proposals(bind(Unit.__init__, (4, 7), {"settings": Settings(), "gain": 2.0, "table": {"size": 3, "kind": "x"}}))
     assert set(found) == {"width", "bias", "sizes", "settings.width", "settings.rate", "more.gain"}
-    assert set(proposals(bind(Unit, (4,), {"settings": Loose()}))) == {"width", "bias", "sizes", "settings.depth"}
+    assert set(proposals(bind(Unit.__init__, (4,), {"settings": Loose()}))) == {"width", "bias", "sizes", "settings.depth"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,36 @@ def test_no_changes_are_the_class_itself() -> None:
 
 
 def test_words_tell_them() -> None:
-    assert words({"heads": 4, "settings.bias": False}) == "heads=4, settings.bias=False"
+    assert words({"heads": 4, "settings.bias": False}) == "constructed with heads=4, settings.bias=False"
+    assert words({"heads": 4, f"{CALL}causal": False}) == "constructed with heads=4; called with causal=False"
+
+
+def called_with(changes: dict[str, Any], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """What a method gets that is called so."""
+
+    def forward(self: Any, x: str, scale: float = 1.0, *rest: str, causal: bool = True, **more: Any) -> tuple[Any, ...]:
+        return x, scale, rest, causal, more
+
+    given, named = called(forward, changes, args, kwargs)
+    return forward(None, *given, **named)
+
+
+@pytest.mark.parametrize(
+    ("changes", "args", "kwargs", "expected"),
+    [
+        ({}, ("x", 2.0), {}, ("x", 2.0, (), True, {})),
+        ({"causal": False}, ("x",), {}, ("x", 1.0, (), True, {})),
+        ({f"{CALL}causal": False, "width": 3}, ("x",), {}, ("x", 1.0, (), False, {})),
+        ({f"{CALL}scale": 0.5}, ("x", 2.0, "y"), {"more": 1}, ("x", 0.5, ("y",), True, {"more": 1})),
+        ({f"{CALL}more.depth": 2}, ("x",), {"depth": 1}, ("x", 1.0, (), True, {"depth": 2})),
+    ],
+)
+def test_calls_are_changed(changes: dict[str, Any], args: Any, kwargs: Any, expected: Any) -> None:
+    assert called_with(changes, *args, **kwargs) == expected
+
+
+def test_changes_of_the_call_leave_the_constructor_alone() -> None:
+    assert changed(Unit, {f"{CALL}causal": False}) is Unit
 
 
 @pytest.mark.parametrize(
@@ -145,7 +174,11 @@ def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str) -> Non
 
         def configured(self, of: Scenario) -> str:
             """Its arguments."""
-            return "heads=4"
+            return words({"heads": 4, f"{CALL}causal": False})
 
     found = elsewhere(Told())  # type: ignore[arg-type]
-    assert found == ([f"not compared as constructed with heads=4, which the original takes: {words_of_it}"] if words_of_it else [])
+    assert found == (
+        [f"not compared as constructed with heads=4; called with causal=False, which the original takes: {words_of_it}"]
+        if words_of_it
+        else []
+    )

@@ -12,7 +12,7 @@ from migrate_agent.tools.verify.results import Results
 
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning allows; integers equal."""
-    return verdict("numeric", "buffers", named_differences(results, "state", "seed", "gradient", floor=limits.FLOOR_FP64))
+    return verdict("numeric", "buffers", named_differences(results, "state", "seed", "gradient", "shape", floor=limits.FLOOR_FP64))
 
 
 CHECK = Check("numeric", "buffers", judge, cost=3)

@@ -27,7 +27,7 @@ def judge(results: Results) -> Verdict | None:
         for scenario, _ in answered
         if found.status == "pass" or found.detail.startswith((f"{scenario.name} ", f"{scenario.name}:"))
     ]
-    return replace(found, detail="; ".join([found.detail, *(f"constructed with {results.configured(each)}" for each in shown)]))
+    return replace(found, detail="; ".join([found.detail, *(results.configured(each) for each in shown)]))
 
 
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:

@@ -1,0 +1,19 @@
+"""The running sum is chosen by a mask.
+
+original: arguments
+family: other but equal formulas
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = Linear(6, 6, rngs=rngs)
+
+    def __call__(self, x, temperature=1.0, *, power=2, causal=True, weights=(0.5, 2.0)):
+        y = jnp.tanh(self.fc(x) / temperature) ** power
+        y = weights[0] * y + weights[1] * x
+        return jnp.where(causal, jnp.cumsum(y, 0), y)
