@@ -18,8 +18,18 @@ from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Tilt, zeroed
 from migrate_agent.tools.verify.torch_lines import Lines
-from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined, Vanishing
-from migrate_agent.tools.verify.torch_results import attempt, finite_share, initial_values, make_targets, noise_of, one_line, same, tipped
+from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
+from migrate_agent.tools.verify.torch_results import (
+    attempt,
+    finite_share,
+    initial_values,
+    large_inputs,
+    make_targets,
+    noise_of,
+    one_line,
+    same,
+    tipped,
+)
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of
 
 STRENGTHS = (1.0, 0.1, 0.0)
@@ -100,11 +110,10 @@ class Author:
         """One call of another configuration of the unit, in training mode where it trains."""
         self.states = {0: self.sample_state(0)}
         arrays.save(self.folder / f"given/states/{self.state_name(0)}.safetensors", self.states[0])
-        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
         with self.lines:
             attempt(self.original.fresh)
-            attempt(lambda: self.original.run(self.states[0], self.values(0), modes[0]))
-        any(self.add(f"configuration-{mode}", "configuration", mode, 0, self.values(0)) for mode in modes)  # the first that runs
+            attempt(lambda: self.original.run(self.states[0], self.values(0), self.modes[0]))
+        any(self.add(f"configuration-{mode}", "configuration", mode, 0, self.values(0)) for mode in self.modes)  # the first that runs
         return {**self.describe(), "skipped": []}
 
     def describe(self) -> dict[str, Any]:
@@ -124,6 +133,11 @@ class Author:
             "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
             "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
         }
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Training mode first, where wanted."""
+        return ("eval",) if self.texts.get("train") is False else ("train", "eval")
 
     def values(self, seed: int) -> list[Array]:
         """Inputs for a seed; 0 gives those recorded."""
@@ -159,8 +173,7 @@ class Author:
 
     def gradient(self, seed: int, values: Sequence[Array]) -> str:
         """A forward and backward pass in training mode where wanted and possible, else in evaluation mode. Returns the scenario's name."""
-        modes = ("eval",) if self.texts.get("train") is False else ("train", "eval")
-        for mode in modes:
+        for mode in self.modes:
             name = f"gradient-{mode}-s{seed}"
             if self.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
                 return f"e{self.index}-{name}"
@@ -178,19 +191,24 @@ class Author:
             self.add(f"dropped-{mode}-{number}", "dropped", mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
     def shapes(self) -> None:
-        """Other batch sizes and lengths, as far as the original accepts them."""
-        accepted = 0
+        """Other batch sizes and lengths, as far as the original accepts them: some in training mode where that differs, one for gradients too."""
+        accepted, trained = 0, set[str]()
         for label, values in sampling.shape_variants(self.original.leaves, self.base):
             if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
                 accepted += label != "empty"
-                if accepted == 1 and label != "empty" and self.trains():
-                    self.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
+                kind = label.rstrip("0123456789-")
+                if kind in ("batch", "size") and kind not in trained:
+                    trained.add(kind)
+                    if self.trains():
+                        self.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
+                    if kind == "batch":
+                        self.add(f"gradient-{self.modes[0]}-{label}", "gradient-shape", self.modes[0], 0, values, gradient=True, runs=1)
 
     def trains(self) -> bool:
         """Whether a call in training mode gives or leaves behind something else than one in evaluation mode."""
         state, values = self.states[0], self.values(0)
-        trained = None if self.texts.get("train") is False else attempt(lambda: self.once(state, values, "train"))
-        return trained is not None and not same(trained, self.once(state, values, "eval"))
+        first = attempt(lambda: self.once(state, values, self.modes[0]))
+        return first is not None and not same(first, self.once(state, values, "eval"))
 
     def edges(self) -> None:
         """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
@@ -243,17 +261,8 @@ class Author:
         """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
         for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
             if label == "large":
-                values = self.large() or values
+                values = large_inputs(self.original, self.states[0]) or values
             self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
-
-    def large(self) -> list[Array] | None:
-        """Large inputs at which no number nearly vanishes on the way; None where there are none."""
-        for factor in limits.LARGE_STEPS:
-            values = sampling.edges(self.original.leaves, factor * limits.LARGE)["large"]
-            attempt(partial(self.original.run, self.states[0], values, "eval", watch=(watch := Vanishing())))
-            if not watch.seen:
-                return values
-        return None
 
     def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
         """A second call of the same module, on other inputs: what the first one left behind counts."""

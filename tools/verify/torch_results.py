@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.torch_unit import Original, Result, seed_draws, tensors_of, wide_flat
+from migrate_agent.tools.verify.torch_modes import Vanishing
+from migrate_agent.tools.verify.torch_unit import Original, Result, State, seed_draws, tensors_of, wide_flat
 
 Given = TypeVar("Given")
 
@@ -129,3 +131,13 @@ def initial_values(unit: Original, base: int) -> tuple[int, dict[str, Array]]:
             flat = wide_flat(value)
             rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
     return count, {name: np.stack(values) for name, values in rows.items()}
+
+
+def large_inputs(unit: Original, state: State) -> list[Array] | None:
+    """Large inputs at which the original divides by nothing that nearly vanishes; None where there are none."""
+    for factor in limits.LARGE_STEPS:
+        values = sampling.edges(unit.leaves, factor * limits.LARGE)["large"]
+        attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
+        if not watch.seen:
+            return values
+    return None

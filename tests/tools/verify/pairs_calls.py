@@ -197,4 +197,57 @@ class M(nnx.Module):
 )
 """No example has the label that is ignored; the original's code names it."""
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS)
+AVERAGE = Pair(
+    "average",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return torch.tanh(self.norm(x)).mean(0)
+    """,
+    """
+@jax.custom_vjp
+def average(x):
+    return x.mean(0)
+
+average.defvjp(lambda x: (x.mean(0), x), lambda x, g: (jnp.broadcast_to(g / x.shape[0], x.shape),))
+
+class BatchNorm(nnx.Module):
+    def __init__(self, d):
+        self.weight, self.bias = nnx.Param(jnp.ones(d)), nnx.Param(jnp.zeros(d))
+        self.running_mean, self.running_var = nnx.BatchStat(jnp.zeros(d)), nnx.BatchStat(jnp.ones(d))
+        self.num_batches_tracked = nnx.BatchStat(jnp.zeros((), int))
+        self.use_running_average = False
+
+    def __call__(self, x):
+        if self.use_running_average:
+            mean, var = self.running_mean[...], self.running_var[...]
+        else:
+            seen = x[:, :]
+            mean, var = seen.mean((0, 2)), seen.var((0, 2))
+            n = x.shape[0] * x.shape[2]
+            self.running_mean[...] = 0.9 * self.running_mean[...] + 0.1 * mean
+            self.running_var[...] = 0.9 * self.running_var[...] + 0.1 * var * (n / (n - 1))
+            self.num_batches_tracked[...] += 1
+        y = (x - mean[:, None]) / jnp.sqrt(var[:, None] + 1e-5)
+        return y * self.weight[...][:, None] + self.bias[...][:, None]
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.norm = BatchNorm(3)
+
+    def __call__(self, x):
+        return average(jnp.tanh(self.norm(x)))
+""",
+    call="torch.randn(4, 3, 6)",
+    wrongs=(
+        Wrong("the example's count in the gradient", "gradients_inputs", "g / x.shape[0]", "g / 4"),
+        Wrong("statistics of the example's batch", "shapes_fp64", "seen = x[:, :]", "seen = x[:4]"),
+        Wrong("statistics of the example's length", "shapes_fp64", "seen = x[:, :]", "seen = x[:, :, :6]"),
+        Wrong("the example's length in the count", "buffers", "x.shape[0] * x.shape[2]", "x.shape[0] * 6", alone=True),
+    ),
+)
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE)

@@ -12,7 +12,7 @@ from migrate_agent.tools.verify.results import Results
 
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning allows."""
-    differences = named_differences(results, "input-grad", "gradient", floor=limits.FLOOR_GRADIENT_FP64)
+    differences = named_differences(results, "input-grad", "gradient", "gradient-shape", floor=limits.FLOOR_GRADIENT_FP64)
     return verdict("numeric", "gradients_inputs", differences)
 
 
