@@ -37,6 +37,16 @@ def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
     return construct
 
 
+def never_given(method: Callable[..., Any], calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[str]:
+    """The arguments of a method that are None in each of these calls: what it does with others is not known."""
+    bound = [bind(method, *call).arguments for call in calls]
+    return (
+        [name for name, value in list(bound[0].items())[1:] if value is None and all(each.get(name) is None for each in bound)]
+        if bound
+        else []
+    )
+
+
 def called(method: Callable[..., Any], changes: Changes, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """The call's positional and keyword arguments, with these values in the place of its own."""
     own = {name.removeprefix(CALL): value for name, value in changes.items() if name.startswith(CALL)}

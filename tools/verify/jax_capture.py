@@ -15,7 +15,7 @@ from migrate_agent.tools.verify import arrays, codec
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_unit import Program, is_leaf, loss
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import Drawing
+from migrate_agent.tools.verify.streams import TRAINED, Drawing
 
 
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
@@ -47,7 +47,11 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         model = nnx.merge(graphdef, trainable, rest, copy=True)
         recorder.begin({id(module): module_path(path) for path, module in nnx.iter_modules(model)}, shifts)
         if before is not None:
+            if scenario["role"] == TRAINED:
+                model.train()
             program.call(model, before)
+            if scenario["role"] == TRAINED:
+                model.eval()
         outputs: list[Any] = []
         codec.encode(program.call(model, leaves)[0], outputs, is_leaf)
         return loss([value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs], targets)

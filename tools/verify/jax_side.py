@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_unit import Candidate, Program, moved
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
+from migrate_agent.tools.verify.streams import TRAINED
 
 MAX_ERRORS = 2
 
@@ -119,7 +120,11 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     if before is not None:
-        _, _, rest, _, _, written = program(trainable, rest, before, targets)
+        first = program
+        if scenario["role"] == TRAINED:
+            first = session.programs.get(candidate, "train", session.tree(scenario), gradient=False)
+            _, trainable, rest = candidate.parts("train")
+        _, _, rest, _, _, written = first(trainable, rest, before, targets)
         trainable = moved(trainable, written)
     if (kept := session.kept(scenario, ())) is not None:
         program(trainable, rest, leaves, targets, kept)

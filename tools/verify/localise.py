@@ -135,7 +135,7 @@ def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
         "name": results.unit.name,
         "example": texts(example, described["changes"]),
         "seed": limits.SEED_STRIDE * results.seed,
-        "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode", "drawing")},
+        "scenario": {key: scenario.facts[key] for key in ("name", "role", "state", "mode", "drawing")},
         "how": how,
     }
     inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from migrate_agent.tools.verify import limits
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
+TRAINED = "again-trained"
+"""The role of a scenario whose first call is in training mode, and its second in evaluation mode."""
 HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
 Tilt = Literal["", "low", "high"]

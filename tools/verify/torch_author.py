@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
 from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.streams import USUAL, Drawing, Tilt, zeroed
+from migrate_agent.tools.verify.streams import TRAINED, USUAL, Drawing, Tilt, zeroed
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import (
     attempt,
+    described,
     finite_share,
     initial_values,
     large_inputs,
     make_targets,
     noise_of,
     one_line,
+    own_modes,
     same,
     tipped,
 )
-from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State, tensors_of
+from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State
 
 STRENGTHS = (1.0, 0.1, 0.0)
 TILTS: tuple[Tilt, ...] = ("low", "high")
@@ -101,7 +101,7 @@ class Author:
             self.layouts()
         description = self.describe()
         if first:
-            description["curves"] = self.curves(gradients, inputs)
+            description["curves"] = self.curves([name for name in gradients if not name.endswith(f"-s{STRONG}")], inputs)
         if first or otherwise:
             description["inits"] = self.initial()
         return description
@@ -118,21 +118,7 @@ class Author:
 
     def describe(self) -> dict[str, Any]:
         """What the spec stage compares."""
-        unit = self.original
-        state = unit.state()
-        return {
-            "skipped": self.skipped,
-            "remarks": self.remarks,
-            "tree": unit.tree,
-            "signatures": {
-                "constructor": describe(unit.cls, "__init__", torch.nn.Module),
-                "call": describe(unit.cls, "forward", torch.nn.Module),
-            },
-            "state": {name: list(value.shape) for name, value in state.items()},
-            "parameters": sorted(unit.parameters),
-            "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
-            "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
-        }
+        return {"skipped": self.skipped, "remarks": self.remarks, **described(self.original)}
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -270,6 +256,8 @@ class Author:
         self.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
         if names and "-train-" in names[0]:
             self.add("again-train", "again", "train", 0, second, before=first, runs=1, gradient=True)
+            if self.trains() and not own_modes(self.original.native):
+                self.add("again-trained", TRAINED, "eval", 0, second, before=first, runs=1)
 
     def layouts(self) -> None:
         """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
@@ -308,7 +296,7 @@ class Author:
         the noise of so many `runs` is told where somebody asks (`torch_noise`).
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before, drawing=drawing)
+        run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == TRAINED)
         noise: dict[str, Any] = {}
         try:
             if gradient:

@@ -10,7 +10,7 @@ import torch
 
 from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import Drawing
+from migrate_agent.tools.verify.streams import TRAINED, Drawing
 from migrate_agent.tools.verify.torch_unit import Original, dtype_name, flushing, to_numpy
 
 
@@ -31,11 +31,11 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     targets = {int(key[7:]): value for key, value in given.items() if key.startswith("target/")}
     values = [given[f"in/{index}"] for index in range(len(original.leaves))]
     before = [given[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in given else None
+    drawing, trained = Drawing.of(scenario["drawing"]), scenario["role"] == TRAINED
     try:
         goals = targets if how == "gradients" else None
-        original.run(
-            state, values, scenario["mode"], native=how == "native", targets=goals, before=before, drawing=Drawing.of(scenario["drawing"])
-        )
+        how_run: dict[str, Any] = {"native": how == "native", "targets": goals, "drawing": drawing, "trained": trained}
+        original.run(state, values, scenario["mode"], before=before, **how_run)
     finally:
         for handle in handles:
             handle.remove()

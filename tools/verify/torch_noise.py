@@ -10,7 +10,7 @@ from typing import Any
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.curves import torch_curve
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import Drawing
+from migrate_agent.tools.verify.streams import TRAINED, Drawing
 from migrate_agent.tools.verify.torch_results import attempt, drowned, noise_of, noise_runs, unsteady
 from migrate_agent.tools.verify.torch_unit import Original, Result, flushing
 
@@ -42,6 +42,7 @@ def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
     again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets, drawing=Drawing.of(facts["drawing"]))
+    again = partial(again, trained=facts["role"] == TRAINED)
     try:
         result = again(values)
         noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, facts["runs"]))]

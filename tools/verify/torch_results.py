@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.torch_modes import Vanishing
 from migrate_agent.tools.verify.torch_unit import Original, Result, State, seed_draws, tensors_of, wide_flat
 
@@ -141,3 +143,24 @@ def large_inputs(unit: Original, state: State) -> list[Array] | None:
         if not watch.seen:
             return values
     return None
+
+
+def own_modes(module: torch.nn.Module) -> bool:
+    """Whether a change of mode may do more than that: a module has a `train` or an `eval` of its own."""
+    own = (torch.nn.Module.train, torch.nn.Module.eval)
+    return any((type(part).train, type(part).eval) != own for part in module.modules())
+
+
+def described(unit: Original) -> dict[str, Any]:
+    """What the spec stage compares of an example."""
+    return {
+        "tree": unit.tree,
+        "signatures": {
+            "constructor": describe(unit.cls, "__init__", torch.nn.Module),
+            "call": describe(unit.cls, "forward", torch.nn.Module),
+        },
+        "state": {name: list(value.shape) for name, value in unit.state().items()},
+        "parameters": sorted(unit.parameters),
+        "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
+        "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
+    }

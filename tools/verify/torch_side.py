@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from migrate_agent.tools.verify import limits
-from migrate_agent.tools.verify.configurations import Changes
+from migrate_agent.tools.verify.configurations import Changes, never_given
 from migrate_agent.tools.verify.torch_author import Author
 from migrate_agent.tools.verify.torch_configurations import others
 from migrate_agent.tools.verify.torch_lines import Lines
-from migrate_agent.tools.verify.torch_results import one_line
+from migrate_agent.tools.verify.torch_results import attempt, one_line
 from migrate_agent.tools.verify.torch_unit import Original, flushing
 
 
@@ -29,6 +29,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     scenarios: list[dict[str, Any]] = []
     examples: list[dict[str, Any]] = []
     errors = []
+    calls: list[Any] = []
     seen: set[str] = set()
     constructed: set[tuple[str, str]] = set()
     base = limits.SEED_STRIDE * int(arguments["seed"])
@@ -42,6 +43,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             if not new and not otherwise:
                 continue
             seen.add(original.likeness())
+            calls.append(original.call)
             author = Author(original, len(examples), texts, output, base, lines)
             examples.append({"index": index, "changes": {}, **author.write(first=not examples, otherwise=otherwise, new=new)})
             constructed.add((texts["init"], texts["setup"]))
@@ -56,6 +58,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         except Exception as error:
             examples[0]["skipped"].append(f"other configurations ({one_line(error)})")
     unrun = lines.missed(original.cls) if examples else ""
+    if examples and (names := attempt(lambda: never_given(original.cls.forward, calls))):
+        examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     return {"examples": examples, "scenarios": scenarios, "errors": errors, "unrun": unrun, "torch": torch.__version__}
 
 

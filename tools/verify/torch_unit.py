@@ -228,21 +228,23 @@ class Original:
         held: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
+        trained: bool = False,
         drawing: Drawing = USUAL,
         watch: Any = None,
     ) -> Result:
-        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given. Raises what the original raises.
+        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given (in training mode where `trained`).
 
-        `targets` may be made of the outputs, which the result has by then.
-        `held`: the noise leaves state and inputs as they are. `drawing`: how random numbers are drawn. `watch`: a mode that sees the operators.
+        `targets` may be made of the outputs, which the result has by then. `held`: the noise leaves state and inputs as they are. `drawing`: how
+        random numbers are drawn. `watch`: a mode that sees the operators. Raises what the original raises.
         """
         if noise and not held:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
-        module = self.module(state, mode, native=native)
+        module = self.module(state, "train" if trained else mode, native=native)
         if before is not None:
             _, args, kwargs, _ = self.arguments(before, native=native)
             with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
                 module(*args, **kwargs)
+            in_mode(module, training=mode == "train")
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()

@@ -250,4 +250,44 @@ class M(nnx.Module):
         Wrong("the example's length in the count", "buffers", "x.shape[0] * x.shape[2]", "x.shape[0] * 6", alone=True),
     ),
 )
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE)
+TRAINED = Pair(
+    "trained",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 6)
+            self.register_buffer("level", torch.zeros(6), persistent=False)
+
+        def forward(self, x, shift=None):
+            y = self.fc(x)
+            if self.training:
+                self.level = self.level * 0.9 + 0.1 * y.detach().mean(0)
+            return y - self.level
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(6, 6, rngs)
+        self.level = nnx.Cache(jnp.zeros(6))
+        self.deterministic = False
+
+    def __call__(self, x, shift=None):
+        y = self.fc(x)
+        if not self.deterministic:
+            self.level[...] = self.level[...] * 0.9 + 0.1 * jax.lax.stop_gradient(y).mean(0)
+        return y - self.level[...]
+""",
+    call="torch.randn(4, 6)",
+    wrongs=(
+        Wrong(
+            "zero in evaluation mode",
+            "second_call",
+            "y - self.level[...]",
+            "y - (0 if self.deterministic else self.level[...])",
+            alone=True,
+        ),
+    ),
+)
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED)
