@@ -17,7 +17,7 @@ from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.jax_export import exported
 from migrate_agent.tools.verify.jax_session import Session, stored
-from migrate_agent.tools.verify.jax_unit import Candidate, Program, moved
+from migrate_agent.tools.verify.jax_unit import Candidate, Program, modes, moved
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.streams import TRAINED
@@ -68,6 +68,8 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
         after = candidate.state()
     except Exception as error:
         return {**before, "load": session.fail(error), **session.fail(error)}
+    candidate.parts("train")
+    before["trains"] = not mirror or candidate.constructed == modes(candidate.model)
     kept = {name: value for name, value in state.items() if name not in candidate.omitted}
     changed = [
         name for name, value in kept.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)

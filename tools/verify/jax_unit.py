@@ -116,6 +116,7 @@ class Candidate:
         self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
         self.exact = exact
         self.model = self._build()
+        self.constructed = modes(self.model)
 
     def fresh(self, rngs: nnx.Rngs) -> Any:
         """A newly constructed module."""
@@ -230,6 +231,11 @@ class Candidate:
         zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
         state = self.state_of(graphdef, ones, zeros)
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
+
+
+def modes(model: Any) -> list[Any]:
+    """What says of each part of a module whether it trains."""
+    return [[getattr(part, name, None) for name in ("deterministic", "use_running_average")] for _, part in nnx.iter_modules(model)]
 
 
 def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:

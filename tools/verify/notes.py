@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Results
 
+EVALUATES = (
+    "newly constructed, the rewrite is in evaluation mode, and torch's module in training mode: call `train()` where torch's was not called"
+)
 UNDETERMINED = "Undetermined"
 """The exception of `torch_modes` that says why the original's answer, which it gives, is not compared."""
 
@@ -20,6 +23,12 @@ def left_out(skipped: Sequence[str]) -> list[str]:
         kind, _, text = error.removesuffix(")").partition(": ")
         reasons.setdefault(text if kind == UNDETERMINED else "the original does not take it", []).append(name)
     return [f"not compared, since {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+
+
+def constructed(results: Results) -> list[str]:
+    """Whether a rewrite evaluates where torch, newly constructed, trains."""
+    theirs, ours = results.described().get("trains"), results.exact["spec"].get("trains", True)
+    return [EVALUATES] if theirs is True and ours is False else []
 
 
 def elsewhere(results: Results) -> list[str]:

@@ -12,6 +12,7 @@ from migrate_agent.tests.tools.verify import pairs_calls, pairs_layers, pairs_mo
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
 from migrate_agent.tools.verify.check import load_checks
 from migrate_agent.tools.verify.checks import compiles_for_tpu
+from migrate_agent.tools.verify.notes import EVALUATES
 
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
@@ -45,6 +46,20 @@ def test_wrong_candidate_is_refused(pair: Pair, wrong: Wrong, sandbox: ProcessSa
     beside = refused.keys() - {wrong.check} - (AGAIN if wrong.check not in AGAIN else set())
     assert not wrong.alone or not beside, told(evidence)
     assert wrong.place in next(iter(refused.values())).detail
+
+
+NOTED = [
+    (pairs_layers.DROPOUT, "nnx.Dropout(p, rngs=rngs)", "nnx.Dropout(p, rngs=rngs)", []),
+    (pairs_layers.DROPOUT, "nnx.Dropout(p, rngs=rngs)", "nnx.Dropout(p, deterministic=True, rngs=rngs)", [EVALUATES]),
+    (pairs_calls.TRAINED, "", "", ["no example gives the call its shift, and so what it does with that was not compared"]),
+]
+
+
+@pytest.mark.parametrize(("pair", "old", "new", "notes"), NOTED, ids=("nothing", "evaluates", "never given"))
+def test_what_verdicts_do_not_say_is_noted(pair: Pair, old: str, new: str, notes: list[str], sandbox: ProcessSandbox, folder: Path) -> None:
+    evidence = check_pair(pair, pair.candidate(Wrong("", "", old, new) if old else None), sandbox, folder / pair.name)
+    assert evidence.status == "verified", told(evidence)
+    assert [note for note in evidence.notes if "not compared, since" not in note] == notes
 
 
 def test_without_the_compiler_it_is_said_what_to_install(sandbox: ProcessSandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
