@@ -137,7 +137,26 @@ def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
             for name, change in changes.items():
                 pairs = zip(leaves, _unbounded(leaves, movable) if name.endswith("inf") else movable, strict=True)
                 found[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
+    if any(_is_switch(leaf.value) for leaf in leaves):
+        found[MIXED] = [_mixed(leaf.value, index) if _is_switch(leaf.value) else leaf.value for index, leaf in enumerate(leaves)]
     return found
+
+
+def _is_switch(value: Array) -> bool:
+    """Whether an array holds nothing but ones, or nothing but zeros, and no signal: a mask that leaves nothing out, say."""
+    return (
+        value.dtype.kind in "biuf"
+        and not is_signal(value)
+        and value.size > 1
+        and bool((value == value.flat[0]).all())
+        and value.flat[0] in (0, 1)
+    )
+
+
+def _mixed(value: Array, index: int) -> Array:
+    """Some ones among zeros, or zeros among ones: which axis a mask lies along does not show where it is the same everywhere."""
+    other = (1 - value.astype(np.int64)).astype(value.dtype)
+    return np.where(np.random.default_rng([index, value.size]).random(value.shape) < SHARE_KEPT, value, other)
 
 
 def _unbounded(leaves: Sequence[Leaf], movable: Sequence[bool]) -> Sequence[bool]:
@@ -148,7 +167,7 @@ def _unbounded(leaves: Sequence[Leaf], movable: Sequence[bool]) -> Sequence[bool
 
 def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
     """Inputs at which gradients are delicate, by name: zeros, large values, few levels (zero among them), equal rows, booleans all alike."""
-    found = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", *_OF_BOOLEANS, *_OF_MASKS)}
+    found = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", MIXED, *_OF_BOOLEANS, *_OF_MASKS)}
     signals = [bool(leaf.value.size) and is_signal(leaf.value) for leaf in leaves]
     recorded = recorded_inputs(leaves)
     if any(signals):
@@ -200,6 +219,7 @@ def _is_boolean(value: Array) -> bool:
     return value.dtype.kind == "b"
 
 
+MIXED, SHARE_KEPT = "mixed", 0.75
 VANISHING = {"tinier": 1e-9, "tiniest": 1e-13}
 """Below the eps of a cosine (1e-8), and of norms that divide (1e-12): what those are shows nowhere else."""
 DROWNING = tuple(f"edge-{name}" for name in VANISHING)

@@ -16,6 +16,8 @@ from migrate_agent.tools.verify.sampling import Array, Leaf, is_signal
 MOST = 32
 IGNORED = -100
 """The label that torch's losses leave out unless they are told another: code that does not speak of it need not have it in mind."""
+PADDING = 0
+"""What stands for padding most often, and is among no numbers of the code: recorded inputs may have none."""
 
 
 def numbers(model: torch.nn.Module) -> list[float]:
@@ -28,11 +30,19 @@ def numbers(model: torch.nn.Module) -> list[float]:
     return list(found)[:MOST]
 
 
+def speaks_of_ignored(model: torch.nn.Module) -> bool:
+    """Whether the code of these modules' own classes, or beside them, has the number that torch's losses ignore."""
+    return any(type(value) is int and value == IGNORED for value in _written(model))
+
+
 def _all(model: torch.nn.Module) -> Iterator[Any]:
-    parts = list(model.modules())
-    own = list(dict.fromkeys(base for part in parts for base in type(part).__mro__ if not base.__module__.startswith("torch.")))
-    for part in parts:
+    for part in model.modules():
         yield from (value for name, value in vars(part).items() if isinstance(value, (int, float)) and not name.startswith("_"))
+    yield from _written(model)
+
+
+def _written(model: torch.nn.Module) -> Iterator[Any]:
+    own = list(dict.fromkeys(base for part in model.modules() for base in type(part).__mro__ if not base.__module__.startswith("torch.")))
     for cls in own:
         yield from (value for function in _functions(vars(cls)) for value in _constants(function.__code__))
     for name in dict.fromkeys(cls.__module__ for cls in own if cls is not object):
@@ -60,10 +70,12 @@ def at(leaves: Sequence[Leaf], found: Sequence[float]) -> list[Array] | None:
     return [_of(leaf.value, pool, index) for index, leaf in enumerate(leaves)]
 
 
-def whole(found: Sequence[float]) -> list[int]:
-    """The whole ones among these numbers and their negatives, the least first; not what torch's losses ignore without being told to."""
-    numbers = {int(sign * value) for value in found if value == int(value) for sign in (1, -1)} - {IGNORED}
-    return sorted(numbers, key=lambda value: (abs(value), value))
+def whole(found: Sequence[float], spoken: bool = False) -> list[int]:
+    """Zero, and the whole ones among these numbers and their negatives, the least first. `spoken` says whether the code itself has the number that
+    torch's losses ignore without being told to: then it comes before all."""
+    numbers = {PADDING} | {int(sign * value) for value in found if value == int(value) for sign in (1, -1)}
+    numbers -= set() if spoken else {IGNORED}
+    return sorted(numbers, key=lambda value: (value != IGNORED, abs(value), value))
 
 
 def among(value: Array, pool: Sequence[int]) -> Array:

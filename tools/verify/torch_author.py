@@ -213,7 +213,8 @@ class Author:
 
     def labels(self) -> None:
         """Integers of the original's code (a label that is ignored, the id of padding) where it takes them, each input on its own."""
-        numbers, recorded = thresholds.whole(thresholds.numbers(self.original.native)), self.values(0)
+        model, recorded = self.original.native, self.values(0)
+        numbers = thresholds.whole(thresholds.numbers(model), thresholds.speaks_of_ignored(model))
         for index, value in enumerate(recorded):
             if value.dtype.kind != "i" or not value.size:
                 continue
@@ -227,6 +228,7 @@ class Author:
             if fitting := [number for number in tried if taken(number)]:
                 values = [*recorded[:index], thresholds.among(value, fitting), *recorded[index + 1 :]]
                 self.add(f"edge-labels-input{index}", "edge", "eval", 0, values, held=True)
+                self.add(f"gradient-eval-labels-input{index}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
 
     def reach(self, drawn: Mapping[int, Sequence[Array]]) -> None:
         """Inputs so large that numbers decide which otherwise decide nothing, as what masked scores are filled with."""

@@ -290,4 +290,46 @@ class M(nnx.Module):
         ),
     ),
 )
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED)
+MASKED = Pair(
+    "masked",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(12, 6, padding_idx=0)
+
+        def forward(self, ids, mask, labels):
+            x = self.tokens(ids)
+            scores = x @ x.transpose(1, 2)
+            x = scores.masked_fill(~mask[:, None, :], -1e9).softmax(-1) @ x
+            return F.cross_entropy(x.flatten(0, 1), labels.flatten(), ignore_index=-100)
+    """,
+    """
+class Tokens(nnx.Module):
+    def __init__(self, rngs):
+        self.weight = nnx.Param(jax.random.normal(rngs.params(), (12, 6)).at[0].set(0.0))
+
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.tokens = Tokens(rngs)
+
+    def __call__(self, ids, mask, labels):
+        weight = self.tokens.weight[...]
+        weight = weight.at[0].set(jax.lax.stop_gradient(weight[0]))
+        x = weight[ids]
+        scores = x @ jnp.swapaxes(x, 1, 2)
+        x = jax.nn.softmax(jnp.where(mask[:, None, :], scores, -1e9), -1) @ x
+        logs = jax.nn.log_softmax(x.reshape(-1, 6))
+        counts = labels.reshape(-1) != -100
+        picked = jnp.take_along_axis(logs, jnp.where(counts, labels.reshape(-1), 0)[:, None], 1)[:, 0]
+        return -jnp.where(counts, picked, 0).sum() / counts.sum()
+""",
+    call="torch.randint(1, 12, (2, 5)), torch.ones(2, 5, dtype=torch.bool), torch.randint(0, 6, (2, 5))",
+    wrongs=(
+        Wrong("queries left out", "edges_fp64", "mask[:, None, :]", "mask[:, :, None]"),
+        Wrong("the row of padding learns", "gradients_edges", "weight.at[0].set(jax.lax.stop_gradient(weight[0]))", "weight", alone=True),
+        Wrong("no label is ignored", "edges_fp64", "!= -100", "!= -99"),
+        Wrong("ignored labels count", "edges_fp64", "/ counts.sum()", "/ counts.size"),
+    ),
+)
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED)
