@@ -16,7 +16,7 @@ from migrate_agent.tools.verify.notes import EVALUATES
 
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
-AGAIN = frozenset({"gradients_edges", "gradients_native", "second_call"})
+AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call"})
 WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
 
 
