@@ -26,9 +26,10 @@ def left_out(skipped: Sequence[str]) -> list[str]:
 
 
 def constructed(results: Results) -> list[str]:
-    """Whether a rewrite evaluates where torch, newly constructed, trains."""
-    theirs, ours = results.described().get("trains"), results.exact["spec"].get("trains", True)
-    return [EVALUATES] if theirs is True and ours is False else []
+    """Whether a rewrite evaluates where torch, newly constructed, trains. What the candidate's process tells may have any form."""
+    spec = results.exact.get("spec")
+    ours = spec.get("trains") if isinstance(spec, dict) else None
+    return [EVALUATES] if results.described().get("trains") is True and ours is False else []
 
 
 def elsewhere(results: Results) -> list[str]:
