@@ -216,6 +216,12 @@ class Original:
                 tensor.copy_(torch.from_numpy(np.array(state[name])))
         return in_mode(module, training=mode == "train")
 
+    def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int) -> None:
+        """A call for what it leaves behind in the module. Raises what the original raises."""
+        _, args, kwargs, _ = self.arguments(values, native=native)
+        with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
+            module(*args, **kwargs)
+
     def run(
         self,
         state: State,
@@ -241,9 +247,8 @@ class Original:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, "train" if trained else mode, native=native)
         if before is not None:
-            _, args, kwargs, _ = self.arguments(before, native=native)
-            with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
-                module(*args, **kwargs)
+            self.call_once(module, before, drawing, native=native, noise=noise)
+        if trained:
             in_mode(module, training=mode == "train")
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
