@@ -2,7 +2,7 @@
 library only.
 
 An argument is named as the constructor names it, or the call, with `CALL` before it; what stands in a dictionary or in a small object of settings
-(a dataclass, say) has the name of that argument, a dot, and its own.
+(a dataclass, say) has the name of that argument, a dot, and its own. How many items a list has is called its `length`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from migrate_agent.tools.verify import limits
 
 PLAIN = (bool, int, float)
 CALL = "call:"
+LENGTH = "length"
+ABSENT = (8, 0.5)
+"""What an argument of the constructor that is None may be instead: a size, a share."""
+CONFIGURED, CONFIGURED_DROPPED = "configuration", "configuration-dropped"
+REFUSABLE = (CONFIGURED, CONFIGURED_DROPPED, "rank")
+"""Roles of scenarios in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
 Changes = Mapping[str, Any]
 """What is changed: name → other value."""
 
@@ -65,21 +71,44 @@ def bind(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     return bound
 
 
-def proposals(bound: inspect.BoundArguments) -> dict[str, tuple[Any, ...]]:
-    """Other values by name, those to try first in front."""
-    found = {name: others(value) for name, value in _named(bound)}
+def proposals(bound: inspect.BoundArguments, *, absent: bool = False) -> dict[str, tuple[Any, ...]]:
+    """Other values by name, those to try first in front; of arguments that are equal, different ones. `absent`: of those too that are None."""
+    found: dict[str, tuple[Any, ...]] = {}
+    seen: dict[str, int] = {}
+    for name, value in _named(bound):
+        found[f"{name}.{LENGTH}"] = lengths(value)
+        values = ABSENT if absent and value is None else others(value)
+        place = seen[repr(value)] = seen.get(repr(value), -1) + 1
+        shift = place % max(len(values), 1)
+        found[name] = values[shift:] + values[:shift]
     return {name: values for name, values in found.items() if values}
 
 
+def strings(bound: inspect.BoundArguments) -> dict[str, str]:
+    """The strings among the arguments, by name."""
+    return {name: value for name, value in _named(bound) if type(value) is str and value}
+
+
+def lengths(value: Any) -> tuple[int, ...]:
+    """Other lengths of a list of numbers, strings or arrays."""
+    if type(value) not in (list, tuple) or not value or not all(isinstance(item, (str, *PLAIN)) or _is_array(item) for item in value):
+        return ()
+    return (len(value) + 1, len(value) - 1) if len(value) > 1 else (len(value) + 1,)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
 def others(value: Any) -> tuple[Any, ...]:
-    """Other values of the same kind: half of a number that is no whole one; more and fewer; the other truth value."""
+    """Other values of the same kind: less of a number that is no whole one; more and fewer; the other truth value."""
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
-        more = (value + 1, 2 * value) if value > 0 else (value - 1,) if value < 0 else (1,)
-        return (*more, value // 2) if value > 1 else more
+        more = (value + 1, 2 * value, value + 2) if value > 0 else (value - 1,) if value < 0 else (1, 2)
+        return tuple(dict.fromkeys((*more, value // 2) if value > 1 else more))
     if isinstance(value, float):
-        return (value / 2 if value else 0.25,) if math.isfinite(value) else ()
+        return tuple(share * (value or 0.5) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
         rows = zip(*(others(item) for item in value), strict=False)
         return tuple(list(row) for row in rows)
@@ -97,7 +126,7 @@ def words(changes: Changes) -> str:
 def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
     kinds = {name: item.kind for name, item in bound.signature.parameters.items()}
     for name, value in list(bound.arguments.items())[1:]:
-        if kinds[name] is inspect.Parameter.VAR_POSITIONAL:
+        if kinds[name] is inspect.Parameter.VAR_POSITIONAL and not all(map(_is_array, value)):
             continue
         settings = _settings(value)
         if settings is None:
@@ -114,7 +143,7 @@ def _settings(value: Any) -> Mapping[str, Any] | None:
         return {item.name: getattr(value, item.name) for item in dataclasses.fields(value) if item.init}
     if isinstance(value, (type, str, *PLAIN)) or callable(value) or not hasattr(value, "__dict__"):
         return None
-    return {key: item for key, item in vars(value).items() if type(item) in PLAIN and not key.startswith("_")}
+    return {key: item for key, item in vars(value).items() if type(item) in (str, *PLAIN) and not key.startswith("_")}
 
 
 def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
@@ -123,6 +152,8 @@ def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
     old = bound.arguments[name]
     if not key:
         bound.arguments[name] = _alike(value, old)
+    elif key == LENGTH and type(old) in (list, tuple):
+        bound.arguments[name] = type(old)(old[index % len(old)] for index in range(value))
     elif isinstance(old, dict):
         bound.arguments[name] = {**old, key: _alike(value, old[key])}
     elif dataclasses.is_dataclass(old) and not isinstance(old, type):

@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.jax_side import compile_ahead, curves, run_scena
 from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.jax_unit import Program, is_key, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import drawing
 from migrate_agent.tools.verify.xla_flags import quick
 
 
@@ -126,14 +127,14 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
 
 def _fresh(session: Session, example: int) -> Future[Any] | None:
     """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
-    candidate = session.candidate(example)
-    if not candidate.initialises:
-        return None
 
     def build(key: Any) -> Any:
         return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
 
     try:
+        candidate = session.candidate(example)
+        if not candidate.initialises:
+            return None
         with tracers_as_data():
             return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session, example))).compile, quick())
     except Exception:
@@ -197,11 +198,11 @@ def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
 
 def dropout(session: Session) -> dict[str, Any] | None:
     """Real randomness in training mode: rates asked for, equal results for equal keys, new ones for new keys. None where torch draws nothing."""
-    scenario = _first(session, "gradient")
-    if scenario is None or scenario["mode"] != "train" or not scenario["draws"]:
+    scenario = drawing(session.arguments["scenarios"])
+    if scenario is None:
         return None
-    candidate = session.candidate(0)
-    candidate.load(session.state(scenario["state"], 0))
+    candidate = session.candidate(scenario["example"])
+    candidate.load(session.state(scenario["state"], scenario["example"]))
     graphdef, trainable, rest = candidate.parts("train")
     program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
     leaves, _ = session.leaves(scenario)

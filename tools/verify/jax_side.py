@@ -14,6 +14,7 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.verify import arrays, limits
+from migrate_agent.tools.verify.configurations import CONFIGURED, REFUSABLE
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.jax_export import exported
 from migrate_agent.tools.verify.jax_session import Session, stored
@@ -42,7 +43,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
             result["scenarios"][scenario["name"]] = _other_state(session, scenario) or run_scenario(session, scenario)
         except Exception as error:
             result["scenarios"][scenario["name"]] = session.fail(error)
-            errors += scenario["role"] != "configuration"  # these say so in a note
+            errors += scenario["role"] not in REFUSABLE  # these say so in a note
         if errors >= MAX_ERRORS:
             break
     if not errors:
@@ -78,39 +79,48 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
 
 
 def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Of another configuration: the names where its state has not the original's shapes, as the scenario's result; nothing where all agree."""
-    if scenario["role"] != "configuration":
+    """Of another configuration: the names where its state has not the original's shapes, or trains what torch does not, as the scenario's result."""
+    if scenario["role"] != CONFIGURED:
         return {}
-    wanted = session.arguments["described"][scenario["example"]]["state"]
-    ours = {name: list(value.shape) for name, value in session.candidate(scenario["example"]).state().items()}
+    described, candidate = session.arguments["described"][scenario["example"]], session.candidate(scenario["example"])
+    wanted, ours = described["state"], {name: list(value.shape) for name, value in candidate.state().items()}
     wrong = sorted(name for name in {*wanted, *ours} if wanted.get(name) != ours.get(name))
+    if not wrong and described["frozen"] and session.arguments["port"] is None:
+        kinds = candidate.kinds()
+        wrong = [name for name in described["frozen"] if kinds.get(name) == "parameter"]
     return {"state": wrong} if wrong else {}
 
 
 def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> None:
     """Trace the programs of these scenarios one by one, while threads compile those that are traced: a compilation takes longer than a trace.
 
-    Ends at the first that cannot be traced; what is not compiled here is when its scenario runs, and what that raises is told there.
+    Ends at the first that must be traced and cannot; what is not compiled here is when its scenario runs, and what that raises is told there.
     """
-    loaded, known = set(), set()
-    try:
-        for scenario in scenarios:
-            example = scenario["example"]
-            drawing = session.drawing(scenario)
-            form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.dropped is None, session.form(scenario))
-            if form in known:
-                continue
-            known.add(form)
-            candidate = session.candidate(example)
-            if example not in loaded:
-                candidate.load(session.state(scenario["state"], example))
-                loaded.add(example)
-            program = session.program(candidate, scenario)
-            _, trainable, rest = candidate.parts(scenario["mode"])
-            leaves, targets = session.leaves(scenario)
-            program.compile_ahead(session.pool, trainable, rest, leaves, targets, session.kept(scenario, ()))
-    except Exception:
+    loaded, known = set[int](), set[Any]()
+    for scenario in scenarios:
+        try:
+            _compile_one(session, scenario, loaded, known)
+        except Exception:
+            if scenario["role"] not in REFUSABLE:
+                return
+
+
+def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int], known: set[Any]) -> None:
+    """Start the compilation of a scenario's program, unless one of its form is `known`."""
+    example = scenario["example"]
+    drawing = session.drawing(scenario)
+    form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.dropped is None, session.form(scenario))
+    if form in known:
         return
+    known.add(form)
+    candidate = session.candidate(example)
+    if example not in loaded:
+        candidate.load(session.state(scenario["state"], example))
+        loaded.add(example)
+    program = session.program(candidate, scenario)
+    _, trainable, rest = candidate.parts(scenario["mode"])
+    leaves, targets = session.leaves(scenario)
+    program.compile_ahead(session.pool, trainable, rest, leaves, targets, session.kept(scenario, ()))
 
 
 def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:

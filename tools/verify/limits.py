@@ -203,11 +203,18 @@ CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
 
+STRINGS: Final = 4
+"""So many other configurations in which one string is another, at most."""
+
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
 MAX_SHAPES: Final = 4
 """Shape variants per example, an empty batch aside: each costs one compilation."""
+
+MAX_ALONE: Final = 2
+ALONE_TRIES: Final = 8
+"""Variants in which one input alone has another size, which the example has elsewhere too; and in how many tries they are found."""
 
 MAX_LITERAL_ITEMS: Final = 512
 MAX_LITERAL_CHARACTERS: Final = 4096

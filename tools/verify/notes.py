@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from migrate_agent.tools.verify.configurations import CONFIGURED
+
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Results
 
@@ -33,16 +35,26 @@ def constructed(results: Results) -> list[str]:
 
 
 def elsewhere(results: Results) -> list[str]:
-    """Of other configurations that could not be compared: why. What the candidate's process tells of them may have any form."""
+    """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
     from migrate_agent.tools.verify.pairing import UNPAIRED, paired
 
     found = []
-    for scenario, answer in results.answers("configuration"):
+    for scenario, answer in results.answers(CONFIGURED, "rank"):
         try:
             state = answer.facts.get("state")
             why = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
         except (KeyError, IndexError, TypeError, AttributeError):
             why = "the rewrite's process told nothing of it"
         if why:
-            found.append(f"not compared as {results.configured(scenario)}, which the original takes: {why}")
+            how = f"as {results.configured(scenario)}" if scenario.facts["role"] == CONFIGURED else "on inputs with one more axis in front"
+            found.append(f"not compared {how}, which the original takes: {why}")
     return found
+
+
+def trained(results: Results) -> list[str]:
+    """What a port keeps as a parameter and torch does not train."""
+    described, kinds = results.described(), results.exact["spec"].get("kinds") if isinstance(results.exact.get("spec"), dict) else None
+    if results.port is None or not isinstance(kinds, dict):
+        return []
+    names = [name for name in described.get("frozen", ()) if kinds.get(name) == "parameter"]
+    return [f"torch does not train {', '.join(names[:4])}: leave it out of the optimiser"] if names else []

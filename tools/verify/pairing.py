@@ -10,6 +10,7 @@ import numpy as np
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.compare import Difference, compare, rms, verdict
+from migrate_agent.tools.verify.configurations import REFUSABLE
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.sampling import SATURATING, Array
 
@@ -88,7 +89,8 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
     """Errors of all outputs in scenarios of these roles, whose draws pair up; a candidate that raises is a difference too."""
     for scenario, answer in results.answers(*roles):
         if answer.error:
-            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+            if scenario.facts["role"] not in REFUSABLE:
+                yield Difference(scenario.name, float("inf"), 0.0, answer.error)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
                 found = difference(

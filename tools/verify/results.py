@@ -27,7 +27,7 @@ from migrate_agent.tools.verify.expected import (
     tensor_inputs,
     texts,
 )
-from migrate_agent.tools.verify.notes import constructed, elsewhere, left_out
+from migrate_agent.tools.verify.notes import constructed, elsewhere, left_out, trained
 from migrate_agent.tools.verify.pairing import hopeless
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
@@ -203,7 +203,7 @@ class Results:
             found += example.get("remarks", [])
             found += left_out(example.get("skipped", ()))
         found += [self._expected.unrun] if unrun and self._expected.unrun else []
-        return (*found, *([*constructed(self), *elsewhere(self)] if "exact" in vars(self) else ()))
+        return (*found, *([*constructed(self), *trained(self), *elsewhere(self)] if "exact" in vars(self) else ()))
 
     def configured(self, scenario: Scenario) -> str:
         """With which other arguments than the example's the unit is constructed in a scenario, in words."""

@@ -276,3 +276,27 @@ def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Ar
     distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
     found = [(label, resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
     return [(label, values) for label, values in found if values is not None]
+
+
+def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
+    """Proposals `(label, inputs)`: one input alone longer along an axis, whose size stands elsewhere in the example too: by chance, maybe."""
+    found = []
+    sizes = [(number, axis, size) for number, leaf in enumerate(leaves) for axis, size in enumerate(leaf.value.shape)]
+    for number, axis, size in sorted(sizes, key=lambda place: (place[1] == 0, place)):
+        if size and any(other == size and (which, along) != (number, axis) for which, along, other in sizes):
+            values = recorded_inputs(leaves)
+            shape = tuple(size + 1 if position == axis else n for position, n in enumerate(values[number].shape))
+            values[number] = _resize(leaves[number].value, shape, np.random.default_rng([seed, 2]))
+            found.append((f"size-of-input{number}-axis{axis}-{size + 1}", values))
+    return found
+
+
+def stacked(first: Sequence[Array], second: Sequence[Array]) -> list[list[Array]]:
+    """Proposals for inputs with one axis more in front, on which `first` and `second` lie: all of them, or those of the most axes alone."""
+    most = max((value.ndim for value in first), default=0)
+    if not most:
+        return []
+    every = [np.stack(pair) if pair[0].ndim else pair[0] for pair in zip(first, second, strict=True)]
+    if all(value.ndim in (0, most) for value in first):
+        return [every]
+    return [every, [joined if value.ndim == most else value for joined, value in zip(every, first, strict=True)]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.configurations import CONFIGURED
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
 TRAINED = "again-trained"
@@ -116,6 +117,13 @@ def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | Non
 
 def _mask(shape: Sequence[int], rate: float | None) -> Mask:
     return math.prod(shape), None if rate is None else round(rate, limits.RATE_DIGITS)
+
+
+def drawing(scenarios: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The first call in training mode, of the example or else of another configuration, in which torch draws; None where it never does."""
+    roles = ("gradient", CONFIGURED)
+    found = [facts for facts in scenarios if facts["role"] in roles and facts["mode"] == "train" and facts["draws"]]
+    return min(found, key=lambda facts: roles.index(facts["role"]), default=None)
 
 
 @dataclass

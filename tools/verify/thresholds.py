@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -35,6 +35,12 @@ def speaks_of_ignored(model: torch.nn.Module) -> bool:
     return any(type(value) is int and value == IGNORED for value in _written(model))
 
 
+def uses(model: torch.nn.Module, names: Container[str]) -> bool:
+    """Whether the code of these modules' own classes, or beside them, has one of these names."""
+    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
+    return any(name in names for code in codes for name in code.co_names)
+
+
 def _all(model: torch.nn.Module) -> Iterator[Any]:
     for part in model.modules():
         yield from (value for name, value in vars(part).items() if isinstance(value, (int, float)) and not name.startswith("_"))
@@ -42,11 +48,18 @@ def _all(model: torch.nn.Module) -> Iterator[Any]:
 
 
 def _written(model: torch.nn.Module) -> Iterator[Any]:
+    for function in _own_functions(model):
+        for code in _codes(function.__code__):
+            for value in code.co_consts:
+                yield from value if isinstance(value, tuple) else (value,)
+
+
+def _own_functions(model: torch.nn.Module) -> Iterator[FunctionType]:
     own = list(dict.fromkeys(base for part in model.modules() for base in type(part).__mro__ if not base.__module__.startswith("torch.")))
     for cls in own:
-        yield from (value for function in _functions(vars(cls)) for value in _constants(function.__code__))
+        yield from _functions(vars(cls))
     for name in dict.fromkeys(cls.__module__ for cls in own if cls is not object):
-        yield from (value for function in _functions(vars(sys.modules[name]), name) for value in _constants(function.__code__))
+        yield from _functions(vars(sys.modules[name]), name)
 
 
 def _functions(names: Any, module: str = "") -> list[FunctionType]:
@@ -54,12 +67,11 @@ def _functions(names: Any, module: str = "") -> list[FunctionType]:
     return [function for function in found if not module or function.__module__ == module]
 
 
-def _constants(code: CodeType) -> Iterator[Any]:
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
     for value in code.co_consts:
         if isinstance(value, CodeType):
-            yield from _constants(value)
-        else:
-            yield from value if isinstance(value, tuple) else (value,)
+            yield from _codes(value)
 
 
 def at(leaves: Sequence[Leaf], found: Sequence[float]) -> list[Array] | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.verify import arrays, limits, reach, sampling, thresholds
+from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED
 from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import TRAINED, USUAL, Drawing, Tilt, zeroed
@@ -30,12 +31,17 @@ from migrate_agent.tools.verify.torch_results import (
     same,
     tipped,
 )
+from migrate_agent.tools.verify.torch_shapes import another_rank, other_sizes
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State
 
 STRENGTHS = (1.0, 0.1, 0.0)
 TILTS: tuple[Tilt, ...] = ("low", "high")
 SPREAD = ("uniform", "integers")
 """Kinds of draws that are told to fall at either end of their range."""
+COUNTED = -1
+"""In the place of a seed: the state with other counters and flags."""
+LATER = {"int64": 100_000, "int32": 100_000}
+"""How far on a counter is then."""
 REMEMBERED = 8
 """Results of forward passes that are kept while scenarios are chosen."""
 STRONG, STRONGEST = 2, 16.0
@@ -90,31 +96,23 @@ class Author:
             self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
         gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
         with self.lines:
-            self.drawn_otherwise(inputs[0])
+            self.drawn_otherwise(self.scenarios[-1], inputs[0])
         self.labels()
         if first:
-            self.shapes()
+            other_sizes(self)
+            self.counted()
             self.edges()
             self.reach(inputs)
             self.gradient_edges(gradients)
             self.again(inputs, gradients)
             self.layouts()
+            another_rank(self)
         description = self.describe()
         if first:
             description["curves"] = self.curves([name for name in gradients if not name.endswith(f"-s{STRONG}")], inputs)
         if first or otherwise:
             description["inits"] = self.initial()
         return description
-
-    def configuration(self) -> dict[str, Any]:
-        """One call of another configuration of the unit, in training mode where it trains."""
-        self.states = {0: self.sample_state(0)}
-        arrays.save(self.folder / f"given/states/{self.state_name(0)}.safetensors", self.states[0])
-        with self.lines:
-            attempt(self.original.fresh)
-            attempt(lambda: self.original.run(self.states[0], self.values(0), self.modes[0]))
-        any(self.add(f"configuration-{mode}", "configuration", mode, 0, self.values(0)) for mode in self.modes)  # the first that runs
-        return {**self.describe(), "skipped": []}
 
     def describe(self) -> dict[str, Any]:
         """What the spec stage compares."""
@@ -165,30 +163,33 @@ class Author:
                 return f"e{self.index}-{name}"
         return ""
 
-    def drawn_otherwise(self, values: Sequence[Array]) -> None:
+    def drawn_otherwise(self, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
         """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range, masks of dropout zero."""
-        last = self.scenarios[-1]
-        mode, draws = last["mode"], last["draws"]
+        mode, draws = scenario["mode"], scenario["draws"]
         if any(draw[0] in SPREAD for draw in draws):
             for tilt in TILTS:
-                how: dict[str, Any] = {"gradient": last["gradient"], "drawing": Drawing(tilt)}
-                self.add(f"{last['role']}-{mode}-draws-{tilt}", last["role"], mode, 0, values, **how)
+                how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt)}
+                self.add(f"{scenario['role']}-{mode}-draws-{tilt}", scenario["role"], mode, 0, values, **how)
         for number, dropped in enumerate(zeroed(draws)):
-            self.add(f"dropped-{mode}-{number}", "dropped", mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
+            self.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
-    def shapes(self) -> None:
-        """Other batch sizes and lengths, as far as the original accepts them: some in training mode where that differs, one for gradients too."""
-        accepted, trained = 0, set[str]()
-        for label, values in sampling.shape_variants(self.original.leaves, self.base):
-            if (accepted < limits.MAX_SHAPES or label == "empty") and self.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
-                accepted += label != "empty"
-                kind = label.rstrip("0123456789-")
-                if kind in ("batch", "size") and kind not in trained:
-                    trained.add(kind)
-                    if self.trains():
-                        self.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
-                    if kind == "batch":
-                        self.add(f"gradient-{self.modes[0]}-{label}", "gradient-shape", self.modes[0], 0, values, gradient=True, runs=1)
+    def counted(self) -> None:
+        """Counters and flags among the buffers as they may be later: single integers far on, or one further; the other truth value."""
+        unit, state = self.original, dict(self.states[0])
+        usual = finite_share(self.once(state, self.values(0), "eval"))
+        for name, value in self.states[0].items():
+            if name not in unit.parameters and value.size == 1 and value.dtype.kind in "biu":
+                for later in (~value,) if value.dtype.kind == "b" else (np.full_like(value, LATER.get(value.dtype.name, 100)), value + 1):
+                    result = attempt(partial(self.once, {**state, name: later}, self.values(0), "eval"))
+                    if result is not None and finite_share(result) >= usual:
+                        state[name] = later
+                        break
+        if any(value is not self.states[0][name] for name, value in state.items()):
+            self.states[COUNTED] = state
+            arrays.save(self.folder / f"given/states/{self.state_name(COUNTED)}.safetensors", state)
+            self.add("eval-counted", "seed", "eval", COUNTED, self.values(0), runs=1)
+            if self.trains():
+                self.add("train-counted", "gradient", "train", COUNTED, self.values(0), runs=1)
 
     def trains(self) -> bool:
         """Whether a call in training mode gives or leaves behind something else than one in evaluation mode."""
@@ -308,7 +309,7 @@ class Author:
             if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
-            if role in ("gradient-edge", "dropped") and finite_share(result) < 1:
+            if role in ("gradient-edge", "dropped", CONFIGURED_DROPPED) and finite_share(result) < 1:
                 return False
             if held:
                 noisy = [run(noise=1 + self.base + count, held=True) for count in range(runs)]

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from migrate_agent.tools.verify import limits, sampling
-from migrate_agent.tools.verify.configurations import Changes
+import numpy as np
+
+from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
+from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, Changes
 from migrate_agent.tools.verify.torch_modes import OperatorMode, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share
-from migrate_agent.tools.verify.torch_unit import Original
+from migrate_agent.tools.verify.torch_unit import Original, Result
+from migrate_agent.tools.verify.torch_words import written
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.torch_author import Author
+
+STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_enabled", "requires_grad", "requires_grad_"})
+"""Names in code that decides what gradients there are."""
+SETS = frozenset(
+    {"Parameter", "register_buffer", "init", "data", "weight", "bias", "copy_", "fill_", "mul_", "normal_", "uniform_", "zero_"}
+)
+"""Names in code that may set initial values, other than by constructing layers of torch's."""
 
 
 class Count(OperatorMode):  # type: ignore[no-untyped-call]
@@ -27,19 +41,64 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 def others(plain: Original, make: Callable[[Changes], Original]) -> list[Original]:
-    """The unit with as many numbers changed as it takes together, and with as many truth values, on the inputs of the example.
+    """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
+    the example. With the numbers every second truth value is changed, so that no two of them are always the same.
 
     `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
     """
-    values = plain.proposals()
-    if not values:
+    values, words = plain.proposals(), written(plain.strings(), plain.native)
+    if not values and not words:
         return []
     if elements(plain) > limits.CONFIGURATION_ELEMENTS:
         raise Undetermined(f"it holds more than {limits.CONFIGURATION_ELEMENTS:,} numbers")
     flags = {name: found for name, found in values.items() if isinstance(found[0], bool)}
     numbers = {name: found for name, found in values.items() if name not in flags}
     usual, tries = share(plain, count := Count()), min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
-    return [unit for part in (numbers, flags) if (unit := _furthest(part, make, usual, tries)) is not None]
+    halves = [dict(part) for bit in (1, 2) if (part := [row for number, row in enumerate(flags.items()) if number & bit])]
+    parts = [numbers | halves[0] if halves else numbers, flags, *halves[1:]]
+    found = [unit for part in parts if (unit := _furthest(part, make, usual, tries)) is not None]
+    return found + list(islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS))
+
+
+def compare(author: Author, drops: bool) -> dict[str, Any]:
+    """Add the scenarios of another configuration to its author: one call, in training mode where it trains, and in evaluation mode where that
+    gives something else; with gradients where the code stops some. `drops`: the example itself has masks of dropout.
+
+    Returns what describes it, its initial values too where the code itself sets some.
+    """
+    unit = author.original
+    author.states = {0: author.sample_state(0)}
+    arrays.save(author.folder / f"given/states/{author.state_name(0)}.safetensors", author.states[0])
+    with author.lines:
+        attempt(unit.fresh)
+        attempt(lambda: unit.run(author.states[0], author.values(0), author.modes[0]))
+    stops, values = thresholds.uses(unit.native, STOPS), author.values(0)
+    for mode in author.modes:
+        if not author.scenarios or author.trains():
+            add = partial(author.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
+            _ = (stops and add(gradient=True)) or add()
+    if author.scenarios and not drops:
+        author.drawn_otherwise(author.scenarios[0], values, CONFIGURED_DROPPED)
+    own = any(not name.startswith(CALL) for name in unit.changes) and thresholds.uses(unit.native, SETS)
+    return {**author.describe(), "skipped": [], **({"inits": author.initial()} if own and author.scenarios else {})}
+
+
+def _with_strings(plain: Original, strings: list[Changes], make: Callable[[Changes], Original], usual: float) -> Iterator[Original]:
+    """The unit with each of these strings that it takes, and with which it gives something else than with its own, and than with those before."""
+    seen = [_result(plain)]
+    for changes in strings:
+        unit = attempt(partial(make, changes))
+        result = attempt(partial(_result, unit)) if unit is not None else None
+        if result is not None and finite_share(result) >= usual and not any(_equal(result, other) for other in seen):
+            seen.append(result)
+            yield unit  # type: ignore[misc]
+
+
+def _equal(result: Result, other: Result) -> bool:
+    arrays, others = result.arrays, other.arrays
+    return result.tree == other.tree and all(
+        key in others and np.array_equal(value, others[key], equal_nan=True) for key, value in arrays.items()
+    )
 
 
 def _furthest(values: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, tries: int) -> Original | None:
@@ -60,7 +119,11 @@ def elements(unit: Original) -> int:
 
 def share(unit: Original, watch: Any = None) -> float:
     """The share of finite elements in its outputs for the inputs of the example. Raises what it raises."""
-    return finite_share(unit.run(unit.state(), sampling.recorded_inputs(unit.leaves), "eval", watch=watch))
+    return finite_share(_result(unit, watch))
+
+
+def _result(unit: Original, watch: Any = None) -> Result:
+    return unit.run(unit.state(), sampling.recorded_inputs(unit.leaves), "eval", watch=watch)
 
 
 def _proposals(values: Mapping[str, tuple[Any, ...]], changes: Changes) -> Iterator[Changes]:

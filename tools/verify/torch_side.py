@@ -15,7 +15,7 @@ import torch
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.configurations import Changes, never_given
 from migrate_agent.tools.verify.torch_author import Author
-from migrate_agent.tools.verify.torch_configurations import others
+from migrate_agent.tools.verify.torch_configurations import compare, others
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_results import attempt, one_line
 from migrate_agent.tools.verify.torch_unit import Original, flushing
@@ -52,7 +52,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             errors.append(f"example {index + 1}: {one_line(error)}")
     if examples:
         try:
-            more, configured = _configured(arguments, inputs, output, examples[0]["index"], len(examples), lines)
+            drops = any(draw[0] == "bernoulli" for scenario in scenarios for draw in scenario["draws"])
+            more, configured = _configured(arguments, inputs, output, examples[0]["index"], len(examples), lines, drops)
             examples += more
             scenarios += configured
         except Exception as error:
@@ -64,7 +65,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 
 
 def _configured(
-    arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path, index: int, number: int, lines: Lines
+    arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path, index: int, number: int, lines: Lines, drops: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """This example with other configurations of the unit: what describes each, and their scenarios."""
     base = limits.SEED_STRIDE * int(arguments["seed"])
@@ -74,5 +75,5 @@ def _configured(
         return Original(arguments["module"], arguments["name"], {**texts, "changes": changes}, tensors, base)
 
     authors = [Author(unit, number + place, texts, output, base, lines) for place, unit in enumerate(others(make({}), make))]
-    described = [{"index": index, "changes": author.original.changes, **author.configuration()} for author in authors]
+    described = [{"index": index, "changes": author.original.changes, **compare(author, drops)} for author in authors]
     return described, [scenario for author in authors for scenario in author.scenarios]

@@ -7,9 +7,10 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CellType, FunctionType
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
@@ -18,13 +19,14 @@ from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mo
 from migrate_agent.tools.record.memory import FilledMemory
 from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, host_draws, limits
-from migrate_agent.tools.verify.configurations import CALL, Changes, bind, called, changed, proposals
+from migrate_agent.tools.verify.configurations import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
 from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
 from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 
 PLAIN = (bool, int, float, str, tuple, type(None))
+Given = TypeVar("Given")
 State = Mapping[str, Array]
 Layout = Literal["", "strided", "expanded"]
 """How argument tensors lie in memory: contiguous, with permuted strides, or the first row of a batch repeated with stride zero."""
@@ -159,8 +161,15 @@ class Original:
 
     def proposals(self) -> dict[str, tuple[Any, ...]]:
         """Other values of the arguments of the call and of the constructor, by name."""
-        found = {f"{CALL}{name}": values for name, values in proposals(bind(self.cls.forward, *self.call)).items()}
-        return found | proposals(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
+        return self._by_name(proposals, partial(proposals, absent=True))
+
+    def strings(self) -> dict[str, str]:
+        """The strings among the arguments of the call and of the constructor, by name."""
+        return self._by_name(strings, strings)
+
+    def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
+        of_call = {f"{CALL}{name}": value for name, value in called(bind(self.cls.forward, *self.call)).items()}
+        return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 
     def unset(self, seed: int) -> frozenset[str]:
         """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""

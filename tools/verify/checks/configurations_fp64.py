@@ -8,17 +8,16 @@ from dataclasses import replace
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.check import Check
-from migrate_agent.tools.verify.compare import Difference, verdict
+from migrate_agent.tools.verify.compare import Difference, rms, verdict
+from migrate_agent.tools.verify.configurations import CONFIGURED
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import difference, named_pairs, output_pairs, paired
 from migrate_agent.tools.verify.results import Answer, Results
 
-ROLE = "configuration"
-
 
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the conditioning allows. What the candidate says by an error that it does not take is a note, no failure."""
-    answered = [(scenario, answer) for scenario, answer in results.answers(ROLE) if not answer.error]
+    answered = [(scenario, answer) for scenario, answer in results.answers(CONFIGURED) if not answer.error]
     found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
     if found is None:
         return None
@@ -33,12 +32,17 @@ def judge(results: Results) -> Verdict | None:
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     wrong = [str(name) for name in answer.facts.get("state", ())]
     if wrong:
-        yield Difference(scenario.name, float("inf"), 0.0, f"parameters or buffers of other names or shapes ({', '.join(wrong[:4])})")
+        yield Difference(
+            scenario.name, float("inf"), 0.0, f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
+        )
     elif paired(scenario, answer):
         if codec.skeleton(scenario.facts["tree"]) != codec.skeleton(answer.facts["tree"]):
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form")
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, limits.FLOOR_FP64)
+        largest = max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
+        for pair in (*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")):
+            yield difference(scenario, pair, limits.FLOOR_GRADIENT_FP64, limits.GLOBAL_SCALE * largest)
 
 
 CHECK = Check("numeric", "configurations_fp64", judge, cost=2)

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
+from migrate_agent.tools.verify.configurations import REFUSABLE
 from migrate_agent.tools.verify.results import Results
+from migrate_agent.tools.verify.streams import drawing
 
 
 def judge(results: Results) -> Verdict | None:
@@ -16,9 +18,11 @@ def judge(results: Results) -> Verdict | None:
     found = results.native.get("dropout")
     if found is None:
         return None
-    scenario = next(scenario for scenario in results.expected.scenarios if scenario.facts["role"] == "gradient")
-    theirs = rates([draw[1:] for draw in scenario.facts["draws"] if draw[0] == "bernoulli"])
-    noisy = any(draw[0] == "normal" for draw in scenario.facts["draws"])
+    facts = drawing(scenario.facts for scenario in results.expected.scenarios)
+    if facts is None or (facts["role"] in REFUSABLE and any(answer.error for _, answer in results.answers(facts["role"]))):
+        return None
+    theirs = rates([draw[1:] for draw in facts["draws"] if draw[0] == "bernoulli"])
+    noisy = any(draw[0] == "normal" for draw in facts["draws"])
     if "error" in found:
         return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {found['error']}")
     problem = "" if found["repeatable"] else "two calls with the same random state give different results"

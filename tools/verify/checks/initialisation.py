@@ -10,6 +10,7 @@ import numpy as np
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
+from migrate_agent.tools.verify.configurations import words
 from migrate_agent.tools.verify.initial_structure import copies, distribution_problem, structure_problem
 from migrate_agent.tools.verify.results import NATIVE, Results
 from migrate_agent.tools.verify.sampling import Array
@@ -18,10 +19,10 @@ from migrate_agent.tools.verify.sampling import Array
 def judge(results: Results) -> Verdict | None:
     """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state.
 
-    Asked of each example that is constructed in a way of its own.
+    Asked of each example that is constructed in a way of its own, and of other configurations that the candidate takes.
     """
-    theirs = {number: fresh for number, fresh in results.expected.initial.items() if fresh}
     jobs = results.native.get("initial", {})
+    theirs = {number: fresh for number, fresh in results.expected.initial.items() if fresh and not _refused(results, number, jobs)}
     if not theirs or (results.port is not None and any("skipped" in job for job in jobs.values())):
         return None
     alpha = limits.INIT_ALPHA / sum(map(len, theirs.values()))
@@ -31,9 +32,14 @@ def judge(results: Results) -> Verdict | None:
         smallest = min(smallest, least)
         if wrong:
             index = results.expected.examples[number]["index"]
-            where = f"example {index + 1}: " if number else ""
+            changes = words(results.expected.examples[number]["changes"])
+            where = f"{changes}: " if changes else f"example {index + 1}: " if number else ""
             return Verdict("numeric", "initialisation", "fail", smallest, alpha, where + "; ".join(wrong[:3]))
     return Verdict("numeric", "initialisation", "pass", smallest, alpha)
+
+
+def _refused(results: Results, number: int, jobs: Mapping[str, Any]) -> bool:
+    return bool(results.expected.examples[number]["changes"]) and "error" in jobs.get(str(number), {})
 
 
 def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: Mapping[str, Any], alpha: float) -> tuple[list[str], float]:

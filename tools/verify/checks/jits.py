@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.configurations import REFUSABLE
 from migrate_agent.tools.verify.results import Results
 
 
 def judge(results: Results) -> Verdict | None:
     """Fail with the line that needs a value which under `jit` does not exist yet."""
-    elsewhere = {scenario.name for scenario in results.expected.scenarios if scenario.facts["role"] == "configuration"}
+    elsewhere = {scenario.name for scenario in results.expected.scenarios if scenario.facts["role"] in REFUSABLE}
     for name, facts in results.exact["scenarios"].items():
         if facts.get("kind") == "concretisation" and name not in elsewhere:
             return Verdict("compile", "jits", "fail", detail=f"{name}: {facts['error']}")

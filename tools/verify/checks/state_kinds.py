@@ -8,15 +8,17 @@ from migrate_agent.tools.verify.results import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the names that are of the other kind; a parameter that is not trained may be of either. Applies where names agree."""
+    """Fail with the names that are of the other kind. Applies where names agree; in a port, a parameter that is not trained may be of either."""
     kinds = results.exact["spec"].get("kinds")
     if not kinds:
         return None
     described = results.described()
-    parameters, frozen = set(described["parameters"]), set(described.get("frozen", ()))
-    sized = [name for name, shape in described["state"].items() if 0 not in shape and name not in frozen]
-    wrong = [f"{name} is a {kinds[name]}" for name in sized if name in kinds and (kinds[name] == "parameter") != (name in parameters)]
-    return Verdict("spec", "state_kinds", "fail" if wrong else "pass", float(len(wrong)), 0.0, "; ".join(wrong[:5]))
+    frozen = set(described.get("frozen", ()))
+    parameters = set(described["parameters"]) - frozen
+    sized = [name for name, shape in described["state"].items() if 0 not in shape and not (results.port is not None and name in frozen)]
+    wrong = [name for name in sized if name in kinds and (kinds[name] == "parameter") != (name in parameters)]
+    said = [f"{name} is a {kinds[name]}" + (", and torch does not train it" if name in frozen else "") for name in wrong[:5]]
+    return Verdict("spec", "state_kinds", "fail" if wrong else "pass", float(len(wrong)), 0.0, "; ".join(said))
 
 
 CHECK = Check("spec", "state_kinds", judge, cost=2)
