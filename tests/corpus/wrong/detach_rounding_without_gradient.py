@@ -8,7 +8,7 @@ place: .
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from nnx_layers_jax import Linear
+from nnx_layers_jax import Linear, freeze
 
 
 @jax.custom_vjp
@@ -23,6 +23,7 @@ class M(nnx.Module):
     def __init__(self, *, rngs):
         self.online = Linear(6, 6, rngs=rngs)
         self.target = Linear(6, 6, rngs=rngs)
+        freeze(self.target)
         self.head = Linear(6, 3, rngs=rngs)
 
     def __call__(self, x):
