@@ -105,8 +105,9 @@ def others(value: Any) -> tuple[Any, ...]:
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
-        more = (value + 1, 2 * value, value + 2) if value > 0 else (value - 1,) if value < 0 else (1, 2)
-        return tuple(dict.fromkeys((*more, value // 2) if value > 1 else more))
+        if value > 0:
+            return tuple(dict.fromkeys((value + 1, 2 * value, *([value // 2] if value > 1 else []), value + 2)))
+        return (value - 1,) if value < 0 else (1, 2)
     if isinstance(value, float):
         return tuple(share * (value or 0.5) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):

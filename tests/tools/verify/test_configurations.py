@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.verify.configurations import CALL, bind, called, changed, others, proposals, words
+from migrate_agent.tools.verify.configurations import ABSENT, CALL, bind, called, changed, lengths, others, proposals, strings, words
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.notes import elsewhere
 from migrate_agent.tools.verify.pairing import UNPAIRED
@@ -27,6 +28,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         self.half = self.width // 2
+
+
+class Pair(NamedTuple):
+    """A tuple that is more than one."""
+
+    left: int
+    right: int
 
 
 class Loose:
@@ -54,17 +62,17 @@ def made(changes: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
     ("value", "expected"),
     [
         (True, (False,)),
-        (4, (5, 8, 2)),
-        (1, (2, 2)),
-        (0, (1,)),
+        (4, (5, 8, 2, 6)),
+        (1, (2, 3)),
+        (0, (1, 2)),
         (-1, (-2,)),
-        (0.5, (0.25,)),
-        (0.0, (0.25,)),
+        (0.5, (0.25, 0.125, 0.375)),
+        (0.0, (0.25, 0.125, 0.375)),
         (float("inf"), ()),
         ("relu", ()),
         (None, ()),
         ((2, 4), ([3, 5], [4, 8], [1, 2])),
-        ([0.5, 1.0], ([0.25, 0.5],)),
+        ([0.5, 1.0], ([0.25, 0.5], [0.125, 0.25], [0.375, 0.75])),
         ((), ()),
         ((1, "x"), ()),
     ],
@@ -82,8 +90,51 @@ def test_other_values_are_others_of_the_same_type(value: Any) -> None:
 
 def test_proposals_name_arguments_defaults_and_settings() -> None:
     found = proposals(bind(Unit.__init__, (4, 7), {"settings": Settings(), "gain": 2.0, "table": {"size": 3, "kind": "x"}}))
-    assert set(found) == {"width", "bias", "sizes", "settings.width", "settings.rate", "more.gain"}
-    assert set(proposals(bind(Unit.__init__, (4,), {"settings": Loose()}))) == {"width", "bias", "sizes", "settings.depth"}
+    assert set(found) == {"width", "bias", "sizes", "sizes.length", "settings.width", "settings.rate", "more.gain"}
+    assert set(proposals(bind(Unit.__init__, (4,), {"settings": Loose()}))) == {"width", "bias", "sizes", "sizes.length", "settings.depth"}
+
+
+def test_arguments_that_are_equal_become_different_ones() -> None:
+    def method(self: Any, heads: int = 2, groups: int = 2, rate: float = 0.0, other: float = 0.0) -> None:
+        """Nothing."""
+
+    found = proposals(bind(method, (), {}))
+    assert found["heads"][0] != found["groups"][0]
+    assert set(found["heads"]) == set(found["groups"])
+    assert found["rate"][0] != found["other"][0]
+
+
+def test_what_is_absent_is_proposed_where_asked() -> None:
+    def method(self: Any, hidden: Any = None, rate: float | None = None) -> None:
+        """Nothing."""
+
+    assert not proposals(bind(method, (), {}))
+    found = proposals(bind(method, (), {}), absent=True)
+    assert found["hidden"] == ABSENT
+    assert set(found["rate"]) == set(ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([1], (2,)),
+        ((1, 2), (3, 1)),
+        (["a", "b", "c"], (4, 2)),
+        ([np.ones(2), np.ones(2)], (3, 1)),
+        ([], ()),
+        ([object()], ()),
+        ("ab", ()),
+        ({"a": 1}, ()),
+        (Pair(1, 2), ()),
+    ],
+)
+def test_other_lengths(value: Any, expected: tuple[int, ...]) -> None:
+    assert lengths(value) == expected
+
+
+def test_strings_among_arguments() -> None:
+    found = strings(bind(Unit.__init__, (4,), {"settings": Loose(), "mode": "sum", "empty": "", "table": {"kind": "x", "size": 2}}))
+    assert found == {"settings.name": "x", "more.mode": "sum"}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +147,9 @@ def test_proposals_name_arguments_defaults_and_settings() -> None:
         ({"settings.width": 16}, {"settings": Settings()}, "settings", Settings(16)),
         ({"settings.width": 16}, {"settings": {"width": 8, "kind": "x"}}, "settings", {"width": 16, "kind": "x"}),
         ({"more.gain": 1.0}, {"gain": 2.0}, "gain", 1.0),
+        ({"sizes.length": 3}, {}, "sizes", (2, 3, 2)),
+        ({"sizes.length": 1}, {"sizes": [5, 6]}, "sizes", [5]),
+        ({"settings.length": 16}, {"settings": {"length": 8}}, "settings", {"length": 16}),
         ({}, {}, "rest", (7,)),
         ({"width": 5}, {}, "rest", (7,)),
     ],
@@ -162,23 +216,23 @@ def test_changes_of_the_call_leave_the_constructor_alone() -> None:
         ({"draws": 3}, "the rewrite's process told nothing of it"),
     ],
 )
-def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str) -> None:
-    scenario = Scenario({"name": "e1-configuration-train", "draws": []}, {})
+@pytest.mark.parametrize(
+    ("role", "how"),
+    [("configuration", "as constructed with heads=4; called with causal=False"), ("rank", "on inputs with one more axis in front")],
+)
+def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str, role: str, how: str) -> None:
+    scenario = Scenario({"name": "e1-configuration-train", "role": role, "draws": []}, {})
 
     class Told:
         """The part of the results that is asked."""
 
-        def answers(self, role: str) -> list[tuple[Scenario, Answer]]:
+        def answers(self, *roles: str) -> list[tuple[Scenario, Answer]]:
             """One."""
-            return [(scenario, Answer(facts, {}))] if role == "configuration" else []
+            return [(scenario, Answer(facts, {}))] if scenario.facts["role"] in roles else []
 
         def configured(self, of: Scenario) -> str:
             """Its arguments."""
             return words({"heads": 4, f"{CALL}causal": False})
 
     found = elsewhere(Told())  # type: ignore[arg-type]
-    assert found == (
-        [f"not compared as constructed with heads=4; called with causal=False, which the original takes: {words_of_it}"]
-        if words_of_it
-        else []
-    )
+    assert found == ([f"not compared {how}, which the original takes: {words_of_it}"] if words_of_it else [])
