@@ -22,6 +22,8 @@ from migrate_agent.tools.types import Evidence
 from migrate_agent.tools.verify import Options as HowToVerify
 
 PLAIN = HowToVerify(localise=False)
+REFUSED = "^not compared as .*: the rewrite raises "
+"""How a note begins that tells of other arguments which the rewrite refuses."""
 
 
 class Judge:
@@ -39,13 +41,13 @@ class Judge:
         return place.partition(".")[0] == self.target.unit.name.partition(".")[0] and not self.idle_methods.isdisjoint(place.split("."))
 
     def noted(self, place: str) -> bool:
-        """Whether a note says that lines of this function did not run."""
+        """Whether a note says that lines of this function did not run, or that the rewrite refuses arguments with which they may."""
         name = re.sub(r"__call__$", "forward", place)
         own = place.partition(".")[0] == self.target.unit.name.partition(".")[0]
         wanted = (
             rf"^no example runs .*the (lines|methods)|of {re.escape(name)}[ ,:]" if own else rf"of {re.escape(name)}[ ,:]|parts of \d+ more"
         )
-        return any(re.search(wanted, note) for note in self.notes)
+        return any(re.search(wanted, note) or re.search(REFUSED, note) for note in self.notes)
 
 
 def judged(subject: str, sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:

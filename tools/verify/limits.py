@@ -139,6 +139,10 @@ INIT_GRAM_SIGMAS: Final = 12.0
 INIT_GRAM_SHARE: Final = 1e-2
 """Mean orthogonality of rows over eight constructions: Student's t with 14 degrees of freedom is past 12 with probability 1e-8."""
 
+INIT_CONFIGURED: Final = 24
+"""Initial values of other configurations are compared of the first, and of further ones while they have no more tensors altogether: each is a
+compilation."""
+
 INIT_CONSTANT: Final = 1e-5
 """Parameters that torch initialises to the same values each time must be equal to this, relative to their largest value (float32 both)."""
 
@@ -203,6 +207,8 @@ CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
 
+APART: Final = 3
+"""So many arguments with which other code runs are changed alone, at most."""
 STRINGS: Final = 4
 """So many other configurations in which one string is another, at most."""
 

@@ -48,7 +48,7 @@ def elsewhere(results: Results) -> list[str]:
         if why:
             how = f"as {results.configured(scenario)}" if scenario.facts["role"] == CONFIGURED else "on inputs with one more axis in front"
             found.append(f"not compared {how}, which the original takes: {why}")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def trained(results: Results) -> list[str]:

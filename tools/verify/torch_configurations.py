@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from migrate_agent.tools.verify.torch_words import written
 
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.torch_author import Author
+    from migrate_agent.tools.verify.torch_lines import Lines
 
 STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_enabled", "requires_grad", "requires_grad_"})
 """Names in code that decides what gradients there are."""
@@ -40,9 +41,10 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def others(plain: Original, make: Callable[[Changes], Original]) -> list[Original]:
+def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
     """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
-    the example. With the numbers every second truth value is changed, so that no two of them are always the same.
+    the example. With the numbers every second truth value is changed, so that no two of them are always the same. What runs other code than
+    the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else that is changed would be left out with it.
 
     `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
     """
@@ -54,18 +56,66 @@ def others(plain: Original, make: Callable[[Changes], Original]) -> list[Origina
     flags = {name: found for name, found in values.items() if isinstance(found[0], bool)}
     numbers = {name: found for name, found in values.items() if name not in flags}
     usual, tries = share(plain, count := Count()), min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
-    halves = [dict(part) for bit in (1, 2) if (part := [row for number, row in enumerate(flags.items()) if number & bit])]
-    parts = [numbers | halves[0] if halves else numbers, flags, *halves[1:]]
-    found = [unit for part in parts if (unit := _furthest(part, make, usual, tries)) is not None]
-    return found + list(islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS))
+    halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
+    together, apart = list[Changes](), dict[str, Any]()
+    for part in (numbers | halves[0] if halves else numbers, flags, *halves[1:]):
+        known, other = _split(_furthest(part, make, usual, tries), make, usual, lines)
+        apart = {**other, **apart}
+        together += [known] if known and known not in together else []
+    alone = [{name: value} for name, value in apart.items()][: limits.APART]
+    return [make(changes) for changes in (*together, *alone)] + list(
+        islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS)
+    )
 
 
-def compare(author: Author, drops: bool) -> dict[str, Any]:
-    """Add the scenarios of another configuration to its author: one call, in training mode where it trains, and in evaluation mode where that
-    gives something else; with gradients where the code stops some. `drops`: the example itself has masks of dropout.
+def _split(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> tuple[Changes, Changes]:
+    """What can be changed together, and what runs other code and is to be changed alone."""
+    if not changes or not _elsewhere(changes, make, usual, lines):
+        return changes, {}
+    apart = {name: value for name, value in changes.items() if _elsewhere({name: value}, make, usual, lines)}
+    together = {name: value for name, value in changes.items() if name not in apart}
+    return together if together and _takes(together, make, usual) else {}, apart
 
-    Returns what describes it, its initial values too where the code itself sets some.
+
+def _elsewhere(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> bool:
+    """Whether the unit takes these changes, and runs lines then that the examples do not run."""
+
+    def run() -> None:
+        unit = make(changes)
+        attempt(lambda: unit.run(unit.state(), sampling.recorded_inputs(unit.leaves), "train"))
+
+    return _takes(changes, make, usual) and bool(attempt(lambda: lines.more(run)))
+
+
+def _takes(changes: Changes, make: Callable[[Changes], Original], usual: float) -> bool:
+    finite = attempt(lambda: share(make(changes)))
+    return finite is not None and finite >= usual
+
+
+def compare(authors: Sequence[Author], drops: bool) -> list[dict[str, Any]]:
+    """Add the scenarios of other configurations to their authors. `drops`: the example itself has masks of dropout.
+
+    Returns what describes each, its initial values too where the code itself sets some: of the first, and of others as far as they have few.
     """
+    found, tensors = [], 0
+    for author in authors:
+        found.append({"changes": author.original.changes, **_compare(author, drops)})
+        constructed = any(not name.startswith(CALL) for name in author.original.changes)
+        count = len(author.original.state())
+        if (
+            constructed
+            and author.scenarios
+            and thresholds.uses(author.original.native, SETS)
+            and (not tensors or tensors + count <= limits.INIT_CONFIGURED)
+        ):
+            found[-1]["inits"] = author.initial()
+            tensors += count
+    return found
+
+
+def _compare(author: Author, drops: bool) -> dict[str, Any]:
+    """One call, in training mode where it trains, and in evaluation mode where that gives something else; with gradients where the code stops
+    some."""
     unit = author.original
     author.states = {0: author.sample_state(0)}
     arrays.save(author.folder / f"given/states/{author.state_name(0)}.safetensors", author.states[0])
@@ -79,8 +129,7 @@ def compare(author: Author, drops: bool) -> dict[str, Any]:
             _ = (stops and add(gradient=True)) or add()
     if author.scenarios and not drops:
         author.drawn_otherwise(author.scenarios[0], values, CONFIGURED_DROPPED)
-    own = any(not name.startswith(CALL) for name in unit.changes) and thresholds.uses(unit.native, SETS)
-    return {**author.describe(), "skipped": [], **({"inits": author.initial()} if own and author.scenarios else {})}
+    return {**author.describe(), "skipped": []}
 
 
 def _with_strings(plain: Original, strings: list[Changes], make: Callable[[Changes], Original], usual: float) -> Iterator[Original]:
@@ -101,15 +150,12 @@ def _equal(result: Result, other: Result) -> bool:
     )
 
 
-def _furthest(values: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, tries: int) -> Original | None:
-    found, changes = None, dict[str, Any]()
+def _furthest(values: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, tries: int) -> Changes:
+    changes: dict[str, Any] = {}
     for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
-        unit = attempt(partial(make, {**changes, **proposal}))
-        finite = attempt(partial(share, unit)) if unit is not None else None
-        if finite is not None and finite >= usual:
-            found = unit
+        if _takes({**changes, **proposal}, make, usual):
             changes.update(proposal)
-    return found
+    return changes
 
 
 def elements(unit: Original) -> int:

@@ -56,6 +56,13 @@ class Lines:
         self.ran.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
         return self._line
 
+    def more(self, action: Callable[[], object]) -> bool:
+        """Whether an action runs lines that did not run before. They are not noted. Raises what the action raises."""
+        probe = Lines(self.name, Path(self._root))
+        with probe:
+            action()
+        return any(not ran <= self.ran.get(file, set()) for file, ran in probe.ran.items())
+
     def missed(self, cls: type) -> str:
         """What of the class and of what it uses never ran, in words; "" where all did, or where the files do not show it."""
         try:

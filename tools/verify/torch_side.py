@@ -74,6 +74,6 @@ def _configured(
     def make(changes: Changes) -> Original:
         return Original(arguments["module"], arguments["name"], {**texts, "changes": changes}, tensors, base)
 
-    authors = [Author(unit, number + place, texts, output, base, lines) for place, unit in enumerate(others(make({}), make))]
-    described = [{"index": index, "changes": author.original.changes, **compare(author, drops)} for author in authors]
+    authors = [Author(unit, number + place, texts, output, base, lines) for place, unit in enumerate(others(make({}), make, lines))]
+    described = [{"index": index, **item} for item in compare(authors, drops)]
     return described, [scenario for author in authors for scenario in author.scenarios]
