@@ -176,9 +176,16 @@ class M(nnx.Module):
         Wrong("stale counter", "buffers", "            self.num_batches_tracked[...] += 1\n", "", alone=True),
         Wrong(
             "a counter that stops at four",
-            "curves_buffers",
+            "buffers",
             "self.num_batches_tracked[...] += 1",
             "self.num_batches_tracked[...] = jnp.minimum(self.num_batches_tracked[...] + 1, 4)",
+            alone=True,
+        ),
+        Wrong(
+            "a counter that skips its fourth number",
+            "curves_buffers",
+            "self.num_batches_tracked[...] += 1",
+            "self.num_batches_tracked[...] += 1 + (self.num_batches_tracked[...] == 3).astype(jnp.int32)",
             alone=True,
         ),
         Wrong("unbiased variance", "training_fp64", "x.var((0, 2, 3))", "x.var((0, 2, 3), ddof=1)", "norm"),
