@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +44,8 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
 
 def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
     """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
-    the example. With the numbers every second truth value is changed, so that no two of them are always the same. What runs other code than
-    the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else that is changed would be left out with it.
+    the example. With the numbers every second truth value is changed, and then all, so that no two of them are always the same. What runs other
+    code than the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else would be left out with it.
 
     `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
     """
@@ -57,9 +58,10 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     numbers = {name: found for name, found in values.items() if name not in flags}
     usual, tries = share(plain, count := Count()), min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
     halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
+    changed = _furthest(numbers, make, usual, tries)
     together, apart = list[Changes](), dict[str, Any]()
-    for part in (numbers | halves[0] if halves else numbers, flags, *halves[1:]):
-        known, other = _split(_furthest(part, make, usual, tries), make, usual, lines)
+    for part in (halves[0] if halves else {}, flags, *halves[1:]):
+        known, other = _split(_furthest(part, make, usual, tries, changed), make, usual, lines)
         apart = {**other, **apart}
         together += [known] if known and known not in together else []
     alone = [{name: value} for name, value in apart.items()][: limits.APART]
@@ -150,8 +152,15 @@ def _equal(result: Result, other: Result) -> bool:
     )
 
 
-def _furthest(values: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, tries: int) -> Changes:
-    changes: dict[str, Any] = {}
+def _furthest(
+    values: Mapping[str, tuple[Any, ...]],
+    make: Callable[[Changes], Original],
+    usual: float,
+    tries: int,
+    start: Changes = MappingProxyType({}),
+) -> Changes:
+    """As many changes as the unit takes together, beside those at the start."""
+    changes = dict(start)
     for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
         if _takes({**changes, **proposal}, make, usual):
             changes.update(proposal)
