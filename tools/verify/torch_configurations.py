@@ -58,10 +58,14 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     numbers = {name: found for name, found in values.items() if name not in flags}
     usual, tries = share(plain, count := Count()), min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
     halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
-    changed = _furthest(numbers, make, usual, tries)
+    with_numbers = _furthest(numbers, make, usual, tries)
+    turned = _furthest(flags, make, usual, tries)
+    proposed = [_furthest(half, make, usual, tries, with_numbers) for half in halves] or [with_numbers]
+    if turned:
+        proposed.insert(1, _furthest(numbers, make, usual, tries, turned))
     together, apart = list[Changes](), dict[str, Any]()
-    for part in (halves[0] if halves else {}, flags, *halves[1:]):
-        known, other = _split(_furthest(part, make, usual, tries, changed), make, usual, lines)
+    for changes in proposed:
+        known, other = _split(changes, make, usual, lines)
         apart = {**other, **apart}
         together += [known] if known and known not in together else []
     alone = [{name: value} for name, value in apart.items()][: limits.APART]
