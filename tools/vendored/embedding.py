@@ -104,14 +104,33 @@ class Embedding(EmbeddingTable):
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, rngs=rngs)
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
-        self.frozen = _freeze
         if _weight is not None:
             self.weight = _weight
         cast_parameters(self, dtype)
+        if _freeze:
+            self.embedding = nnx.Variable(self.embedding[...])
 
     def __call__(self, input: jax.Array) -> jax.Array:
-        weight = lax.stop_gradient(self.weight) if self.frozen else self.weight
-        return embedding(input, weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+
+def pretrained_embedding(
+    embeddings: jax.Array,
+    freeze: bool = True,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+    *,
+    rngs: nnx.Rngs,
+) -> Embedding:
+    """An embedding layer that starts with this table (n, d); not trained where `freeze`.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html#torch.nn.Embedding.from_pretrained
+    """
+    count, width = embeddings.shape
+    return Embedding(count, width, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze, rngs=rngs)
 
 
 def embedding_bag(

@@ -1,10 +1,12 @@
-"""`torch.utils`: trees and recomputation (https://docs.pytorch.org/docs/stable/checkpoint.html)."""
+"""`torch.utils`: trees and recomputation (https://docs.pytorch.org/docs/stable/checkpoint.html); layers that class methods make."""
 
 from __future__ import annotations
 
+from migrate_agent.tools.rewrite.ops.functional import same
 from migrate_agent.tools.rewrite.tables import Call, Op
 
 HANDED = ", rngs={rngs}"
+PRETRAINED = "embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False"
 
 
 def _checkpoint(call: Call) -> str:
@@ -24,6 +26,12 @@ ROWS = (
         "tree, is_leaf=None",
         "jax.tree.flatten({tree}, is_leaf=lambda leaf: leaf is None)",
         returns="tuple",
+    ),
+    Op(
+        "torch.nn.Embedding.from_pretrained",
+        PRETRAINED,
+        same("pretrained_embedding", PRETRAINED, "rngs={rngs}"),
+        returns="",
     ),
     Op(
         "torch.jit.isinstance",
