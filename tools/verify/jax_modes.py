@@ -163,11 +163,11 @@ class Draws:
     @contextmanager
     def paired(self, stream: Stream) -> Iterator[None]:
         """Draw from `stream` within."""
-        self.stream = stream
+        outer, self.stream = self.stream, stream
         try:
             yield
         finally:
-            self.stream = None
+            self.stream = outer
 
     def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
         size = np.shape(p) if shape is None else shape

@@ -319,7 +319,10 @@ class Program:
             value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets, kept)
             return value, outputs, after, None, None, written
         function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
-        (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
+        with (
+            self.draws.paired(Stream(0, self.drawing)) if self.paired else nullcontext()
+        ):  # a backward pass of its own may draw masks again
+            (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
         return value, outputs, after, of_parameters, of_inputs, written
 
     def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any) -> Any:
