@@ -319,9 +319,8 @@ class Program:
             value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets, kept)
             return value, outputs, after, None, None, written
         function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
-        with (
-            self.draws.paired(Stream(0, self.drawing)) if self.paired else nullcontext()
-        ):  # a backward pass of its own may draw masks again
+        again = self.draws.paired(Stream(0, self.drawing)) if self.paired else nullcontext()
+        with again:  # a backward pass of the candidate's own may draw masks again
             (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
         return value, outputs, after, of_parameters, of_inputs, written
 
