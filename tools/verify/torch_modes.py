@@ -140,6 +140,8 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return args[0] * (args[1].abs() < 3) / 6
         if name.startswith("_fft_") and not torch.isfinite(args[0]).all():
             raise Undetermined("which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm")
+        if name == "_scaled_dot_product_flash_attention_for_cpu" and args[1].shape[-2] != args[2].shape[-2]:  # it does not look
+            raise Undetermined("fused attention of another number of values than of keys reads past their end")
         draw = DRAWS.get(name)
         place = (name, torch.get_rng_state().numpy().tobytes()) if draw is not None else (name, b"")
         result = func(*args, **kwargs)

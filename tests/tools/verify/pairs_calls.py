@@ -332,4 +332,29 @@ class M(nnx.Module):
         Wrong("ignored labels count", "edges_fp64", "/ counts.sum()", "/ counts.size"),
     ),
 )
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED)
+
+FUSED = Pair(
+    "fused",
+    """
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    class M(nn.Module):
+        def forward(self, q, k, v):
+            with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+                return F.scaled_dot_product_attention(q, k, v)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, q, k, v):
+        scores = q @ jnp.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5
+        return jax.nn.softmax(scores, -1) @ v
+""",
+    call="torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)",
+    wrongs=(Wrong("scaled by the number of keys", "forward_fp64", "q.shape[-1] ** 0.5", "k.shape[-2] ** 0.5"),),
+)
+"""torch's fused attention reads past the end of values that are fewer than the keys."""
+
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED)
