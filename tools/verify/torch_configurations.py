@@ -8,12 +8,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
 from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, Changes
 from migrate_agent.tools.verify.torch_modes import OperatorMode, Undetermined
-from migrate_agent.tools.verify.torch_results import attempt, finite_share
+from migrate_agent.tools.verify.torch_results import attempt, finite_share, same
 from migrate_agent.tools.verify.torch_unit import Original, Result
 from migrate_agent.tools.verify.torch_words import written
 
@@ -144,16 +142,13 @@ def _with_strings(plain: Original, strings: list[Changes], make: Callable[[Chang
     for changes in strings:
         unit = attempt(partial(make, changes))
         result = attempt(partial(_result, unit)) if unit is not None else None
-        if result is not None and finite_share(result) >= usual and not any(_equal(result, other) for other in seen):
+        if (
+            result is not None
+            and finite_share(result) >= usual
+            and not any(result.tree == other.tree and same(result, other) for other in seen)
+        ):
             seen.append(result)
             yield unit  # type: ignore[misc]
-
-
-def _equal(result: Result, other: Result) -> bool:
-    arrays, others = result.arrays, other.arrays
-    return result.tree == other.tree and all(
-        key in others and np.array_equal(value, others[key], equal_nan=True) for key, value in arrays.items()
-    )
 
 
 def _furthest(
