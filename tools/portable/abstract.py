@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from flax import nnx
 
 from migrate_agent.tools.portable.describe import HELPERS
+from migrate_agent.tools.verify.jax_errors import CONCRETISATION
 from migrate_agent.tools.verify.jax_modes import tracers_as_data
-from migrate_agent.tools.verify.jax_unit import CONCRETISATION, is_key, is_trainable, keeps_tracers, make_namespace
+from migrate_agent.tools.verify.jax_unit import is_key, is_trainable, keeps_tracers, make_namespace
 
 SHAPE: Any = jax.ShapeDtypeStruct
 

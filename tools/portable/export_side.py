@@ -21,8 +21,8 @@ from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.portable.remat import checkpointed
 from migrate_agent.tools.portable.steps import MODES, Steps
 from migrate_agent.tools.verify import arrays
+from migrate_agent.tools.verify.jax_errors import describe_error
 from migrate_agent.tools.verify.jax_modes import configure, lift_to_float64
-from migrate_agent.tools.verify.jax_unit import describe_error
 
 PLATFORM = "tpu"
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from migrate_agent.tools.verify.jax_again import Again, Heard, key_data
 from migrate_agent.tools.verify.streams import Stream
 from migrate_agent.tools.verify.xla_flags import KERNEL_LIBRARY, set_flag
 
@@ -114,6 +115,7 @@ class Draws:
         self._asked: float | None = None
         self.watch: Any = None
         self.seen: list[Seen] = []
+        self.heard: Heard | None = None
         self._note_what_is_asked()
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
@@ -123,16 +125,22 @@ class Draws:
             if name == "_bernoulli":
                 self._note_rate(*args, **kwargs)
             if self.stream is not None:
+                self._tell_key(self.stream, args[0])
                 return replacement(self.stream, *args, **kwargs)
             return self._watched(name, args[0], self._own[name](*args, **kwargs))
 
         return sampler
 
+    def _tell_key(self, stream: Stream, key: Any) -> None:
+        if isinstance(stream, Again):
+            stream.key = key
+        elif self.heard is not None:
+            self.heard.hear(len(stream.draws), key)
+
     def _watched(self, name: str, key: Any, result: Any) -> Any:
         """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
         if self.watch is not None and getattr(result, "_trace", None) is self.watch:
-            data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
-            self.seen.append(Seen(name, self.rates[-1][0] if name == "_bernoulli" else None, result, data))
+            self.seen.append(Seen(name, self.rates[-1][0] if name == "_bernoulli" else None, result, key_data(key)))
         return result
 
     @contextmanager
@@ -159,6 +167,15 @@ class Draws:
         classes: tuple[Any, ...] = (nnx.Rngs, nnx.RngStream)
         for cls in classes:
             cls.bernoulli = lambda rngs, *args, **kwargs: bernoulli(rngs(), *args, **kwargs)
+
+    @contextmanager
+    def hearing(self) -> Iterator[Heard]:
+        """Within, the keys of draws from a stream are told."""
+        self.heard = Heard()
+        try:
+            yield self.heard
+        finally:
+            self.heard = None
 
     @contextmanager
     def paired(self, stream: Stream) -> Iterator[None]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.configurations import CALL
+from migrate_agent.tools.verify.jax_errors import describe_error
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
-from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs, describe_error
+from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
 from migrate_agent.tools.verify.streams import AXES, Drawing, Dropped

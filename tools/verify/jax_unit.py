@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext
@@ -23,18 +22,13 @@ from migrate_agent.tools import weights
 from migrate_agent.tools.record.evaluate import seed_python
 from migrate_agent.tools.verify import codec, host_draws
 from migrate_agent.tools.verify.configurations import changed
+from migrate_agent.tools.verify.jax_again import Again, Keys
+from migrate_agent.tools.verify.jax_errors import CONCRETISATION
 from migrate_agent.tools.verify.jax_modes import Draws, tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
 from migrate_agent.tools.verify.xla_flags import quick
 from migrate_agent.tools.weights import Leaf
-
-CONCRETISATION = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    jax.errors.NonConcreteBooleanIndexError,
-)
 
 
 def is_trainable(path: Any, value: Any) -> bool:
@@ -50,20 +44,6 @@ def is_leaf(value: Any) -> bool:
 def is_key(value: Any) -> bool:
     """Whether an array holds random keys."""
     return bool(jnp.issubdtype(value.dtype, jax.dtypes.prng_key))
-
-
-def where(error: BaseException, root: Path) -> str:
-    """`file:line: code` of the deepest frame in the candidate's own files, or nothing."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(root)]
-    return f"{Path(frames[-1].filename).relative_to(root)}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
-
-
-def describe_error(error: BaseException, root: Path) -> dict[str, str]:
-    """One line on the error and its place, and whether it is a concretisation under `jit`."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    place = where(error, root)
-    text = f"{type(error).__name__}: {first}"[:300] + (f" at {place}" if place else "")
-    return {"error": text, "kind": "concretisation" if isinstance(error, CONCRETISATION) else "error"}
 
 
 def split(model: Any) -> tuple[Any, Any, Any]:
@@ -286,6 +266,7 @@ class Program:
         self.gradient, self.paired, self.drawing = gradient, paired, drawing
         self.traced = Traced()
         self.rearranged = False
+        self.again = False  # whether the backward pass draws, as one that the candidate defines may
         self._known: dict[Any, Traced] = {}
         self._ahead: dict[Any, Future[Any]] = {}
         self.jitted = jax.jit(self.candidate_step)
@@ -295,6 +276,8 @@ class Program:
         arguments = (trainable, rest, list(leaves), dict(targets), kept)
         compiled = self._ahead.get(_avals(arguments)) if self._ahead else None
         result = (compiled.result() if compiled else self.jitted)(*arguments)
+        if self.again and (keys := self._keys(*arguments)) is not None:
+            result = self.jitted(*arguments, keys)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)
         return result
 
@@ -309,19 +292,36 @@ class Program:
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, quick())
 
-    def candidate_step(self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any = None) -> Any:
-        """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
+    def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, kept: Any) -> Keys | None:
+        """The keys that the forward pass draws with."""
 
-        jax's name for it appears in compile events.
+        def forward(trainable: Any, rest: Any, leaves: Any) -> None:
+            self.call(nnx.merge(self.graphdef, trainable, rest, copy=True), leaves, kept)
+
+        with self.draws.hearing() as heard:
+            jax.jit(forward)(trainable, rest, leaves)
+        return heard.keys()
+
+    def candidate_step(
+        self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any = None, keys: Keys | None = None
+    ) -> Any:
+        """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
+        `keys`, where given, are those that the forward pass draws with. jax's name for the function appears in compile events.
         """
         floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
         if not self.gradient:
-            value, (outputs, after, written) = self._objective(trainable, floats, rest, leaves, targets, kept)
+            value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, kept)
             return value, outputs, after, None, None, written
-        function = jax.value_and_grad(self._objective, argnums=(0, 1), has_aux=True)
-        again = self.draws.paired(Stream(0, self.drawing)) if self.paired else nullcontext()
-        with again:  # a backward pass of the candidate's own may draw masks again
+        backward = Again(0, self.drawing, keys=keys)
+
+        def objective(*arguments: Any) -> Any:
+            value, found, backward.forward = self._objective(*arguments)
+            return value, found
+
+        function = jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)
+        with self.draws.paired(backward) if self.paired else nullcontext():  # a backward pass of the candidate's own may draw masks again
             (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
+        self.again |= bool(backward.draws)
         return value, outputs, after, of_parameters, of_inputs, written
 
     def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any) -> Any:
@@ -332,7 +332,7 @@ class Program:
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         graphdef, kept, after = split_kept(model)
         self.traced = Traced(tree, stream.log(), graphdef, self.rearranged)
-        return loss(outputs, targets), (outputs, after, _written(trainable, kept))
+        return loss(outputs, targets), (outputs, after, _written(trainable, kept)), stream
 
     def call(self, model: Any, leaves: Sequence[Any], kept: Any = None) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""

@@ -10,7 +10,6 @@ import numpy as np
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
 from migrate_agent.tools.verify.compare import Difference, compare, rms, verdict
-from migrate_agent.tools.verify.configurations import REFUSABLE
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.sampling import SATURATING, Array
 
@@ -89,7 +88,7 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
     """Errors of all outputs in scenarios of these roles, whose draws pair up; a candidate that raises is a difference too."""
     for scenario, answer in results.answers(*roles):
         if answer.error:
-            if scenario.facts["role"] not in REFUSABLE:
+            if not results.forgives(scenario, answer):
                 yield Difference(scenario.name, float("inf"), 0.0, answer.error)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec
-from migrate_agent.tools.verify.jax_unit import describe_error
+from migrate_agent.tools.verify.jax_errors import describe_error
 from migrate_agent.tools.verify.recorded_rows import ROWS
 
 

@@ -16,12 +16,14 @@ from migrate_agent.tools.verify.results import Answer, Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the limit that the conditioning allows; `unverified` where random numbers do not pair up. What the candidate says by an error that it
-    does not take is a note, no failure."""
-    answered = [(scenario, answer) for scenario, answer in results.answers(CONFIGURED) if not answer.error]
+    """Within the limit that the conditioning allows; `unverified` where random numbers do not pair up. What the candidate refuses on purpose is a
+    note, no failure."""
+    answered = [(scenario, answer) for scenario, answer in results.answers(CONFIGURED) if not results.forgives(scenario, answer)]
     found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
     if found is None or found.status == "pass":
-        unpaired = [scenario for scenario, answer in answered if not answer.facts.get("state") and not paired(scenario, answer)]
+        unpaired = [
+            scenario for scenario, answer in answered if not answer.error and not answer.facts.get("state") and not paired(scenario, answer)
+        ]
         if unpaired:
             how = results.configured(unpaired[0])
             return Verdict("numeric", "configurations_fp64", "unverified", detail=f"{unpaired[0].name}: {UNPAIRED}; {how}")
@@ -37,7 +39,9 @@ def judge(results: Results) -> Verdict | None:
 
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     wrong = [str(name) for name in answer.facts.get("state", ())]
-    if wrong:
+    if answer.error:
+        yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+    elif wrong:
         yield Difference(
             scenario.name, float("inf"), 0.0, f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
         )

@@ -9,7 +9,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
 from migrate_agent.tools.verify.compare import Difference, verdict
-from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED, REFUSABLE
+from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED
 from migrate_agent.tools.verify.expected import Scenario
 from migrate_agent.tools.verify.pairing import difference, output_pairs, paired
 from migrate_agent.tools.verify.results import Answer, Results
@@ -22,13 +22,13 @@ ALONE = "alone"
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning allows. Applies where the original drops. Masks may be drawn in another order, and in another
     layout; where they are drawn in other parts, only what all of them do is compared."""
-    rows = [row for row in results.answers("dropped", CONFIGURED_DROPPED) if _compares(*row)]
+    rows = [row for row in results.answers("dropped", CONFIGURED_DROPPED) if _compares(results, *row)]
     examples = groupby(rows, lambda row: row[0].facts["example"])
     return verdict("numeric", "dropped_fp64", chain.from_iterable(_differences(list(found)) for _, found in examples))
 
 
-def _compares(scenario: Scenario, answer: Answer) -> bool:
-    return scenario.facts["role"] not in REFUSABLE if answer.error else paired(scenario, answer)
+def _compares(results: Results, scenario: Scenario, answer: Answer) -> bool:
+    return not results.forgives(scenario, answer) if answer.error else paired(scenario, answer)
 
 
 def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
