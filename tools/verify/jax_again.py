@@ -26,27 +26,42 @@ def key_data(key: Any) -> Any:
     return jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
 
 
+class Told(NamedTuple):
+    """A draw, as the running program tells it: `what` its trace knew of it, the words of its key, and the rate of a mask."""
+
+    what: Any
+    key: tuple[int, ...]
+    rate: float | None = None
+
+
 @dataclass
 class Heard:
-    """Collects the keys while a program runs."""
+    """Collects draws while programs run: each time anew in a loop, for each row under `vmap`. Draws with the same key are the same."""
 
-    found: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    found: set[Told] = field(default_factory=set)
 
-    def hear(self, number: int, key: Any) -> None:
-        """Have the running program tell the key of a draw of this number."""
+    def hear(self, what: Any, key: Any, rate: Any = None) -> None:
+        """Have the program that is traced tell of a draw when it runs."""
 
-        def told(data: Any) -> None:
-            self.found.update((number, tuple(map(int, row))) for row in np.asarray(data).reshape(-1, data.shape[-1]))
+        def told(data: Any, rate: Any) -> None:
+            known = float(np.asarray(rate).item()) if rate is not None and np.size(rate) == 1 else None
+            self.found.update(Told(what, tuple(map(int, row)), known) for row in np.asarray(data).reshape(-1, data.shape[-1]))
 
-        jax.debug.callback(told, key_data(key))
+        jax.debug.callback(told, key_data(key), rate)
 
-    def keys(self) -> Keys | None:
-        """All that was told, once every program has run; None where nothing was, or keys are of several lengths."""
+    def take(self) -> set[Told]:
+        """What was told since the last time, once every program has run."""
         barrier: Any = jax.effects_barrier
         barrier()
-        if len({len(data) for _, data in self.found}) != 1:
+        found, self.found = self.found, set()
+        return found
+
+    def keys(self) -> Keys | None:
+        """The keys by number; None where nothing was told, or keys are of several lengths."""
+        rows = sorted((told.what, told.key) for told in self.take())
+        if len({len(data) for _, data in rows}) != 1:
             return None
-        numbers, data = zip(*sorted(self.found), strict=True)
+        numbers, data = zip(*rows, strict=True)
         return Keys(jax.device_put(np.array(data, np.uint32)), jax.device_put(np.array(numbers, np.int32)))
 
 
@@ -69,11 +84,11 @@ class Again(Stream):
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
         """As `Stream.mask`."""
         found = super().mask(shape, rate)
-        return found if self.keys is None else self._drawn("bernoulli", shape, False)
+        return found if self.keys is None or self.comparison(rate) else self._drawn("bernoulli", shape, False)
 
     def _drawn(self, kind: str, shape: Sequence[int], found: Any) -> Any:
         """What the forward pass drew of this kind and shape with the same key, else `found`."""
-        again = Stream(self.forward.seed, self.forward.drawing, self.forward.kept)
+        again = Stream(self.forward.seed, self.forward.drawing, self.forward.kept, compared=self.forward.compared)
         for number, draw in enumerate(self.forward.draws):
             if draw.kind in (*KINDS, "bernoulli"):
                 values = again.mask(draw.shape, draw.rate) if draw.kind == "bernoulli" else again.draw(draw.kind, draw.shape)

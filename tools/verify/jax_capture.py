@@ -12,8 +12,9 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.verify import arrays, codec
+from migrate_agent.tools.verify.jax_program import Program, loss
 from migrate_agent.tools.verify.jax_session import Session, stored
-from migrate_agent.tools.verify.jax_unit import Program, is_leaf, loss
+from migrate_agent.tools.verify.jax_unit import is_leaf
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import TRAINED, Drawing
 
@@ -39,6 +40,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         gradient=False,
         paired=True,
         drawing=Drawing.of(scenario["drawing"]),
+        compared=candidate.compared,
     )
     recorder = Recorder(how == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})

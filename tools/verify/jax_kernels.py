@@ -11,8 +11,8 @@ import numpy as np
 from migrate_agent.tools.portable.describe import equations, live_kernels
 from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.verify import arrays
+from migrate_agent.tools.verify.jax_program import Program
 from migrate_agent.tools.verify.jax_session import Session
-from migrate_agent.tools.verify.jax_unit import Program
 
 FILE = "kernels.safetensors"
 

@@ -9,9 +9,9 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -116,6 +116,12 @@ class Draws:
         self.watch: Any = None
         self.seen: list[Seen] = []
         self.heard: Heard | None = None
+        self.nested = False
+        """Whether a draw was seen in a function that is traced on its own. What jax keeps of its trace holds that draw, and is not taken again."""
+        new_context: Any = jax.make_user_context
+        self._traced_as: Any = new_context()
+        self._inside: ExitStack | None = None
+        self._around: Any = None
         self._note_what_is_asked()
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
@@ -125,17 +131,25 @@ class Draws:
             if name == "_bernoulli":
                 self._note_rate(*args, **kwargs)
             if self.stream is not None:
-                self._tell_key(self.stream, args[0])
-                return replacement(self.stream, *args, **kwargs)
+                return self._from_stream(self.stream, replacement, *args, **kwargs)
             return self._watched(name, args[0], self._own[name](*args, **kwargs))
 
         return sampler
 
-    def _tell_key(self, stream: Stream, key: Any) -> None:
+    def _from_stream(self, stream: Stream, replacement: Callable[..., Any], key: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(stream, Again):
             stream.key = key
         elif self.heard is not None:
             self.heard.hear(len(stream.draws), key)
+        found = replacement(stream, key, *args, **kwargs)
+        if self._inside is not None and _trace() is not self._around:
+            self.nested = True
+            self._inside.enter_context(self.apart())
+        return found
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Within, nothing is taken of what jax keeps of earlier traces."""
+        return cast(AbstractContextManager[None], self._traced_as(object()))
 
     def _watched(self, name: str, key: Any, result: Any) -> Any:
         """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
@@ -169,27 +183,34 @@ class Draws:
             cls.bernoulli = lambda rngs, *args, **kwargs: bernoulli(rngs(), *args, **kwargs)
 
     @contextmanager
-    def hearing(self) -> Iterator[Heard]:
-        """Within, the keys of draws from a stream are told."""
-        self.heard = Heard()
+    def hearing(self, heard: Heard) -> Iterator[None]:
+        """What is traced within tells of its draws to `heard` whenever it runs."""
+        self.heard = heard
         try:
-            yield self.heard
+            with self.apart():
+                yield
         finally:
             self.heard = None
 
     @contextmanager
     def paired(self, stream: Stream) -> Iterator[None]:
         """Draw from `stream` within."""
-        outer, self.stream = self.stream, stream
-        try:
-            yield
-        finally:
-            self.stream = outer
+        outer = self.stream, self._inside, self._around
+        with ExitStack() as inside:
+            if self.nested:
+                inside.enter_context(self.apart())
+            self.stream, self._inside, self._around = stream, inside, _trace()
+            try:
+                yield
+            finally:
+                self.stream, self._inside, self._around = outer
 
     def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
         size = np.shape(p) if shape is None else shape
         known = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
         self.rates.append([known, list(size)])
+        if self.heard is not None and self.stream is None:
+            self.heard.hear(tuple(size), key, p)
 
     def uniform(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
         """`jax.random.uniform`'s kernel."""
@@ -227,6 +248,12 @@ class Draws:
         """Raw bits cannot be paired."""
         stream.note("bits", shape)
         return self._own["_random_bits"](key, bit_width, shape)
+
+
+def _trace() -> Any:
+    """What jax traces at present."""
+    core: Any = importlib.import_module("jax._src.core")
+    return core.trace_ctx.trace
 
 
 @contextmanager

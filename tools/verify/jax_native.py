@@ -14,11 +14,13 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.verify import arrays, codec, jax_kernels, limits
+from migrate_agent.tools.verify.jax_again import Heard
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
+from migrate_agent.tools.verify.jax_program import Program
 from migrate_agent.tools.verify.jax_session import Session, stored
 from migrate_agent.tools.verify.jax_side import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.jax_structure import changed
-from migrate_agent.tools.verify.jax_unit import Program, is_key, is_leaf, split
+from migrate_agent.tools.verify.jax_unit import is_key, is_leaf, split
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import drawing
 from migrate_agent.tools.verify.xla_flags import quick
@@ -217,22 +219,39 @@ def dropout(session: Session) -> dict[str, Any] | None:
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         return outputs, split(model)[2], ([draw.values for draw in seen], [draw.key for draw in seen])
 
-    run = jax.jit(step, compiler_options=quick())
-    session.draws.rates.clear()
-    first, after, drawn = run(rest, leaves)
-    if any(rate is None for rate, _ in session.draws.rates):  # a tracer under `jit`, but perhaps a number without
+    with session.draws.apart():
+        run = jax.jit(step, compiler_options=quick())
         session.draws.rates.clear()
-        program.call(nnx.merge(graphdef, trainable, rest, copy=True), leaves)
-    rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
-    again = run(rest, leaves)[0]
-    fresh, history = False, [drawn]
-    for _ in range(limits.FRESH_CALLS):
-        later, after, drawn = run(after, leaves)
-        fresh = fresh or not _equal(first, later)
-        history.append(drawn)
+        first, after, drawn = run(rest, leaves)
+        noted = [rate for rate, _ in session.draws.rates]
+        rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
+        again = run(rest, leaves)[0]
+        fresh, history, states = False, [drawn], [rest]
+        for _ in range(limits.FRESH_CALLS):
+            states.append(after)
+            later, after, drawn = run(after, leaves)
+            fresh = fresh or not _equal(first, later)
+            history.append(drawn)
     values, keys = ([list(map(np.asarray, row)) for row in zip(*(drawn[part] for drawn in history), strict=True)] for part in (0, 1))
     stale = stale_draws(kinds, values) or reused_keys(kinds, keys)
+    if None in noted or len(noted) > sum(kind == "_bernoulli" for kind, _ in kinds):  # not all masks are drawn where they can be seen
+        rates, found = _told(session, step, states, leaves)
+        stale = stale or found
     return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
+
+
+def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], leaves: Any) -> tuple[list[Any], str]:
+    """Rates and shapes of the masks that one call draws, as the running program tells them: those in loops, under `vmap` and in functions that are
+    compiled on their own are among them. And what is stale: a key that every call draws with."""
+    heard = Heard()
+    with session.draws.hearing(heard):
+        run = jax.jit(lambda rest, leaves: step(rest, leaves)[0])
+        calls = []
+        for rest in states:
+            run(rest, leaves)
+            calls.append(heard.take())
+    stale = "a mask is the same at every call" if set.intersection(*calls) else ""
+    return [[told.rate, list(told.what)] for told in calls[0]], stale
 
 
 def stale_draws(kinds: Sequence[tuple[str, float | None]], history: Sequence[Sequence[Array]]) -> str:

@@ -19,7 +19,8 @@ from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.configurations import CALL
 from migrate_agent.tools.verify.jax_errors import describe_error
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
-from migrate_agent.tools.verify.jax_unit import Candidate, Program, Programs
+from migrate_agent.tools.verify.jax_program import Program, Programs
+from migrate_agent.tools.verify.jax_unit import Candidate
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
 from migrate_agent.tools.verify.streams import AXES, Drawing, Dropped
@@ -75,7 +76,8 @@ class Session:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
             module, name = self.arguments["module"], self.arguments["name"]
             port = self._port(module, name, tensors, example)
-            self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
+            made = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
+            made.compared = self.arguments["described"][example].get("compared", ())
         return self.candidates[example]
 
     def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:

@@ -17,8 +17,10 @@ from migrate_agent.tools.verify import arrays, limits
 from migrate_agent.tools.verify.configurations import CONFIGURED, REFUSABLE
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.jax_export import exported
+from migrate_agent.tools.verify.jax_program import Program, moved
 from migrate_agent.tools.verify.jax_session import Session, stored
-from migrate_agent.tools.verify.jax_unit import Candidate, Program, modes, moved
+from migrate_agent.tools.verify.jax_slopes import slopes
+from migrate_agent.tools.verify.jax_unit import Candidate, modes
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.signatures import describe
 from migrate_agent.tools.verify.streams import TRAINED
@@ -109,7 +111,7 @@ def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int]
     """Start the compilation of a scenario's program, unless one of its form is `known`."""
     example = scenario["example"]
     drawing = session.drawing(scenario)
-    form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.dropped is None, session.form(scenario))
+    form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.ends, drawing.dropped is None, session.form(scenario))
     if form in known:
         return
     known.add(form)
@@ -150,7 +152,9 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
         found |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
     arrays.save(session.output / f"{scenario['name']}.safetensors", found)
     dtypes = [str(item.dtype) for item in outputs]
-    return {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
+    facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
+    facts["crossed"] = program.traced.crossed
+    return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario["role"] == "gradient" else facts
 
 
 def _state_after(candidate: Candidate, program: Program, trainable: Any, after: Any, gradients: Any) -> dict[str, Array]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
+from migrate_agent.tools.verify.jax_program import Program
 from migrate_agent.tools.verify.jax_session import Session
-from migrate_agent.tools.verify.jax_unit import Program
 from migrate_agent.tools.verify.stopwatch import median_seconds
 
 

@@ -185,6 +185,14 @@ scaling the inputs, up to `LARGE`: a score is of the second degree in them. The 
 as large decides, and then so closely that one that is a tenth off does."""
 TILT: Final = 1e-3
 """Uniform draws are also tried within this share of either end of their range: a rate of so much, or an integer of so few, decides there."""
+LEVELS: Final = 32
+"""Into so many parts the range of uniform draws is cut to see where an output jumps."""
+COMPARED_WITH: Final = 2
+"""Up to so many numbers that uniform draws are compared with are tried at either side."""
+COMPARED: Final = 1e-5
+"""How far from such a number either side is."""
+JUMP: Final = 1e-3
+"""By so much of its largest value an output must differ between two draws that are as good as equal."""
 DROPPED: Final = 8
 """Up to so many masks of dropout are each made zero alone; of more, those of one size and rate together. Up to so many kinds."""
 MASKS: Final = 512
@@ -229,6 +237,12 @@ MAX_LITERAL_CHARACTERS: Final = 4096
 FRESH_CALLS: Final = 8
 FRESH_ALPHA: Final = 1e-9
 """Dropout must not repeat itself in this many further calls, where right ones would all repeat with at most this probability."""
+
+SLOPE_STEP: Final = 1e-4
+"""How far a point is moved along the normalised gradient to see the loss's slope, in float64."""
+
+SLOPE: Final = 0.01
+"""Relative distance from the slope up to which a gradient is one: kinks near the point change a slope a little, other masks change it much."""
 
 RATE_DIGITS: Final = 5
 """Dropout rates are compared to this many digits (float32 has seven)."""

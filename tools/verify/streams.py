@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -72,15 +72,18 @@ class Drawing(NamedTuple):
 
     tilt: Tilt = ""
     dropped: Dropped | None = None
+    ends: tuple[float, float] | None = None
+    """The low and the high number of a tilt, where they are not those near the ends of the range."""
 
     @classmethod
     def of(cls, told: Sequence[Any]) -> Drawing:
         """From JSON."""
-        tilt, dropped = told
+        tilt, dropped, ends = told
+        between = ends and (ends[0], ends[1])
         if dropped is None:
-            return cls(tilt)
+            return cls(tilt, ends=between)
         number, mask, axis = dropped
-        return cls(tilt, Dropped(number, mask and (mask[0], mask[1]), axis and (axis[0], axis[1])))
+        return cls(tilt, Dropped(number, mask and (mask[0], mask[1]), axis and (axis[0], axis[1])), between)
 
 
 USUAL = Drawing()
@@ -137,6 +140,10 @@ class Stream:
     drawing: Drawing = USUAL
     kept: Any = None
     draws: list[Draw] = field(default_factory=list)
+    compared: Sequence[float] = ()
+    """Numbers that the other side compares uniform draws with: a mask of such a rate is drawn as that comparison."""
+    crossed: list[list[object]] = field(default_factory=list)
+    """Shapes and rates of the masks that were drawn so."""
     tied: bool = False
     """Whether the largest of equal numbers were chosen, which is up to an algorithm."""
     _counts: Counter[str] = field(default_factory=Counter)
@@ -159,15 +166,32 @@ class Stream:
         if not self.drawing.tilt:
             return standard
         high = (np.arange(standard.size).reshape(standard.shape) % 2 == 1) == (self.drawing.tilt == "low")
-        return np.where(high, 1 - (1 - standard) * limits.TILT, standard * limits.TILT)
+        low, top = self.drawing.ends or (standard * limits.TILT, 1 - (1 - standard) * limits.TILT)
+        return np.where(high, top, low)
 
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
         """Note a draw of `bernoulli`; whether it gives ones, of a shape that broadcasts to `shape`."""
+        if (comparison := self.comparison(rate)) is not None:
+            self.crossed.append([list(shape), rate])
+            return comparison(self.draw("uniform", shape))
         number, self._counts["bernoulli"] = self._counts["bernoulli"], self._counts["bernoulli"] + 1
         self.note("bernoulli", shape, rate)
         if self.kept is not None:
             return spread(self.kept[min(number, len(self.kept) - 1)], shape)
         return self.drawing.dropped is None or spread(self.drawing.dropped.kept(number, shape, rate), shape)
+
+    def comparison(self, rate: float | None) -> Callable[[Any], Any] | None:
+        """What makes a mask of uniform draws as the other side does; None where it does not, or where that may be either side of one half."""
+        sides = [
+            side
+            for number in self.compared
+            for side, wanted in (
+                (lambda drawn, number=number: drawn >= number, 1 - number),
+                (lambda drawn, number=number: drawn < number, number),
+            )
+            if rate is not None and abs(wanted - rate) <= limits.COMPARED
+        ]
+        return sides[0] if len(sides) == 1 else None
 
     def note(self, kind: str, shape: Sequence[int], rate: float | None = None) -> None:
         """Remember a draw that does not come from the stream (a mask, or a kind that cannot be paired)."""

@@ -15,7 +15,8 @@ from migrate_agent.tools.verify import arrays, limits, reach, sampling, threshol
 from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED
 from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import TRAINED, USUAL, Drawing, Tilt, zeroed
+from migrate_agent.tools.verify.streams import TRAINED, USUAL, Drawing
+from migrate_agent.tools.verify.torch_draws import drawn_otherwise
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import (
@@ -35,9 +36,6 @@ from migrate_agent.tools.verify.torch_shapes import another_rank, other_sizes
 from migrate_agent.tools.verify.torch_unit import Layout, Original, Result, State
 
 STRENGTHS = (1.0, 0.1, 0.0)
-TILTS: tuple[Tilt, ...] = ("low", "high")
-SPREAD = ("uniform", "integers")
-"""Kinds of draws that are told to fall at either end of their range."""
 COUNTED = -1
 """In the place of a seed: the state with other counters and flags."""
 LATER = {"int64": 100_000, "int32": 100_000}
@@ -61,6 +59,8 @@ class Author:
     scenarios: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    compared: list[float] = field(default_factory=list)
+    """Numbers that uniform draws are compared with."""
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
 
     def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
@@ -96,7 +96,7 @@ class Author:
             self.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
         gradients = [name for seed in seeds if (name := self.gradient(seed, inputs[seed]))]
         with self.lines:
-            self.drawn_otherwise(self.scenarios[-1], inputs[0])
+            drawn_otherwise(self, self.scenarios[-1], inputs[0])
         self.labels()
         if first:
             other_sizes(self)
@@ -116,7 +116,7 @@ class Author:
 
     def describe(self) -> dict[str, Any]:
         """What the spec stage compares."""
-        return {"skipped": self.skipped, "remarks": self.remarks, **described(self.original)}
+        return {"skipped": self.skipped, "remarks": self.remarks, "compared": self.compared, **described(self.original)}
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -162,16 +162,6 @@ class Author:
             if self.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
                 return f"e{self.index}-{name}"
         return ""
-
-    def drawn_otherwise(self, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
-        """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range, masks of dropout zero."""
-        mode, draws = scenario["mode"], scenario["draws"]
-        if any(draw[0] in SPREAD for draw in draws):
-            for tilt in TILTS:
-                how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt)}
-                self.add(f"{scenario['role']}-{mode}-draws-{tilt}", scenario["role"], mode, 0, values, **how)
-        for number, dropped in enumerate(zeroed(draws)):
-            self.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
     def counted(self) -> None:
         """Counters and flags among the buffers as they may be later: single integers far on, or one further; the other truth value."""

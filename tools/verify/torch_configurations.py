@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
 from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, Changes
+from migrate_agent.tools.verify.torch_draws import drawn_otherwise
 from migrate_agent.tools.verify.torch_modes import OperatorMode, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, same
 from migrate_agent.tools.verify.torch_unit import Original, Result
@@ -132,7 +133,7 @@ def _compare(author: Author, drops: bool) -> dict[str, Any]:
             add = partial(author.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
             _ = (stops and add(gradient=True)) or add()
     if author.scenarios and not drops:
-        author.drawn_otherwise(author.scenarios[0], values, CONFIGURED_DROPPED)
+        drawn_otherwise(author, author.scenarios[0], values, CONFIGURED_DROPPED)
     return {**author.describe(), "skipped": []}
 
 

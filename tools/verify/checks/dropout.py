@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
@@ -21,7 +22,8 @@ def judge(results: Results) -> Verdict | None:
     facts = drawing(scenario.facts for scenario in results.expected.scenarios)
     if facts is None or (facts["role"] in REFUSABLE and any(answer.error for _, answer in results.answers(facts["role"]))):
         return None
-    theirs = rates([draw[1:] for draw in facts["draws"] if draw[0] == "bernoulli"])
+    crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(facts["role"]) if scenario.name == facts["name"]]
+    theirs = rates([*(draw[1:] for draw in facts["draws"] if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
     noisy = any(draw[0] == "normal" for draw in facts["draws"])
     if "error" in found:
         return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {found['error']}")

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import Check
-from migrate_agent.tools.verify.compare import verdict
+from migrate_agent.tools.verify.compare import Difference, verdict
 from migrate_agent.tools.verify.pairing import named_differences
 from migrate_agent.tools.verify.results import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the limit that the unit's conditioning allows."""
+    """Within the limit that the unit's conditioning allows; and slopes of the loss, where a backward pass of the candidate's own draws."""
     differences = named_differences(results, "input-grad", "gradient", "gradient-shape", floor=limits.FLOOR_GRADIENT_FP64)
-    return verdict("numeric", "gradients_inputs", differences)
+    return verdict("numeric", "gradients_inputs", chain(differences, _off_the_slope(results)))
+
+
+def _off_the_slope(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers("gradient"):
+        told = answer.facts.get("slopes")
+        if isinstance(told, list) and len(told) == 2 and all(isinstance(each, float) for each in told):
+            paired, own = told
+            if paired <= limits.SLOPE < own:
+                problem = f"the backward pass draws other random numbers than the forward pass: the loss's slope is off by {own:.0%}"
+                yield Difference(scenario.name, float("inf"), 0.0, problem)
 
 
 CHECK = Check("numeric", "gradients_inputs", judge, cost=3)

@@ -1,0 +1,78 @@
+"""Scenarios in which random numbers decide otherwise than usual what becomes of a part. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from migrate_agent.tools.verify import limits
+from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import Drawing, Tilt, zeroed
+from migrate_agent.tools.verify.torch_results import attempt
+from migrate_agent.tools.verify.torch_unit import Result
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.verify.torch_author import Author
+
+TILTS: tuple[Tilt, ...] = ("low", "high")
+SPREAD = ("uniform", "integers")
+"""Kinds of draws that are told to fall at either end of their range."""
+
+
+def drawn_otherwise(author: Author, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
+    """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range and at either side of a number that
+    they are compared with, masks of dropout zero."""
+    mode, draws = scenario["mode"], scenario["draws"]
+    spread = [draw[0] for draw in draws if draw[0] in SPREAD]
+    ends: list[tuple[float, float] | None] = [None] if spread else []
+    if "uniform" in spread:
+        ends += (pairs := compared_with(author, mode, values))
+        author.compared = [(low + high) / 2 for low, high in pairs]
+    for number, pair in enumerate(ends):
+        for tilt in TILTS:
+            how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
+            label = f"{scenario['role']}-{mode}-draws-{tilt}" + (f"-{number}" if number else "")
+            author.add(label, scenario["role"], mode, 0, values, **how)
+    for number, dropped in enumerate(zeroed(draws)):
+        author.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
+
+
+def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:
+    """Numbers that uniform draws are compared with (a rate of dropping, say), each as a number a little lower and one a little higher: where all
+    draws are one number, the outputs jump there. The largest jumps come first."""
+    if sum(value.size for value in (*author.states[0].values(), *values)) > limits.REACH_ELEMENTS:
+        return []
+
+    def at(level: float) -> Result | None:
+        return attempt(lambda: author.original.run(author.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
+
+    levels = [float(level) for level in np.linspace(0, 1, limits.LEVELS + 1)[:-1]] + [1 - limits.COMPARED]
+    known = [at(level) for level in levels]
+    cells = sorted(range(limits.LEVELS), key=lambda index: -_apart(known[index], known[index + 1]))
+    found = []
+    for index in cells[: limits.COMPARED_WITH]:
+        low, high, below, above = levels[index], levels[index + 1], known[index], known[index + 1]
+        while high - low > limits.COMPARED / 8:
+            middle = (low + high) / 2
+            between = at(middle)
+            if _apart(below, between) >= _apart(between, above):
+                high, above = middle, between
+            else:
+                low, below = middle, between
+        if _apart(below, above) > limits.JUMP:
+            found.append((max(low - limits.COMPARED, 0.0), min(high + limits.COMPARED, 1 - limits.COMPARED)))
+    return found
+
+
+def _apart(first: Result | None, second: Result | None) -> float:
+    """The largest difference of two results, in units of the larger's largest value; 0 where they cannot be compared."""
+    largest = 0.0
+    for key, one in first.arrays.items() if first is not None and second is not None else ():
+        other = second.arrays.get(key) if second is not None else None
+        if other is not None and one.shape == other.shape and one.size and one.dtype.kind in "fciub":
+            wide = [np.nan_to_num(np.asarray(each, np.complex128 if each.dtype.kind == "c" else np.float64)) for each in (one, other)]
+            scale = max(float(np.abs(each).max()) for each in wide)
+            largest = max(largest, float(np.abs(wide[0] - wide[1]).max()) / scale if scale else 0.0)
+    return largest
