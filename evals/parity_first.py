@@ -28,7 +28,8 @@ from migrate_agent.tools.types import Example
 from migrate_agent.tools.verify import codec, sampling
 from migrate_agent.tools.verify.compare import pattern_problem, rms
 from migrate_agent.tools.verify.expected import source_file, texts
-from migrate_agent.tools.verify.jax_unit import Program, split
+from migrate_agent.tools.verify.jax_program import Program
+from migrate_agent.tools.verify.jax_unit import split
 from migrate_agent.tools.verify.results import NATIVE
 from migrate_agent.tools.verify.torch_results import make_targets
 from migrate_agent.tools.verify.torch_unit import Original, Result

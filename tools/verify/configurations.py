@@ -110,7 +110,7 @@ def others(value: Any) -> tuple[Any, ...]:
             return tuple(dict.fromkeys((value + 1, 2 * value, *([value // 2] if value > 1 else []), value + 2)))
         return (value - 1,) if value < 0 else (1, 2)
     if isinstance(value, float):
-        return tuple(share * (value or 0.5) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
+        return tuple(share * (value or 0.1) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
         rows = zip(*(others(item) for item in value), strict=False)
         return tuple(list(row) for row in rows)
@@ -155,7 +155,7 @@ def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
     if not key:
         bound.arguments[name] = _alike(value, old)
     elif key == LENGTH and type(old) in (list, tuple):
-        bound.arguments[name] = type(old)(old[index % len(old)] for index in range(value))
+        bound.arguments[name] = type(old)(old[index % len(old)] for index in range(value)) if value > len(old) else old[len(old) - value :]
     elif isinstance(old, dict):
         bound.arguments[name] = {**old, key: _alike(value, old[key])}
     elif dataclasses.is_dataclass(old) and not isinstance(old, type):

@@ -185,6 +185,10 @@ scaling the inputs, up to `LARGE`: a score is of the second degree in them. The 
 as large decides, and then so closely that one that is a tenth off does."""
 TILT: Final = 1e-3
 """Uniform draws are also tried within this share of either end of their range: a rate of so much, or an integer of so few, decides there."""
+MULTIPLES: Final = 2
+"""Up to so many sizes at and past a multiple of a number of the modules are tried, where the code takes remainders."""
+EMPTIED: Final = 2
+"""Up to so many lists among the arguments of a call are also empty, each alone."""
 LEVELS: Final = 32
 """Into so many parts the range of uniform draws is cut to see where an output jumps."""
 COMPARED_WITH: Final = 2

@@ -278,6 +278,19 @@ def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Ar
     return [(label, values) for label, values in found if values is not None]
 
 
+def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> list[tuple[str, list[Array]]]:
+    """Proposals `(label, inputs)`: sizes that one of these numbers divides, and one more, where the example's size leaves another remainder."""
+    leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
+    found = []
+    for divisor in divisors:
+        for size in leading[1:]:
+            whole = -(-size // divisor) * divisor
+            if size % divisor > 1 and whole <= 2 * size:
+                rows = [(f"size{size}-{other}", resized(leaves, {size: other}, None, (seed,))) for other in (whole, whole + 1)]
+                found += [(label, values) for label, values in rows if values is not None]
+    return list(dict(found).items())
+
+
 def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
     """Proposals `(label, inputs)`: one input alone longer along an axis, whose size stands elsewhere in the example too: by chance, maybe."""
     found = []

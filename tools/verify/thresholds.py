@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Container, Iterator, Sequence
 from types import CodeType, FunctionType
@@ -39,6 +40,18 @@ def uses(model: torch.nn.Module, names: Container[str]) -> bool:
     """Whether the code of these modules' own classes, or beside them, has one of these names."""
     codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
     return any(name in names for code in codes for name in code.co_names)
+
+
+def takes_remainders(model: torch.nn.Module) -> bool:
+    """Whether the code of these modules' own classes, or beside them, divides for a remainder."""
+    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
+    return any(step.argrepr in ("%", "%=") or "divmod" in code.co_names for code in codes for step in dis.get_instructions(code))
+
+
+def divisors(model: torch.nn.Module) -> list[int]:
+    """Whole numbers above one among the modules' attributes, the outermost module's first, each once."""
+    attributes = (value for part in model.modules() for name, value in vars(part).items() if not name.startswith("_"))
+    return list(dict.fromkeys(value for value in attributes if type(value) is int and value > 1))[:MOST]
 
 
 def _all(model: torch.nn.Module) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
-from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, Changes
+from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, LENGTH, Changes
 from migrate_agent.tools.verify.torch_draws import drawn_otherwise
 from migrate_agent.tools.verify.torch_modes import OperatorMode, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, same
@@ -44,7 +44,8 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
 def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
     """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
     the example. With the numbers every second truth value is changed, and then all, so that no two of them are always the same. What runs other
-    code than the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else would be left out with it.
+    code than the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else would be left out with it. Lists of
+    the call are also empty.
 
     `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
     """
@@ -68,7 +69,9 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         apart = {**other, **apart}
         together += [known] if known and known not in together else []
     alone = [{name: value} for name, value in apart.items()][: limits.APART]
-    return [make(changes) for changes in (*together, *alone)] + list(
+    lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: limits.EMPTIED]
+    empty = [changes for changes in lists if _takes(changes, make, usual)]
+    return [make(changes) for changes in (*together, *alone, *empty)] + list(
         islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS)
     )
 

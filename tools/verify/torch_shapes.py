@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from migrate_agent.tools.verify import codec, limits, sampling
+from migrate_agent.tools.verify import codec, limits, sampling, thresholds
 from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.torch_results import attempt
 from migrate_agent.tools.verify.torch_unit import Result
@@ -33,6 +33,18 @@ def other_sizes(author: Author) -> None:
                     mode = author.modes[0]
                     author.add(f"gradient-{mode}-{label}", "gradient-shape", mode, 0, values, gradient=True, runs=1)
     _alone(author)
+    _multiples(author)
+
+
+def _multiples(author: Author) -> None:
+    """Sizes that some number of the modules divides, or all but one, where the code takes remainders and the example leaves another one."""
+    if not thresholds.takes_remainders(author.original.native):
+        return
+    accepted = 0
+    for label, values in sampling.multiples(author.original.leaves, thresholds.divisors(author.original.native), author.base):
+        accepted += author.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+        if accepted == limits.MULTIPLES:
+            return
 
 
 def _alone(author: Author) -> None:

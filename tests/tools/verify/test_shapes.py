@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from migrate_agent.tools.verify.sampling import Leaf, alone_variants, stacked
+from migrate_agent.tools.verify.sampling import Leaf, alone_variants, multiples, stacked
 
 
 def leaves(*shapes: tuple[int, ...]) -> list[Leaf]:
@@ -32,6 +32,22 @@ def test_one_input_alone_is_longer(shapes: list[tuple[int, ...]], expected: list
         assert label.startswith(f"size-of-input{changed}-")
         found.append((changed, values[changed].shape))
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "divisors", "expected"),
+    [
+        ([(2, 11, 6)], [4], [[(2, 12, 6)], [(2, 13, 6)], [(2, 11, 8)], [(2, 11, 9)]]),
+        ([(2, 11), (11, 3)], [4], [[(2, 12), (12, 3)], [(2, 13), (13, 3)]]),
+        ([(2, 12, 13)], [4], []),
+        ([(2, 11)], [40], []),
+        ([(11,)], [4], []),
+        ([], [4], []),
+    ],
+    ids=("each axis", "wherever the size stands", "divided, or all but one", "far more", "a batch", "none"),
+)
+def test_sizes_that_a_number_divides(shapes: list[tuple[int, ...]], divisors: list[int], expected: list[list[tuple[int, ...]]]) -> None:
+    assert [[value.shape for value in values] for _, values in multiples(leaves(*shapes), divisors, 0)] == expected
 
 
 @pytest.mark.parametrize(

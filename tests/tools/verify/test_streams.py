@@ -14,9 +14,40 @@ from migrate_agent.tools.verify.streams import USUAL, Drawing, Dropped, Stream, 
 MASKS: list[Any] = [["bernoulli", [4, 6, 6], 0.9], ["uniform", [2], None], ["bernoulli", [4, 1, 5], 0.5], ["bernoulli", [6, 4, 6], 0.9]]
 
 
-@pytest.mark.parametrize("drawing", [USUAL, Drawing("low"), Drawing(dropped=Dropped()), Drawing("high", Dropped(3, (20, 0.5), (4, 0)))])
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        USUAL,
+        Drawing("low"),
+        Drawing(dropped=Dropped()),
+        Drawing("high", Dropped(3, (20, 0.5), (4, 0))),
+        Drawing("high", None, (0.25, 0.5)),
+    ],
+)
 def test_drawings_travel_as_json(drawing: Drawing) -> None:
     assert Drawing.of(json.loads(json.dumps(drawing))) == drawing
+
+
+@pytest.mark.parametrize(
+    ("compared", "rate", "kept"),
+    [
+        ([0.3], 0.7, [False, True]),
+        ([0.3], 0.3, [True, False]),
+        ([0.3, 0.1], 0.9, [True, True]),
+        ([0.3], 0.71, None),
+        ([0.5], 0.5, None),
+        ([], 0.7, None),
+        ([0.3], None, None),
+    ],
+    ids=("above", "below", "another number", "another rate", "either side", "nothing compared", "an unknown rate"),
+)
+def test_a_mask_is_drawn_as_a_comparison(compared: list[float], rate: float | None, kept: list[bool] | None) -> None:
+    stream = Stream(0, Drawing("low", ends=(0.2, 0.4)), compared=compared)
+    found = stream.mask((2,), rate)
+    if kept is None:
+        assert found is True and stream.log() == [["bernoulli", [2], rate]] and not stream.crossed
+    else:
+        assert found.tolist() == kept and stream.log() == [["uniform", [2], None]] and stream.crossed == [[[2], rate]]
 
 
 def test_uniform_numbers_fall_at_either_end() -> None:
