@@ -242,7 +242,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
 
 def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], leaves: Any) -> tuple[list[Any], str]:
     """Rates and shapes of the masks that one call draws, as the running program tells them: those in loops, under `vmap` and in functions that are
-    compiled on their own are among them. And what is stale: a key that every call draws with."""
+    compiled on their own are among them. And what is stale: a key that every call draws with, or that masks of several shapes or rates have."""
     heard = Heard()
     with session.draws.hearing(heard):
         run = jax.jit(lambda rest, leaves: step(rest, leaves)[0])
@@ -251,6 +251,8 @@ def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], lea
             run(rest, leaves)
             calls.append(heard.take())
     stale = "a mask is the same at every call" if set.intersection(*calls) else ""
+    if not stale and len({told.key for told in calls[0]}) < len(calls[0]):
+        stale = "masks of several shapes or rates use the same key"
     return [[told.rate, list(told.what)] for told in calls[0]], stale
 
 
