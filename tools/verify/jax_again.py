@@ -88,7 +88,7 @@ class Again(Stream):
 
     def _drawn(self, kind: str, shape: Sequence[int], found: Any) -> Any:
         """What the forward pass drew of this kind and shape with the same key, else `found`."""
-        again = Stream(self.forward.seed, self.forward.drawing, self.forward.kept, compared=self.forward.compared)
+        again = Stream(self.forward.seed, self.forward.drawing, self.forward.kept, customs=self.forward.customs)
         for number, draw in enumerate(self.forward.draws):
             if draw.kind in (*KINDS, "bernoulli"):
                 values = again.mask(draw.shape, draw.rate) if draw.kind == "bernoulli" else again.draw(draw.kind, draw.shape)

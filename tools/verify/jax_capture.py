@@ -40,7 +40,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         gradient=False,
         paired=True,
         drawing=Drawing.of(scenario["drawing"]),
-        compared=candidate.compared,
+        customs=candidate.customs,
     )
     recorder = Recorder(how == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})

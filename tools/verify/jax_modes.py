@@ -109,7 +109,17 @@ class Draws:
         self.rates: list[list[Any]] = []
         self._core: Any = importlib.import_module("jax._src.random.core")
         self._own: dict[str, Callable[..., Any]] = {}
-        for name in ("_uniform", "_normal", "_randint", "_exponential", "_shuffle", "_permutation", "_bernoulli", "_random_bits"):
+        for name in (
+            "_uniform",
+            "_normal",
+            "_randint",
+            "_exponential",
+            "_gumbel",
+            "_shuffle",
+            "_permutation",
+            "_bernoulli",
+            "_random_bits",
+        ):
             self._own[name] = getattr(self._core, name)
             setattr(self._core, name, self._dispatch(name))
         self._asked: float | None = None
@@ -224,6 +234,12 @@ class Draws:
     def exponential(self, stream: Stream, key: Any, shape: Any, dtype: Any) -> Any:
         """`jax.random.exponential`'s kernel."""
         return jnp.asarray(stream.draw("exponential", shape), dtype)
+
+    def gumbel(self, stream: Stream, key: Any, shape: Any, dtype: Any, mode: Any) -> Any:
+        """`jax.random.gumbel`'s kernel: of exponential numbers where torch draws those (`multinomial`, `gumbel_softmax`), else of uniform ones."""
+        if stream.customs.exponential:
+            return jnp.asarray(-jnp.log(stream.draw("exponential", shape)), dtype)
+        return self._own["_gumbel"](key, shape, dtype, mode)
 
     def randint(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
         """`jax.random.randint`'s kernel."""

@@ -17,7 +17,7 @@ from migrate_agent.tools.verify import codec, host_draws
 from migrate_agent.tools.verify.jax_again import Again, Heard, Keys
 from migrate_agent.tools.verify.jax_modes import Draws
 from migrate_agent.tools.verify.jax_unit import Candidate, is_leaf, split_kept
-from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
+from migrate_agent.tools.verify.streams import NO_CUSTOMS, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.verify.xla_flags import quick
 
 
@@ -46,10 +46,10 @@ class Program:
         gradient: bool,
         paired: bool,
         drawing: Drawing = USUAL,
-        compared: Sequence[float] = (),
+        customs: Customs = NO_CUSTOMS,
     ) -> None:
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
-        self.gradient, self.paired, self.drawing, self.compared = gradient, paired, drawing, compared
+        self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
         self.rearranged = False
         self.again = False  # whether the backward pass draws, as one that the candidate defines may
@@ -104,7 +104,7 @@ class Program:
         if not self.gradient:
             value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, kept)
             return value, outputs, after, None, None, written
-        backward = Again(0, self.drawing, compared=self.compared, keys=keys)
+        backward = Again(0, self.drawing, customs=self.customs, keys=keys)
 
         def objective(*arguments: Any) -> Any:
             value, found, backward.forward = self._objective(*arguments)
@@ -129,7 +129,7 @@ class Program:
     def call(self, model: Any, leaves: Sequence[Any], kept: Any = None) -> tuple[Any, Stream]:
         """What the module returns for these leaves, and the stream that was drawn from."""
         args, kwargs = codec.decode(self.tree, leaves, self.renamed)
-        stream = Stream(0, self.drawing, kept, compared=self.compared)
+        stream = Stream(0, self.drawing, kept, customs=self.customs)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_draws.noticed(stream, owners):
             result = model(*args, **kwargs)
@@ -194,6 +194,6 @@ class Programs:
                 gradient=gradient,
                 paired=paired,
                 drawing=drawing,
-                compared=candidate.compared,
+                customs=candidate.customs,
             )
         return self._made[key]

@@ -23,7 +23,7 @@ from migrate_agent.tools.verify.jax_program import Program, Programs
 from migrate_agent.tools.verify.jax_unit import Candidate
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
-from migrate_agent.tools.verify.streams import AXES, Drawing, Dropped
+from migrate_agent.tools.verify.streams import AXES, Customs, Drawing, Dropped
 from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
@@ -77,7 +77,7 @@ class Session:
             module, name = self.arguments["module"], self.arguments["name"]
             port = self._port(module, name, tensors, example)
             made = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
-            made.compared = self.arguments["described"][example].get("compared", ())
+            made.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
 
     def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:

@@ -20,6 +20,7 @@ from migrate_agent.tools.verify.configurations import changed
 from migrate_agent.tools.verify.jax_errors import CONCRETISATION
 from migrate_agent.tools.verify.jax_modes import tracers_as_data
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.streams import NO_CUSTOMS
 from migrate_agent.tools.verify.xla_flags import quick
 from migrate_agent.tools.weights import Leaf
 
@@ -76,8 +77,7 @@ class Candidate:
     """Whether fresh initial values are compared."""
     omitted: Sequence[str] = ()
     """State names of the original that this one does not keep."""
-    compared: Sequence[float] = ()
-    """Numbers that the original compares uniform draws with."""
+    customs = NO_CUSTOMS
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
         found: Any = importlib.import_module(module)

@@ -49,10 +49,11 @@ def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collecti
 
 
 def paired(scenario: Scenario, answer: Answer) -> bool:
-    """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside)."""
+    """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside), be it with other axes of length one."""
 
-    def kinds(draws: list[list[Any]]) -> list[list[Any]]:
-        return sorted((draw[:2] for draw in drawn(draws) if draw[0] != "bernoulli"), key=lambda draw: str(draw[0]))
+    def kinds(draws: list[list[Any]]) -> list[tuple[Any, list[Any]]]:
+        found = [(draw[0], [size for size in draw[1] if size != 1]) for draw in drawn(draws) if draw[0] != "bernoulli"]
+        return sorted(found, key=lambda draw: str(draw[0]))
 
     return kinds(scenario.facts["draws"]) == kinds(answer.facts["draws"])
 

@@ -22,7 +22,7 @@ from migrate_agent.tools.verify.results import Results
 
 NAME = "failing"
 VERSION = 2
-DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "compared")
+DESCRIBED = ("tree", "state", "state_dtypes", "frozen", "parameters", "changes", "customs")
 
 
 class NoReplay(ValueError):

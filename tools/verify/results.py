@@ -269,7 +269,7 @@ class Results:
             {**{key: item[key] for key in kept}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []}
             for item in facts
         ]
-        describing = ("tree", "state", "state_dtypes", "frozen", "inits", "compared", *(("parameters",) if self.port is not None else ()))
+        describing = ("tree", "state", "state_dtypes", "frozen", "inits", "customs", *(("parameters",) if self.port is not None else ()))
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         wanted = self.expected.examples[0].get("curves")
         if wanted and scenarios is None:

@@ -89,6 +89,23 @@ class Drawing(NamedTuple):
 USUAL = Drawing()
 
 
+class Customs(NamedTuple):
+    """What the original makes of its draws, where a rewrite may make the same of draws of another kind."""
+
+    compared: tuple[float, ...] = ()
+    """Numbers that it compares uniform draws with: a mask of such a rate is drawn as that comparison."""
+    exponential: bool = False
+    """Whether it draws exponential numbers, and no uniform ones: Gumbel noise is made of those."""
+
+    @classmethod
+    def of(cls, told: Sequence[Any]) -> Customs:
+        """From JSON."""
+        return cls(tuple(told[0]), bool(told[1]))
+
+
+NO_CUSTOMS = Customs()
+
+
 def masks(draws: Sequence[Sequence[Any]]) -> list[Mask]:
     """The masks among logged draws, in their order."""
     return [_mask(shape, rate) for shape, rate in _shapes(draws)]
@@ -140,8 +157,7 @@ class Stream:
     drawing: Drawing = USUAL
     kept: Any = None
     draws: list[Draw] = field(default_factory=list)
-    compared: Sequence[float] = ()
-    """Numbers that the other side compares uniform draws with: a mask of such a rate is drawn as that comparison."""
+    customs: Customs = NO_CUSTOMS
     crossed: list[list[object]] = field(default_factory=list)
     """Shapes and rates of the masks that were drawn so."""
     tied: bool = False
@@ -184,7 +200,7 @@ class Stream:
         """What makes a mask of uniform draws as the other side does; None where it does not, or where that may be either side of one half."""
         sides = [
             side
-            for number in self.compared
+            for number in self.customs.compared
             for side, wanted in (
                 (lambda drawn, number=number: drawn >= number, 1 - number),
                 (lambda drawn, number=number: drawn < number, number),

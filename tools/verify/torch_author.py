@@ -15,7 +15,7 @@ from migrate_agent.tools.verify import arrays, limits, reach, sampling, threshol
 from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED
 from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
-from migrate_agent.tools.verify.streams import TRAINED, USUAL, Drawing
+from migrate_agent.tools.verify.streams import TRAINED, USUAL, Customs, Drawing
 from migrate_agent.tools.verify.torch_draws import drawn_otherwise
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
@@ -59,7 +59,7 @@ class Author:
     scenarios: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    compared: list[float] = field(default_factory=list)
+    compared: tuple[float, ...] = ()
     """Numbers that uniform draws are compared with."""
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
 
@@ -116,7 +116,12 @@ class Author:
 
     def describe(self) -> dict[str, Any]:
         """What the spec stage compares."""
-        return {"skipped": self.skipped, "remarks": self.remarks, "compared": self.compared, **described(self.original)}
+        return {"skipped": self.skipped, "remarks": self.remarks, "customs": self.customs(), **described(self.original)}
+
+    def customs(self) -> Customs:
+        """What the original makes of its draws."""
+        kinds = {draw[0] for scenario in self.scenarios for draw in scenario["draws"]}
+        return Customs(self.compared, "exponential" in kinds and "uniform" not in kinds)
 
     @property
     def modes(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def drawn_otherwise(author: Author, scenario: Mapping[str, Any], values: Sequenc
     ends: list[tuple[float, float] | None] = [None] if spread else []
     if "uniform" in spread:
         ends += (pairs := compared_with(author, mode, values))
-        author.compared = [(low + high) / 2 for low, high in pairs]
+        author.compared = tuple((low + high) / 2 for low, high in pairs)
     for number, pair in enumerate(ends):
         for tilt in TILTS:
             how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
@@ -48,7 +48,7 @@ def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tu
     def at(level: float) -> Result | None:
         return attempt(lambda: author.original.run(author.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
 
-    levels = [float(level) for level in np.linspace(0, 1, limits.LEVELS + 1)[:-1]] + [1 - limits.COMPARED]
+    levels = [float(level) for level in np.linspace(limits.TILT, 1 - limits.TILT, limits.LEVELS + 1)]
     known = [at(level) for level in levels]
     cells = sorted(range(limits.LEVELS), key=lambda index: -_apart(known[index], known[index + 1]))
     found = []
@@ -62,7 +62,7 @@ def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tu
             else:
                 low, below = middle, between
         if _apart(below, above) > limits.JUMP:
-            found.append((max(low - limits.COMPARED, 0.0), min(high + limits.COMPARED, 1 - limits.COMPARED)))
+            found.append((low - limits.COMPARED, high + limits.COMPARED))
     return found
 
 

@@ -234,6 +234,17 @@ def _unit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, float]:
     return 0.0, 1.0
 
 
+def _multinomial(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The largest of the weights divided by exponential numbers, as torch's own kernel draws without replacement."""
+    weights, count = args[0], args[1]
+    if args[2] if len(args) > 2 else kwargs.get("replacement", False):
+        drawn = torch.from_numpy(stream.draw("exponential", (count, *weights.shape)))
+        result.copy_((weights / drawn.reshape(count, *weights.shape)).argmax(-1).movedim(0, -1))
+    else:
+        drawn = torch.from_numpy(stream.draw("exponential", weights.shape))
+        result.copy_((weights / drawn).topk(count, -1).indices)
+
+
 DRAWS: dict[str, Callable[..., None]] = {
     "rand": _affine("uniform", _unit),
     "rand_like": _affine("uniform", _unit),
@@ -251,6 +262,7 @@ DRAWS: dict[str, Callable[..., None]] = {
     "randperm": _permutation,
     "bernoulli_": _bernoulli,
     "bernoulli": _bernoulli,
+    "multinomial": _multinomial,
 }
 QUIET = frozenset(
     {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math", "_fused_sdp_choice", "rrelu_with_noise"}

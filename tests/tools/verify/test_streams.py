@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.verify import limits
-from migrate_agent.tools.verify.streams import USUAL, Drawing, Dropped, Stream, layouts, masks, spread, zeroed
+from migrate_agent.tools.verify.streams import USUAL, Customs, Drawing, Dropped, Stream, layouts, masks, spread, zeroed
 
 MASKS: list[Any] = [["bernoulli", [4, 6, 6], 0.9], ["uniform", [2], None], ["bernoulli", [4, 1, 5], 0.5], ["bernoulli", [6, 4, 6], 0.9]]
 
@@ -42,7 +42,7 @@ def test_drawings_travel_as_json(drawing: Drawing) -> None:
     ids=("above", "below", "another number", "another rate", "either side", "nothing compared", "an unknown rate"),
 )
 def test_a_mask_is_drawn_as_a_comparison(compared: list[float], rate: float | None, kept: list[bool] | None) -> None:
-    stream = Stream(0, Drawing("low", ends=(0.2, 0.4)), compared=compared)
+    stream = Stream(0, Drawing("low", ends=(0.2, 0.4)), customs=Customs(tuple(compared)))
     found = stream.mask((2,), rate)
     if kept is None:
         assert found is True and stream.log() == [["bernoulli", [2], rate]] and not stream.crossed
