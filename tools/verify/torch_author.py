@@ -119,9 +119,15 @@ class Author:
         return {"skipped": self.skipped, "remarks": self.remarks, "customs": self.customs(), **described(self.original)}
 
     def customs(self) -> Customs:
-        """What the original makes of its draws."""
-        kinds = {draw[0] for scenario in self.scenarios for draw in scenario["draws"]}
-        return Customs(self.compared, "exponential" in kinds and "uniform" not in kinds)
+        """What the original makes of its draws. A mask of a rate at which it drops itself is always taken for such a one."""
+        draws = [draw for scenario in self.scenarios for draw in scenario["draws"]]
+        kinds, rates = {draw[0] for draw in draws}, {draw[2] for draw in draws if draw[2] is not None}
+        apart = [
+            number
+            for number in self.compared
+            if all(min(abs(rate - number), abs(rate - 1 + number)) > 2 * limits.COMPARED for rate in rates)
+        ]
+        return Customs(tuple(apart), "exponential" in kinds and "uniform" not in kinds)
 
     @property
     def modes(self) -> tuple[str, ...]:
