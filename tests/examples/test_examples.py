@@ -59,7 +59,11 @@ VIT = ["Attention", "PatchEmbed", "TransformerBlock", "VisionTransformer"]
     ("name", "classes", "shapes"),
     [
         ("gpt", {"model": GPT}, [[[2, 32, 128], None], [[2, 32, 128], []]]),
-        ("vision", {"vision.layers": LAYERS, "vision.resnet": RESNET, "vision.vit": VIT}, [[[3, 7]], [[2, 5]], [[2, 5]], [[3, 7]], [[2, 7]]]),
+        (
+            "vision",
+            {"vision.layers": LAYERS, "vision.resnet": RESNET, "vision.vit": VIT},
+            [[[3, 7]], [[2, 5]], [[2, 5]], [[2, 5]], [[3, 7]], [[2, 7]], [[2, 1]], [[2, 24]]],
+        ),
     ],
 )
 def test_examples_exercise_every_class(name: str, classes: dict[str, list[str]], shapes: list[Any]) -> None:
