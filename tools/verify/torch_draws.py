@@ -68,9 +68,11 @@ def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tu
 
 def _apart(first: Result | None, second: Result | None) -> float:
     """The largest difference of two results, in units of the larger's largest value; 0 where they cannot be compared."""
+    if first is None or second is None:
+        return 0.0
     largest = 0.0
-    for key, one in first.arrays.items() if first is not None and second is not None else ():
-        other = second.arrays.get(key) if second is not None else None
+    for key, one in first.arrays.items():
+        other = second.arrays.get(key)
         if other is not None and one.shape == other.shape and one.size and one.dtype.kind in "fciub":
             wide = [np.nan_to_num(np.asarray(each, np.complex128 if each.dtype.kind == "c" else np.float64)) for each in (one, other)]
             scale = max(float(np.abs(each).max()) for each in wide)
