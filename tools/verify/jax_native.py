@@ -131,7 +131,8 @@ def _fresh(session: Session, example: int) -> Future[Any] | None:
     """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
 
     def build(key: Any) -> Any:
-        return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
+        with jax.ensure_compile_time_eval():  # what a constructor computes of its arguments, it may look at
+            return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
 
     try:
         candidate = session.candidate(example)
@@ -144,7 +145,7 @@ def _fresh(session: Session, example: int) -> Future[Any] | None:
 
 
 def _seeds(session: Session, example: int) -> list[int]:
-    return [session.seed(2000 + number) for number in range(session.arguments["described"][example]["inits"])]
+    return [session.seed(2000 + number) for number in range(session.arguments["described"][example]["inits"]["total"])]
 
 
 def _keys(session: Session, example: int) -> Iterator[Any]:
@@ -161,19 +162,22 @@ def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[s
     if not candidate.initialises:
         return {"skipped": True}
     try:
-        rows, dtypes = _sampled(_compiled_states(session, example, fresh) if fresh else _states(session, example))
+        rows, dtypes = _sampled(session, example, _compiled_states(session, example, fresh) if fresh else _states(session, example))
     except Exception:  # what a constructor cannot do under a trace
-        rows, dtypes = _sampled(_states(session, example))
+        rows, dtypes = _sampled(session, example, _states(session, example))
     arrays.save(session.output / f"initial-{example}.safetensors", {name: np.stack(values) for name, values in rows.items()})
     return {"dtypes": dtypes}
 
 
-def _sampled(states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]], dict[str, str]]:
+def _sampled(session: Session, example: int, states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]], dict[str, str]]:
     """Elements by name and construction, and dtypes by name."""
+    wanted = session.arguments["described"][example]["inits"]
     rows: dict[str, list[Array]] = {}
     dtypes: dict[str, str] = {}
-    for state in states:
+    for number, state in enumerate(states):
         for name, value in state.items():
+            if number >= wanted["count"] and name not in wanted["small"]:
+                continue
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
             flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)

@@ -391,7 +391,7 @@ class Author:
         arrays.save(self.folder / "expected/trained.safetensors", buffers)
         return {**found, "untrained": sorted(untrained)}
 
-    def initial(self) -> int:
+    def initial(self) -> dict[str, Any]:
         """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
         count, rows = initial_values(self.original, self.base)
         arrays.save(self.folder / f"expected/initial-{self.index}.safetensors", rows)

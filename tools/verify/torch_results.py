@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -117,22 +117,33 @@ def same(one: Result, other: Result) -> bool:
     )
 
 
-def initial_values(unit: Original, base: int) -> tuple[int, dict[str, Array]]:
-    """How many fresh constructions there were, and what each set, sampled: by name, the first axis for the construction."""
+def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """How many fresh constructions there were (`count`, `total` for the parameters `small`), and what each set, sampled: by name, the first axis
+    for the construction."""
     unset = unit.unset(base + 999)
-    rows: dict[str, list[Array]] = {}
-    tensors = tensors_of(unit.native).values()
+    sizes = [value.numel() for value in tensors_of(unit.native).values()]
+    elements, tensors = max(sum(sizes), 1), max(len(sizes), 1)
     least, middle, most = limits.INITS
-    ceiling = min(max(limits.INIT_TENSORS // max(len(tensors), 1), middle), most)
-    count = min(max(limits.INIT_ELEMENTS // max(sum(value.numel() for value in tensors), 1), least), ceiling)
-    for seed in range(count):
+    count = min(max(limits.INIT_ELEMENTS // elements, least), max(limits.INIT_TENSORS // tensors, middle), most)
+    rows: dict[str, list[Array]] = {}
+
+    def construct(seed: int, names: Container[str]) -> None:
         seed_draws(base + 1000 + seed)
         for name, value in tensors_of(unit.fresh()).items():
-            if name in unset:
-                continue
-            flat = wide_flat(value)
-            rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
-    return count, {name: np.stack(values) for name, values in rows.items()}
+            if name in names and name not in unset:
+                flat = wide_flat(value)
+                rows.setdefault(name, []).append(flat[arrays.sample_indices(flat.size, limits.INIT_SAMPLE)])
+
+    names = tensors_of(unit.native).keys()
+    for seed in range(count):
+        construct(seed, names)
+    drawn = {name: values[0].size for name, values in rows.items() if any((value != values[0]).any() for value in values)}
+    small = [name for name, size in drawn.items() if size * count < limits.INIT_SMALL]
+    wanted = max((-(-limits.INIT_SMALL // drawn[name]) for name in small), default=0)
+    total = max(min(wanted, limits.INIT_TOGETHER // elements, limits.INIT_SMALL_TENSORS // tensors, most), count)
+    for seed in range(count, total):
+        construct(seed, small)
+    return {"count": count, "total": total, "small": small}, {name: np.stack(values) for name, values in rows.items()}
 
 
 def large_inputs(unit: Original, state: State) -> list[Array] | None:

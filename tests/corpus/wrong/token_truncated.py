@@ -1,0 +1,24 @@
+"""The class token is drawn from a truncated normal distribution.
+
+original: token
+family: initialisation
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=24, depth=4, *, rngs):
+        self.token = nnx.Param(0.02 * jax.random.truncated_normal(rngs.params(), -2.0, 2.0, (1, 1, d)))
+        self.shares = [1.0 - 0.5 * layer / (depth - 1) for layer in range(depth)]
+        self.inner = nnx.List([Linear(d, 8 * d, rngs=rngs) for _ in range(depth)])
+        self.outer = nnx.List([Linear(8 * d, d, rngs=rngs) for _ in range(depth)])
+
+    def __call__(self, x):
+        x = jnp.concatenate([jnp.broadcast_to(self.token, (x.shape[0], *self.token.shape[1:])), x], axis=1)
+        for share, inner, outer in zip(self.shares, self.inner, self.outer):
+            x = x + share * outer(jnp.tanh(inner(x)))
+        return x[:, 0]
