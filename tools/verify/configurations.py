@@ -23,7 +23,8 @@ ABSENT = (8, 0.5)
 """What an argument of the constructor that is None may be instead: a size, a share."""
 CONFIGURED, CONFIGURED_DROPPED = "configuration", "configuration-dropped"
 CONFIGURATIONS = (CONFIGURED, CONFIGURED_DROPPED)
-REFUSABLE = (*CONFIGURATIONS, "rank")
+LONG = "long"
+REFUSABLE = (*CONFIGURATIONS, "rank", LONG)
 """Roles of scenarios in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
 Changes = Mapping[str, Any]
 """What is changed: name → other value."""

@@ -217,6 +217,12 @@ COMPILING_THREADS: Final = 2
 MAX_SETTINGS: Final = 24
 """Objects of settings with more fields than this are left as they are: most would have nothing to do with the unit."""
 
+LONG: Final = 512
+LONG_ELEMENTS: Final = 300_000
+LONG_TRIES: Final = 24
+LONG_SIZES: Final = 2
+"""Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements; so many are tried, and compared."""
+
 CONFIGURATION_ELEMENTS: Final = 300_000
 CONFIGURATION_TRIES: Final = 24
 CONFIGURATION_OPERATORS: Final = 30_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from migrate_agent.tools.verify.configurations import CONFIGURED
+from migrate_agent.tools.verify.configurations import CONFIGURED, LONG
 
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Results
@@ -39,14 +39,17 @@ def elsewhere(results: Results) -> list[str]:
     from migrate_agent.tools.verify.pairing import UNPAIRED, paired
 
     found = []
-    for scenario, answer in results.answers(CONFIGURED, "rank"):
+    for scenario, answer in results.answers(CONFIGURED, "rank", LONG):
         try:
             state = answer.facts.get("state")
             why = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
         except (KeyError, IndexError, TypeError, AttributeError):
             why = "the rewrite's process told nothing of it"
         if why:
-            how = f"as {results.configured(scenario)}" if scenario.facts["role"] == CONFIGURED else "on inputs with one more axis in front"
+            ranks = "on inputs with one more axis in front"
+            how = {"rank": ranks, LONG: f"on longer inputs ({scenario.name})"}.get(
+                scenario.facts["role"]
+            ) or f"as {results.configured(scenario)}"
             found.append(f"not compared {how}, which the original takes: {why}")
     return list(dict.fromkeys(found))
 

@@ -48,6 +48,21 @@ def takes_remainders(model: torch.nn.Module) -> bool:
     return any(step.argrepr in ("%", "%=") or "divmod" in code.co_names for code in codes for step in dis.get_instructions(code))
 
 
+def counts(model: torch.nn.Module) -> bool:
+    """Whether the code of these modules' own classes, or beside them, bounds or divides numbers of Python's own."""
+    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
+    steps = (step for code in codes for step in dis.get_instructions(code))
+    return any(step.argrepr in ("%", "//") or (step.opname == "LOAD_GLOBAL" and step.argval in ("min", "max", "divmod")) for step in steps)
+
+
+def own_numbers(model: torch.nn.Module) -> list[float]:
+    """Numbers that stand in the code of these modules' own classes, or beside them, and in the attributes of such modules."""
+    own = (part for part in model.modules() if not type(part).__module__.startswith("torch."))
+    held = (value for part in own for name, value in vars(part).items() if not name.startswith("_"))
+    found = (value for value in (*held, *_written(model)) if isinstance(value, (int, float)) and not isinstance(value, bool))
+    return list(dict.fromkeys(abs(float(value)) for value in found if abs(value) <= limits.LARGE))
+
+
 def divisors(model: torch.nn.Module) -> list[int]:
     """Whole numbers above one among the modules' attributes, the outermost module's first, each once."""
     attributes = (value for part in model.modules() for name, value in vars(part).items() if not name.startswith("_"))

@@ -63,6 +63,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     proposed = [_furthest(half, make, usual, tries, with_numbers) for half in halves] or [with_numbers]
     if turned:
         proposed.insert(1, _furthest(numbers, make, usual, tries, turned))
+    proposed.append(_furthest(_small(numbers, plain), make, usual, tries))
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
         known, other = _split(changes, make, usual, lines)
@@ -74,6 +75,12 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     return [make(changes) for changes in (*together, *alone, *empty)] + list(
         islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS)
     )
+
+
+def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original) -> dict[str, tuple[int, ...]]:
+    """Numbers below the sizes of the inputs for those of four and more: a window, or a largest length, that the example does not reach."""
+    longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
+    return {name: (3, 2) if longest > 4 else (2, 3) for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
 
 
 def _split(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> tuple[Changes, Changes]:

@@ -33,7 +33,7 @@ class Lines:
         self.ran: dict[str, set[int]] = {}
         self._used: dict[tuple[str, int], str] = {}
         """Functions of files below the root by file and first line: their qualified names."""
-        self._root = f"{root}/"
+        self.root = f"{root}/"
         self._outer: list[Any] = []
 
     def __enter__(self) -> Lines:
@@ -47,7 +47,7 @@ class Lines:
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code
         if not code.co_qualname.startswith(self.name + "."):
-            if "<" in code.co_qualname or not code.co_filename.startswith(self._root):
+            if "<" in code.co_qualname or not code.co_filename.startswith(self.root):
                 return None
             self._used[code.co_filename, code.co_firstlineno] = code.co_qualname
         return self._line(frame, event, argument)
@@ -58,7 +58,7 @@ class Lines:
 
     def more(self, action: Callable[[], object]) -> bool:
         """Whether an action runs lines that did not run before. They are not noted. Raises what the action raises."""
-        probe = Lines(self.name, Path(self._root))
+        probe = Lines(self.name, Path(self.root))
         with probe:
             action()
         return any(not ran <= self.ran.get(file, set()) for file, ran in probe.ran.items())
@@ -87,7 +87,7 @@ class Lines:
         """Of functions that ran in part, in the order of files and lines."""
         found = []
         for file in sorted({file for file, _ in self._used}):
-            where = "" if file == own else f" ({file.removeprefix(self._root)})"
+            where = "" if file == own else f" ({file.removeprefix(self.root)})"
             for node in ast.walk(_parsed(file)):
                 name = self._used.get((file, _first_line(node))) if isinstance(node, Function) else None
                 if name is not None and isinstance(node, Function) and (lines := list(_left(node.body, self.ran[file]))):

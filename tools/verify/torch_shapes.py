@@ -8,6 +8,7 @@ import numpy as np
 
 from migrate_agent.tools.verify import codec, limits, sampling, thresholds
 from migrate_agent.tools.verify.compare import rms
+from migrate_agent.tools.verify.torch_long import longer
 from migrate_agent.tools.verify.torch_results import attempt
 from migrate_agent.tools.verify.torch_unit import Result
 
@@ -34,6 +35,7 @@ def other_sizes(author: Author) -> None:
                     author.add(f"gradient-{mode}-{label}", "gradient-shape", mode, 0, values, gradient=True, runs=1)
     _alone(author)
     _multiples(author)
+    longer(author)
 
 
 def _multiples(author: Author) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.configurations import LONG
 from migrate_agent.tools.verify.pairing import compared
 from migrate_agent.tools.verify.results import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the limit that the unit's conditioning allows. What the candidate says by an error of another rank is a note, no failure."""
-    ranks = any(not answer.error for _, answer in results.answers("rank"))
-    return compared(results, "shapes_fp64", "shape", *(["rank"] if ranks else []))
+    """Within the limit that the unit's conditioning allows. What the candidate refuses of another rank, or, on
+    purpose, of a size beyond numbers of the code, is a note, no failure."""
+    taken = [role for role in ("rank", LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
+    return compared(results, "shapes_fp64", "shape", *taken)
 
 
 CHECK = Check("numeric", "shapes_fp64", judge, cost=2)

@@ -1,0 +1,34 @@
+"""The buckets of far positions are looked up in a table of the numbers at which they begin.
+
+original: far
+family: other but equal formulas
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Embedding, Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=6, buckets=32, farthest=128, window=100, longest=300, *, rngs):
+        self.bias = Embedding(buckets, 1, rngs=rngs)
+        self.mix = Linear(d, d, rngs=rngs)
+        self.buckets, self.farthest, self.window, self.longest = buckets, farthest, window, longest
+
+    def bucket(self, apart):
+        exact = self.buckets // 2
+        count = self.buckets - exact
+        starts = exact * (self.farthest / exact) ** (jnp.arange(1, count) / count)
+        far = exact + (jnp.maximum(apart, 1)[..., None] >= starts * (1 - 1e-12)).sum(-1)
+        return jnp.where(apart < exact, apart, far)
+
+    def __call__(self, x):
+        x = x[:, -self.longest :]
+        places = jnp.arange(x.shape[1])
+        apart = places[:, None] - places[None]
+        scores = x @ x.mT + self.bias(self.bucket(jnp.maximum(apart, 0)))[..., 0]
+        scores = jnp.where((apart < 0) | (apart >= self.window), -1e9, scores)
+        return self.mix(jax.nn.softmax(scores, -1) @ x)
