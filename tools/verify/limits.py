@@ -221,7 +221,13 @@ LONG: Final = 512
 LONG_ELEMENTS: Final = 300_000
 LONG_TRIES: Final = 24
 LONG_SIZES: Final = 2
-"""Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements; so many are tried, and compared."""
+LONG_OPERATORS: Final = 600
+"""Sizes of inputs go beyond whole numbers of the code up to this one, in inputs of so many elements; so many are tried, and compared. Loops over
+a longer axis must not run more operators than this (where the example does not): they are compiled one by one."""
+
+SMALL: Final = 3
+SMALL_TRIES: Final = 12
+"""So many numbers of the arguments are made smaller than the sizes of the inputs, of so many that are tried."""
 
 CONFIGURATION_ELEMENTS: Final = 300_000
 CONFIGURATION_TRIES: Final = 24

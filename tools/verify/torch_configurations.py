@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
 from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, LENGTH, Changes
 from migrate_agent.tools.verify.torch_draws import drawn_otherwise
+from migrate_agent.tools.verify.torch_long import decided
 from migrate_agent.tools.verify.torch_modes import OperatorMode, Undetermined
 from migrate_agent.tools.verify.torch_results import attempt, finite_share, same
 from migrate_agent.tools.verify.torch_unit import Original, Result
@@ -63,7 +64,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     proposed = [_furthest(half, make, usual, tries, with_numbers) for half in halves] or [with_numbers]
     if turned:
         proposed.insert(1, _furthest(numbers, make, usual, tries, turned))
-    proposed.append(_furthest(_small(numbers, plain), make, usual, tries))
+    proposed += _small(numbers, make, usual, lines)
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
         known, other = _split(changes, make, usual, lines)
@@ -77,10 +78,22 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     )
 
 
-def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original) -> dict[str, tuple[int, ...]]:
-    """Numbers below the sizes of the inputs for those of four and more: a window, or a largest length, that the example does not reach."""
+def _small(numbers: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, lines: Lines) -> list[Changes]:
+    """Numbers of four and more made smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach. Each by
+    itself where that decides something new, all at once where the code bounds or divides numbers of Python's own."""
+    plain = make({})
     longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
-    return {name: (3, 2) if longest > 4 else (2, 3) for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
+    least = (3, 2) if longest > 4 else (2, 3)
+    small = {name: least for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
+    seen, found = set(decided(plain, lines).found), list[Changes]()
+    for name in list(small)[: limits.SMALL_TRIES]:
+        taken = next((changes for value in least if _takes(changes := {name: value}, make, usual)), None)
+        new = attempt(partial(decided, make(taken), lines)) if taken else None
+        if taken and new is not None and (not new.found <= seen or _elsewhere(taken, make, usual, lines)):
+            found.append(taken)
+            seen |= new.found
+    together = _furthest(small, make, usual, limits.SMALL_TRIES) if thresholds.counts(plain.native) else {}
+    return [*found[: limits.SMALL], *([together] if together and together not in found else [])]
 
 
 def _split(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> tuple[Changes, Changes]:

@@ -13,25 +13,32 @@ from migrate_agent.tools.verify import limits, sampling, thresholds
 from migrate_agent.tools.verify.configurations import LONG
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_modes import OperatorMode
+from migrate_agent.tools.verify.torch_results import attempt
 
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.torch_author import Author
+    from migrate_agent.tools.verify.torch_lines import Lines
+    from migrate_agent.tools.verify.torch_unit import Original
 
+Decision = tuple[str, int, int, str, bool]
+"""File, first line of the function, place in its code, operator, and what it decided."""
 COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 BOUNDS = frozenset({"minimum", "maximum", "clamp", "clamp_", "clamp_min", "clamp_max", "tril", "triu", "tril_", "triu_", "remainder"})
 """Operators that give back their first argument unless a number, or another tensor, decides otherwise."""
 
 
 class Decisions(OperatorMode):
-    """Notes what comparisons, bounds and slices of whole numbers decide, by the line of the repository that they stand in."""
+    """Notes what comparisons, bounds and slices of whole numbers decide, by their place in the code of the repository."""
 
     def __init__(self, root: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.found: set[tuple[str, int, str, bool]] = set()
+        self.found: set[Decision] = set()
+        self.operators = 0
         self._root = root
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func`."""
+        self.operators += 1
         name = func.overloadpacket.__name__
         bounds = name in BOUNDS and isinstance(args[0], torch.Tensor)
         before = args[0].clone() if bounds and name.endswith("_") else args[0] if args else None
@@ -49,39 +56,37 @@ class Decisions(OperatorMode):
         while frame is not None and not frame.f_code.co_filename.startswith(self._root):
             frame = frame.f_back  # type: ignore[assignment]
         if frame is not None:
-            self.found |= {(frame.f_code.co_filename, frame.f_lineno, name, value) for value in decided}
+            self.found |= {(frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti, name, value) for value in decided}
 
 
 def longer(author: Author) -> None:
     """Inputs of sizes just beyond whole numbers of the code, or just such, where that decides something new or runs other lines."""
     unit, lines = author.original, author.lines
-    seen = _decisions(author, author.values(0))
-    if seen is None:
+    usual = attempt(lambda: decided(unit, lines, author.values(0)))
+    if usual is None:
         return
+    seen, most = set(usual.found), max(limits.LONG_OPERATORS, usual.operators * 5 // 4)
     always, tries, accepted = thresholds.counts(unit.native), 0, 0
     for label, values in _proposals(author):
         if tries == limits.LONG_TRIES or accepted == limits.LONG_SIZES:
             return
         tries += 1
-        new = set[Any]()
-        try:
-            other = lines.more(lambda values=values, new=new: new.update(_decisions(author, values) or ()))  # type: ignore[misc]
-        except Exception:
+        found = list[Decisions]()
+        other = attempt(lambda values=values, found=found: lines.more(lambda: found.append(decided(unit, lines, values))))  # type: ignore[misc]
+        if not found or found[0].operators > most:
             continue
-        if new and (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, runs=1):
+        new = found[0].found
+        if (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, runs=1):
             accepted += 1
             seen |= new
             always = False
 
 
-def _decisions(author: Author, values: Sequence[Array]) -> set[Any] | None:
-    """What is decided on these inputs, None where the original does not take them."""
-    watch = Decisions(author.lines.root)
-    try:
-        author.original.run(author.states[0], values, "eval", watch=watch)
-    except Exception:
-        return None
-    return watch.found
+def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None) -> Decisions:
+    """What is decided on these inputs, the recorded ones where none are given. Raises what the original raises."""
+    watch = Decisions(lines.root)
+    unit.run(unit.state(), sampling.recorded_inputs(unit.leaves) if values is None else values, "eval", watch=watch)
+    return watch
 
 
 def _proposals(author: Author) -> Iterator[tuple[str, list[Array]]]:
