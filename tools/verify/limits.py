@@ -209,7 +209,9 @@ REACH_ELEMENTS: Final = 200_000
 """At most so many such numbers are looked for, in units with no more elements in state and input."""
 
 LABELS: Final = 6
-"""How many whole numbers of the original's code are tried in each input of integers."""
+LAST_LABELS: Final = 12
+"""How many whole numbers of the original's code are tried in each input of integers, and how many as the number of rows of a table, of which an
+integer is the last."""
 
 COMPILING_THREADS: Final = 2
 """How many programs of the candidate are compiled at the same time."""

@@ -15,10 +15,10 @@ from migrate_agent.tools.verify.results import NATIVE, Answer, Results
 from migrate_agent.tools.verify.sampling import Array
 
 
-def native_differences(results: Results, role: str, *, narrow: bool | None = None) -> Iterator[Difference]:
-    """Errors of all native outputs in scenarios of a role; only of those that torch computes in bfloat16 or float16, or of the others."""
-    for scenario, answer in results.answers(role, kind="native"):
-        if narrow is not None and narrow != bool(scenario.facts["narrow"]):
+def native_differences(results: Results, *roles: str, narrow: bool | None = None) -> Iterator[Difference]:
+    """Errors of all native outputs in scenarios of these roles; only of those that torch computes in bfloat16 or float16, or of the others."""
+    for scenario, answer in results.answers(*roles, kind="native"):
+        if (narrow is not None and narrow != bool(scenario.facts["narrow"])) or results.forgives(scenario, answer):
             continue
         if answer.error:
             yield Difference(scenario.name, float("inf"), 0.0, answer.error)

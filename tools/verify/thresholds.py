@@ -19,6 +19,8 @@ IGNORED = -100
 """The label that torch's losses leave out unless they are told another: code that does not speak of it need not have it in mind."""
 PADDING = 0
 """What stands for padding most often, and is among no numbers of the code: recorded inputs may have none."""
+STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_enabled", "requires_grad", "requires_grad_"})
+"""Names in code that decides what gradients there are."""
 
 
 def numbers(model: torch.nn.Module) -> list[float]:

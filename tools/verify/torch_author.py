@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,8 @@ class Author:
                 return result is not None and finite_share(result) == 1
 
             tried = [number for number in numbers if (value != number).all()][: limits.LABELS]
-            if fitting := [number for number in tried if taken(number)]:
+            last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: limits.LAST_LABELS]  # of tables with so many rows
+            if fitting := [*islice(filter(taken, last), 1), *filter(taken, tried)]:
                 values = [*recorded[:index], thresholds.among(value, fitting), *recorded[index + 1 :]]
                 self.add(f"edge-labels-input{index}", "edge", "eval", 0, values, held=True)
                 self.add(f"gradient-eval-labels-input{index}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)

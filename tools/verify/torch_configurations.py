@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from migrate_agent.tools.verify.torch_author import Author
     from migrate_agent.tools.verify.torch_lines import Lines
 
-STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_enabled", "requires_grad", "requires_grad_"})
-"""Names in code that decides what gradients there are."""
 SETS = frozenset(
     {"Parameter", "register_buffer", "init", "data", "weight", "bias", "copy_", "fill_", "mul_", "normal_", "uniform_", "zero_"}
 )
@@ -150,7 +148,7 @@ def _compare(author: Author, drops: bool) -> dict[str, Any]:
     with author.lines:
         attempt(unit.fresh)
         attempt(lambda: unit.run(author.states[0], author.values(0), author.modes[0]))
-    stops, values = thresholds.uses(unit.native, STOPS), author.values(0)
+    stops, values = thresholds.uses(unit.native, thresholds.STOPS), author.values(0)
     for mode in author.modes:
         if not author.scenarios or author.trains():
             add = partial(author.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)

@@ -34,6 +34,8 @@ class Decisions(OperatorMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: set[Decision] = set()
         self.operators = 0
+        self.wide = False
+        """Whether whole numbers came up that 32 bits do not hold."""
         self._root = root
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -43,6 +45,8 @@ class Decisions(OperatorMode):
         bounds = name in BOUNDS and isinstance(args[0], torch.Tensor)
         before = args[0].clone() if bounds and name.endswith("_") else args[0] if args else None
         result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.dtype == torch.int64 and result.numel() and not self.wide:
+            self.wide = not -(2**31) <= int(result.min()) <= int(result.max()) < 2**31
         if name in COMPARISONS and isinstance(result, torch.Tensor):
             self._note(name, {bool(value) for value in (result.any(), result.all())} if result.numel() else ())
         elif bounds:
@@ -66,6 +70,7 @@ def longer(author: Author) -> None:
     if usual is None:
         return
     seen, most = set(usual.found), max(limits.LONG_OPERATORS, usual.operators * 5 // 4)
+    stops = thresholds.uses(unit.native, thresholds.STOPS)
     always, tries, accepted = thresholds.counts(unit.native), 0, 0
     for label, values in _proposals(author):
         if tries == limits.LONG_TRIES or accepted == limits.LONG_SIZES:
@@ -76,10 +81,19 @@ def longer(author: Author) -> None:
         if not found or found[0].operators > most:
             continue
         new = found[0].found
-        if (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, runs=1):
+        native = found[0].wide  # whole numbers that jax keeps in 32 bits
+        if (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
+            if stops:
+                author.add(f"gradient-{author.modes[0]}-{LONG}-{label}", "gradient", author.modes[0], 0, values, gradient=True, runs=1)
             accepted += 1
             seen |= new
             always = False
+
+
+def wide(author: Author, values: Sequence[Array]) -> bool:
+    """Whether whole numbers come up on these inputs that 32 bits do not hold: jax has such ones unless it is told otherwise."""
+    watch = attempt(lambda: decided(author.original, author.lines, values))
+    return watch is not None and watch.wide
 
 
 def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None) -> Decisions:

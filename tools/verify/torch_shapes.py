@@ -8,7 +8,7 @@ import numpy as np
 
 from migrate_agent.tools.verify import codec, limits, sampling, thresholds
 from migrate_agent.tools.verify.compare import rms
-from migrate_agent.tools.verify.torch_long import longer
+from migrate_agent.tools.verify.torch_long import longer, wide
 from migrate_agent.tools.verify.torch_results import attempt
 from migrate_agent.tools.verify.torch_unit import Result
 
@@ -23,9 +23,12 @@ def other_sizes(author: Author) -> None:
     """Other batch sizes and lengths, as far as the original accepts them: some in training mode where that differs, one for gradients too."""
     accepted, trained = 0, set[str]()
     for label, values in sampling.shape_variants(author.original.leaves, author.base):
-        if (accepted < limits.MAX_SHAPES or label == "empty") and author.add(f"shape-{label}", "shape", "eval", 0, values, runs=1):
+        kind = label.rstrip("0123456789-")
+        native = kind == "size" and wide(author, values)
+        if (accepted < limits.MAX_SHAPES or label == "empty") and author.add(
+            f"shape-{label}", "shape", "eval", 0, values, native=native, runs=1
+        ):
             accepted += label != "empty"
-            kind = label.rstrip("0123456789-")
             if kind in ("batch", "size") and kind not in trained:
                 trained.add(kind)
                 if author.trains():

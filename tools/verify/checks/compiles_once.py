@@ -7,6 +7,7 @@ from typing import Any
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import Check
+from migrate_agent.tools.verify.configurations import LONG
 from migrate_agent.tools.verify.results import Results
 
 MOST_NAMES = 5
@@ -21,7 +22,8 @@ def judge(results: Results) -> Verdict | None:
         return None
     if not found["stable"]:
         return Verdict("compile", "compiles_once", "fail", detail=_told(found))
-    wanted = len({scenario.facts["example"] for scenario, answer in results.answers("seed", kind="native") if not answer.error})
+    answered = (scenario.facts for scenario, answer in results.answers("seed", "shape", LONG, kind="native") if not answer.error)
+    wanted = len({(facts["example"], facts["name"] if facts["role"] != "seed" else "") for facts in answered})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= wanted else "fail", float(count), float(wanted))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare import verdict
+from migrate_agent.tools.verify.configurations import LONG
 from migrate_agent.tools.verify.native_judge import native_differences
 from migrate_agent.tools.verify.pairing import UNPAIRED, applies
 from migrate_agent.tools.verify.results import Results
@@ -14,7 +15,7 @@ def judge(results: Results) -> Verdict | None:
     """Within twice torch's error and the floors of `limits`. Applies where torch computes in nothing narrower."""
     if not applies(results, "seed", narrow=False):
         return None
-    return verdict("numeric", "forward_fp32", native_differences(results, "seed", narrow=False), UNPAIRED)
+    return verdict("numeric", "forward_fp32", native_differences(results, "seed", "shape", LONG, narrow=False), UNPAIRED)
 
 
 CHECK = Check("numeric", "forward_fp32", judge, cost=NEW_PROCESS)

@@ -1,0 +1,25 @@
+"""The gradient is cut one step late.
+
+original: segments
+family: dropped or added detach
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=5, *, rngs):
+        self.step = Linear(d, d, rngs=rngs)
+        self.read = Linear(d, d, rngs=rngs)
+
+    def __call__(self, x):
+        state, states = jnp.zeros_like(x[:, 0]), []
+        for place in range(x.shape[1]):
+            if place % 12 == 0 and place:
+                state = jax.lax.stop_gradient(state)
+            state = jnp.tanh(self.step(state) + x[:, place])
+            states.append(state)
+        return self.read(jnp.stack(states, 1)[:, -40:].mean(1))
