@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -25,10 +26,7 @@ STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_e
 
 def numbers(model: torch.nn.Module) -> list[float]:
     """Numbers in what the classes of these modules do, in their attributes, and in the functions beside them; each once, small ones only."""
-    found: dict[float, None] = {}
-    for value in _all(model):
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= limits.LARGE:
-            found.setdefault(abs(float(value)))
+    found = _magnitudes(chain(*map(_held, model.modules()), _written(model)))
     found.pop(0.0, None)
     return list(found)[:MOST]
 
@@ -46,35 +44,42 @@ def uses(model: torch.nn.Module, names: Container[str]) -> bool:
 
 def takes_remainders(model: torch.nn.Module) -> bool:
     """Whether the code of these modules' own classes, or beside them, divides for a remainder."""
-    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
-    return any(step.argrepr in ("%", "%=") or "divmod" in code.co_names for code in codes for step in dis.get_instructions(code))
+    return any(step.argrepr in ("%", "%=") or step.argval == "divmod" for step in _steps(model))
 
 
 def counts(model: torch.nn.Module) -> bool:
-    """Whether the code of these modules' own classes, or beside them, bounds or divides numbers of Python's own."""
-    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
-    steps = (step for code in codes for step in dis.get_instructions(code))
-    return any(step.argrepr in ("%", "//") or (step.opname == "LOAD_GLOBAL" and step.argval in ("min", "max", "divmod")) for step in steps)
+    """Whether the code of these modules' own classes, or beside them, bounds or divides whole numbers, maybe Python's own."""
+    named = ("min", "max", "divmod")
+    return any(
+        step.argrepr in ("%", "%=", "//", "//=") or (step.opname == "LOAD_GLOBAL" and step.argval in named) for step in _steps(model)
+    )
 
 
 def own_numbers(model: torch.nn.Module) -> list[float]:
-    """Numbers that stand in the code of these modules' own classes, or beside them, and in the attributes of such modules."""
+    """Numbers that stand in the code of these modules' own classes, or beside them, and in the attributes of such modules; small ones only."""
     own = (part for part in model.modules() if not type(part).__module__.startswith("torch."))
-    held = (value for part in own for name, value in vars(part).items() if not name.startswith("_"))
-    found = (value for value in (*held, *_written(model)) if isinstance(value, (int, float)) and not isinstance(value, bool))
-    return list(dict.fromkeys(abs(float(value)) for value in found if abs(value) <= limits.LARGE))
+    return list(_magnitudes(chain(*map(_held, own), _written(model))))
 
 
 def divisors(model: torch.nn.Module) -> list[int]:
     """Whole numbers above one among the modules' attributes, the outermost module's first, each once."""
-    attributes = (value for part in model.modules() for name, value in vars(part).items() if not name.startswith("_"))
+    attributes = chain(*map(_held, model.modules()))
     return list(dict.fromkeys(value for value in attributes if type(value) is int and value > 1))[:MOST]
 
 
-def _all(model: torch.nn.Module) -> Iterator[Any]:
-    for part in model.modules():
-        yield from (value for name, value in vars(part).items() if isinstance(value, (int, float)) and not name.startswith("_"))
-    yield from _written(model)
+def _held(part: torch.nn.Module) -> Iterator[Any]:
+    """What a module's attributes hold."""
+    return (value for name, value in vars(part).items() if not name.startswith("_"))
+
+
+def _magnitudes(values: Iterable[Any]) -> dict[float, None]:
+    """The absolute values of the numbers among these, each once, small ones only."""
+    numbers = (abs(float(value)) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool))
+    return dict.fromkeys(number for number in numbers if number <= limits.LARGE)
+
+
+def _steps(model: torch.nn.Module) -> Iterator[dis.Instruction]:
+    return (step for function in _own_functions(model) for code in _codes(function.__code__) for step in dis.get_instructions(code))
 
 
 def _written(model: torch.nn.Module) -> Iterator[Any]:

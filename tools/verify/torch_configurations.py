@@ -62,7 +62,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     proposed = [_furthest(half, make, usual, tries, with_numbers) for half in halves] or [with_numbers]
     if turned:
         proposed.insert(1, _furthest(numbers, make, usual, tries, turned))
-    proposed += _small(numbers, make, usual, lines)
+    proposed += _small(numbers, plain, make, usual, lines)
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
         known, other = _split(changes, make, usual, lines)
@@ -76,10 +76,11 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     )
 
 
-def _small(numbers: Mapping[str, tuple[Any, ...]], make: Callable[[Changes], Original], usual: float, lines: Lines) -> list[Changes]:
+def _small(
+    numbers: Mapping[str, tuple[Any, ...]], plain: Original, make: Callable[[Changes], Original], usual: float, lines: Lines
+) -> list[Changes]:
     """Numbers of four and more made smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach. Each by
     itself where that decides something new, all at once where the code bounds or divides numbers of Python's own."""
-    plain = make({})
     longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
     least = (3, 2) if longest > 4 else (2, 3)
     small = {name: least for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
