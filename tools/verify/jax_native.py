@@ -149,11 +149,11 @@ def _seeds(session: Session, example: int) -> list[int]:
 
 
 def _keys(session: Session, example: int) -> Iterator[Any]:
-    """Random keys of all constructions, by those that are made together."""
+    """Random keys of all constructions, by those that are made together; of the kind whose numbers take the least to trace and to compile."""
     seeds = np.array(_seeds(session, example))
     elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
     parts = 1 if elements <= limits.INIT_TOGETHER else len(seeds)
-    yield from map(jax.vmap(jax.random.key), np.split(seeds, parts))
+    yield from map(jax.vmap(partial(jax.random.key, impl="rbg")), np.split(seeds, parts))
 
 
 def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from migrate_agent.tools.verify.jax_unit import Candidate
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.several import first
 from migrate_agent.tools.verify.streams import AXES, Customs, Drawing, Dropped
-from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
+from migrate_agent.tools.verify.xla_flags import EMITTERS, SPLITS, set_flag
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -45,6 +45,7 @@ class Session:
         untraced_origins()
         if self.exact:
             set_flag(EMITTERS, "false")
+            set_flag(SPLITS, "1")
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])

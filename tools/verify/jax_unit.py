@@ -24,6 +24,9 @@ from migrate_agent.tools.verify.streams import NO_CUSTOMS
 from migrate_agent.tools.verify.xla_flags import quick
 from migrate_agent.tools.weights import Leaf
 
+_EVALUATED: dict[str, list[Any]] = {}
+"""What programs gave, by their text."""
+
 
 def is_trainable(path: Any, value: Any) -> bool:
     """An nnx filter: parameters of floating dtype."""
@@ -66,6 +69,20 @@ def keeps_tracers(graphdef: Any) -> bool:
     """Whether a module constructed under `jit` holds tracers where arrays would be if it were constructed eagerly."""
     values = [getattr(attribute, "value", None) for _, attribute in graphdef.attributes]
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+def _evaluated(jaxpr: Any, constants: Sequence[Any]) -> Sequence[Any]:
+    """What a program without arguments gives. Of one that makes keys and counts alone, once: other configurations often have the same."""
+
+    def evaluate() -> list[Any]:
+        return list(jax.jit(lambda: jax.core.eval_jaxpr(jaxpr, constants), compiler_options=quick())())
+
+    if constants or not all(is_key(each.aval) or (not each.aval.shape and each.aval.dtype.kind in "iu") for each in jaxpr.outvars):
+        return evaluate()
+    text = str(jaxpr)
+    if text not in _EVALUATED:
+        _EVALUATED[text] = evaluate()
+    return _EVALUATED[text]
 
 
 class Candidate:
@@ -122,8 +139,7 @@ class Candidate:
             program, (trainable, rest) = jax.make_jaxpr(construct, return_shape=True)()
         count = len(jax.tree.leaves(trainable))
         wanted = [index >= count for index in range(len(program.jaxpr.outvars))]
-        jaxpr, _ = partial_eval.dce_jaxpr(program.jaxpr, wanted)
-        values = jax.jit(lambda: jax.core.eval_jaxpr(jaxpr, program.consts), compiler_options=quick())() if any(wanted) else []
+        values = _evaluated(partial_eval.dce_jaxpr(program.jaxpr, wanted)[0], program.consts) if any(wanted) else []
         return made[0], trainable, jax.tree.unflatten(jax.tree.structure(rest), values)
 
     def _widened(self, dtype: Any) -> Any:

@@ -40,6 +40,53 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
+class Trials:
+    """Configurations of the unit, tried on the inputs of the example, each once.
+
+    `make` constructs the unit with the given changes. `usual` is the share of finite elements that the example's own outputs have.
+    """
+
+    def __init__(self, make: Callable[[Changes], Original], usual: float, lines: Lines) -> None:
+        self.make, self.usual, self.lines = make, usual, lines
+        self._taken: dict[str, bool] = {}
+        self._elsewhere: dict[str, bool] = {}
+
+    def takes(self, changes: Changes) -> bool:
+        """Whether the unit takes these changes, and is as finite with them."""
+        key = repr(sorted(changes.items()))
+        if key not in self._taken:
+            finite = attempt(lambda: share(self.make(changes)))
+            self._taken[key] = finite is not None and finite >= self.usual
+        return self._taken[key]
+
+    def elsewhere(self, changes: Changes) -> bool:
+        """Whether the unit takes these changes, and runs lines then that the examples do not run."""
+        key = repr(sorted(changes.items()))
+        if key not in self._elsewhere:
+            self._elsewhere[key] = self.takes(changes) and bool(attempt(lambda: self.lines.more(partial(self._train, changes))))
+        return self._elsewhere[key]
+
+    def _train(self, changes: Changes) -> None:
+        unit = self.make(changes)
+        attempt(lambda: unit.run(unit.state(), sampling.recorded_inputs(unit.leaves), "train"))
+
+    def split(self, changes: Changes) -> tuple[Changes, Changes]:
+        """What can be changed together, and what runs other code and is to be changed alone."""
+        if not changes or not self.elsewhere(changes):
+            return changes, {}
+        apart = {name: value for name, value in changes.items() if self.elsewhere({name: value})}
+        together = {name: value for name, value in changes.items() if name not in apart}
+        return together if together and self.takes(together) else {}, apart
+
+    def furthest(self, values: Mapping[str, tuple[Any, ...]], tries: int, start: Changes = MappingProxyType({})) -> Changes:
+        """As many changes as the unit takes together, beside those at the start."""
+        changes = dict(start)
+        for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
+            if self.takes({**changes, **proposal}):
+                changes.update(proposal)
+        return changes
+
+
 def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
     """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
     the example. With the numbers every second truth value is changed, and then all, so that no two of them are always the same. What runs other
@@ -55,68 +102,43 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         raise Undetermined(f"it holds more than {limits.CONFIGURATION_ELEMENTS:,} numbers")
     flags = {name: found for name, found in values.items() if isinstance(found[0], bool)}
     numbers = {name: found for name, found in values.items() if name not in flags}
-    usual, tries = share(plain, count := Count()), min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
+    trials = Trials(make, share(plain, count := Count()), lines)
+    tries = min(limits.CONFIGURATION_TRIES, limits.CONFIGURATION_OPERATORS // max(count.number, 1))
     halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
-    with_numbers = _furthest(numbers, make, usual, tries)
-    turned = _furthest(flags, make, usual, tries)
-    proposed = [_furthest(half, make, usual, tries, with_numbers) for half in halves] or [with_numbers]
+    with_numbers = trials.furthest(numbers, tries)
+    turned = trials.furthest(flags, tries)
+    proposed = [trials.furthest(half, tries, with_numbers) for half in halves] or [with_numbers]
     if turned:
-        proposed.insert(1, _furthest(numbers, make, usual, tries, turned))
-    proposed += _small(numbers, plain, make, usual, lines)
+        proposed.insert(1, trials.furthest(numbers, tries, turned))
+    proposed += _small(numbers, plain, trials)
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
-        known, other = _split(changes, make, usual, lines)
+        known, other = trials.split(changes)
         apart = {**other, **apart}
         together += [known] if known and known not in together else []
     alone = [{name: value} for name, value in apart.items()][: limits.APART]
     lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: limits.EMPTIED]
-    empty = [changes for changes in lists if _takes(changes, make, usual)]
+    empty = [changes for changes in lists if trials.takes(changes)]
     return [make(changes) for changes in (*together, *alone, *empty)] + list(
-        islice(_with_strings(plain, words[:tries], make, usual), limits.STRINGS)
+        islice(_with_strings(plain, words[:tries], trials), limits.STRINGS)
     )
 
 
-def _small(
-    numbers: Mapping[str, tuple[Any, ...]], plain: Original, make: Callable[[Changes], Original], usual: float, lines: Lines
-) -> list[Changes]:
+def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials) -> list[Changes]:
     """Numbers of four and more made smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach. Each by
     itself where that decides something new, all at once where the code bounds or divides numbers of Python's own."""
     longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
     least = (3, 2) if longest > 4 else (2, 3)
     small = {name: least for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
-    seen, found = set(decided(plain, lines).found), list[Changes]()
+    seen, found = set(decided(plain, trials.lines).found), list[Changes]()
     for name in list(small)[: limits.SMALL_TRIES]:
-        taken = next((changes for value in least if _takes(changes := {name: value}, make, usual)), None)
-        new = attempt(partial(decided, make(taken), lines)) if taken else None
-        if taken and new is not None and (not new.found <= seen or _elsewhere(taken, make, usual, lines)):
+        taken = next((changes for value in least if trials.takes(changes := {name: value})), None)
+        new = attempt(lambda taken=taken: decided(trials.make(taken), trials.lines)) if taken else None  # type: ignore[misc]
+        if taken and new is not None and (not new.found <= seen or trials.elsewhere(taken)):
             found.append(taken)
             seen |= new.found
-    together = _furthest(small, make, usual, limits.SMALL_TRIES) if thresholds.counts(plain.native) else {}
+    together = trials.furthest(small, limits.SMALL_TRIES) if thresholds.counts(plain.native) else {}
     return [*found[: limits.SMALL], *([together] if together and together not in found else [])]
-
-
-def _split(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> tuple[Changes, Changes]:
-    """What can be changed together, and what runs other code and is to be changed alone."""
-    if not changes or not _elsewhere(changes, make, usual, lines):
-        return changes, {}
-    apart = {name: value for name, value in changes.items() if _elsewhere({name: value}, make, usual, lines)}
-    together = {name: value for name, value in changes.items() if name not in apart}
-    return together if together and _takes(together, make, usual) else {}, apart
-
-
-def _elsewhere(changes: Changes, make: Callable[[Changes], Original], usual: float, lines: Lines) -> bool:
-    """Whether the unit takes these changes, and runs lines then that the examples do not run."""
-
-    def run() -> None:
-        unit = make(changes)
-        attempt(lambda: unit.run(unit.state(), sampling.recorded_inputs(unit.leaves), "train"))
-
-    return _takes(changes, make, usual) and bool(attempt(lambda: lines.more(run)))
-
-
-def _takes(changes: Changes, make: Callable[[Changes], Original], usual: float) -> bool:
-    finite = attempt(lambda: share(make(changes)))
-    return finite is not None and finite >= usual
 
 
 def compare(authors: Sequence[Author], drops: bool) -> list[dict[str, Any]]:
@@ -159,34 +181,19 @@ def _compare(author: Author, drops: bool) -> dict[str, Any]:
     return {**author.describe(), "skipped": []}
 
 
-def _with_strings(plain: Original, strings: list[Changes], make: Callable[[Changes], Original], usual: float) -> Iterator[Original]:
+def _with_strings(plain: Original, strings: list[Changes], trials: Trials) -> Iterator[Original]:
     """The unit with each of these strings that it takes, and with which it gives something else than with its own, and than with those before."""
     seen = [_result(plain)]
     for changes in strings:
-        unit = attempt(partial(make, changes))
+        unit = attempt(partial(trials.make, changes))
         result = attempt(partial(_result, unit)) if unit is not None else None
         if (
             result is not None
-            and finite_share(result) >= usual
+            and finite_share(result) >= trials.usual
             and not any(result.tree == other.tree and same(result, other) for other in seen)
         ):
             seen.append(result)
             yield unit  # type: ignore[misc]
-
-
-def _furthest(
-    values: Mapping[str, tuple[Any, ...]],
-    make: Callable[[Changes], Original],
-    usual: float,
-    tries: int,
-    start: Changes = MappingProxyType({}),
-) -> Changes:
-    """As many changes as the unit takes together, beside those at the start."""
-    changes = dict(start)
-    for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
-        if _takes({**changes, **proposal}, make, usual):
-            changes.update(proposal)
-    return changes
 
 
 def elements(unit: Original) -> int:

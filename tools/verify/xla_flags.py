@@ -12,6 +12,8 @@ KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's flag for what its CPU backend leaves to YNNPACK. That drops NaN in the maxima of large arrays, which no other backend does."""
 EMITTERS = "xla_cpu_use_fusion_emitters"
 """XLA's flag for code by way of MLIR: it runs faster, and takes twice as long to compile."""
+SPLITS = "xla_cpu_parallel_codegen_split_count"
+"""XLA's flag for into how many parts it splits a program for LLVM. One takes least, all in all, where other programs compile beside it."""
 
 
 def set_flag(name: str, value: str) -> None:
