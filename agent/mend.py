@@ -19,6 +19,10 @@ NORMS = ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
 TORCH_EPSILON = 1e-5
 """The default of torch's normalisation layers (https://docs.pytorch.org/docs/stable/nn.html#normalization-layers)."""
 
+CRASH = re.compile(r"/configurations\w*: fail\b.*?: (?P<error>\w+: .+?) at \S+\.py:\d+: (?P<code>.+?)(?:; (?:constructed|called) with |$)")
+"""How a verdict tells that the rewrite crashes with other arguments than the examples', and on which line."""
+UNEXERCISED = "code that no example runs"
+"""The name of the repair of such a crash."""
 RANK = 5
 """Of the tensors that most code has, at most: larger numbers are sizes."""
 
@@ -66,6 +70,9 @@ def repairs(text: str, source: str, evidence: Evidence) -> Iterator[tuple[str, s
     """(Name, changed text) for each known cause that the evidence and the text agree with, the likeliest first."""
     failed = [told(verdict) for verdict in evidence.verdicts if verdict.status == "fail"]
     draft, original = parsed(text), parsed(source)
+    for line in failed:
+        if crash := CRASH.search(line):
+            yield from ((UNEXERCISED, applied(text, [edit])) for edit in _unexercised(draft, crash["error"], crash["code"].strip()))
     for mend in ROWS:
         if any(re.search(mend.signature, line) for line in failed):
             for edits in mend.variants(draft, original):
@@ -86,6 +93,34 @@ def applied(text: str, edits: list[Edit]) -> str:
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
     return text
+
+
+def _unexercised(draft: Text, error: str, code: str) -> Iterator[Edit]:
+    """The blocks around each line of this code, the innermost first, raise `NotImplementedError` instead.
+
+    What no example runs need not be migrated, but must say so. The verifier refuses this where an example does run it, and notes it elsewhere.
+    """
+    lines = [number for number, line in enumerate(draft.text.splitlines(), 1) if line.strip() == code]
+    reason = f"not migrated, since no example runs it: {error}"
+    for number in lines:
+        for block in reversed(_blocks(draft.tree, number)):
+            start, end = draft.at(block[0].lineno, block[0].col_offset), draft.at(block[-1].end_lineno or 0, block[-1].end_col_offset or 0)
+            if not draft.text.startswith("elif", start):
+                yield Edit(start, end, f"raise NotImplementedError({reason!r})")
+
+
+def _blocks(tree: ast.AST, line: int) -> list[list[ast.stmt]]:
+    """The blocks that a line stands in, from the outermost one on, of which it is known neither that all examples run it nor that it is a class's."""
+    found: list[list[ast.stmt]] = []
+    for node in ast.walk(tree):  # outer nodes come before inner ones
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if not isinstance(block, list) or not block or not block[0].lineno <= line <= block[-1].end_lineno:
+                continue
+            if not isinstance(node, (ast.Module, ast.ClassDef)) and getattr(node, "name", "") not in ("__init__", "__call__"):
+                documented = isinstance(node, ast.FunctionDef) and len(block) > 1 and ast.get_docstring(node) is not None
+                found.append(block[documented:])
+    return found
 
 
 def _epsilon(draft: Text, original: Text) -> Iterator[list[Edit]]:

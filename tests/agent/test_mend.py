@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_agent.agent.mend import ROWS, repairs
+from migrate_agent.agent.mend import ROWS, UNEXERCISED, repairs
 from migrate_agent.tools.types import Evidence, Verdict
 
 NUMERIC = Verdict("numeric", "forward_fp64", "fail", 1e-3, 1e-11, "random: error 1e-3")
@@ -44,6 +44,39 @@ def test_known_cause_is_mended(name: str, verdict: Verdict, draft: str, source: 
 
 def test_every_known_cause_has_a_case() -> None:
     assert {row.name for row in ROWS} == {case[0] for case in CASES}
+
+
+CRASHING = """\
+class Net(nnx.Module):
+    def __init__(self, wide, *, rngs):
+        self.fill = None
+        if wide:
+            setup(self.fill)
+
+    def reset(self):
+        \"\"\"All of it.\"\"\"
+        for layer in self.layers:
+            setup(layer)
+            setup(self.fill)
+"""
+STUB = """raise NotImplementedError("not migrated, since no example runs it: TypeError: setup() missing 'like'")"""
+
+
+def test_a_crash_in_another_configuration_makes_stubs_of_the_blocks_around_it() -> None:
+    told = "e3-configuration-train: TypeError: setup() missing 'like' at net_jax.py:40: {}; constructed with wide=True"
+
+    def found(code: str, check: str = "configurations_fp64") -> list[str]:
+        verdict = Verdict("numeric", check, "fail", detail=told.format(code))
+        return [text for name, text in repairs(CRASHING, "", Evidence("m.py:A", (verdict,))) if name == UNEXERCISED]
+
+    in_method = [
+        CRASHING.replace("setup(layer)\n            setup(self.fill)", STUB),
+        CRASHING[: CRASHING.index("for layer")] + STUB + "\n",
+    ]
+    assert found("setup(layer)") == in_method
+    assert found("setup(self.fill)") == [CRASHING.replace("setup(self.fill)", STUB, 1), *in_method]
+    assert found("setup(other)") == []
+    assert found("setup(layer)", "forward_fp64") == []
 
 
 def test_sizes_are_no_axes() -> None:

@@ -64,6 +64,12 @@ def _normal_(call: Call) -> str:
     return scaled if not call.given("mean") or call.literal("mean") == 0 else f"{{mean}} + {scaled}"
 
 
+def _uniform_(call: Call) -> str:
+    """Without the bounds 0 and 1, which are JAX's own."""
+    usual = all(not call.given(name) or call.literal(name) == bound for name, bound in (("from_", 0), ("to", 1)))
+    return "jax.random.uniform({rng}, {self}.shape, {self}.dtype" + (")" if usual else ", {from_=0}, {to=1})")
+
+
 def _bernoulli(call: Call) -> str:
     """What stands for the tensor is written twice only where it is a plain name."""
     if not is_name(call, "input"):
@@ -99,7 +105,7 @@ IN_PLACE = [
     Op(
         "torch.Tensor.uniform_",
         "self, from_=0, to=1",
-        "jax.random.uniform({rng}, {self}.shape, {self}.dtype, {from_=0}, {to=1})",
+        _uniform_,
         inplace=True,
     ),
     Op("torch.Tensor.exponential_", "self, lambd=1", "jax.random.exponential({rng}, {self}.shape, {self}.dtype) / {lambd=1}", inplace=True),

@@ -75,6 +75,8 @@ def test_own_samples_through_the_engine(row: Op, tmp_path: Path) -> None:
 FILLS = (
     "normal_(1, 2)",
     "uniform_(0, 3)",
+    "uniform_(0.0, 1.0)",
+    "uniform_(-2)",
     "exponential_(2)",
     "log_normal_()",
     "cauchy_()",
