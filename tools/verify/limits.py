@@ -111,11 +111,11 @@ INIT_TENSORS: Final = 4_000
 """Constructions for the initialisation test: as many as make this many elements altogether, but 8 at least, and 64 to 512 at most, as many as
 make so many tensors. A bias of 8 elements needs 64 for the test to tell uniform from normal of another width, nine numbers need
 hundreds for a width that is off by a tenth; a large model has elements enough."""
-INIT_SMALL: Final = 8_192
+INIT_SMALL: Final = 12_288
 INIT_SMALL_TENSORS: Final = 20_000
 """Random parameters of which those constructions have fewer elements are looked at in further ones, up to so many elements, 512 constructions
 and tensors: a class token of 24 numbers in a model of thousands needs hundreds, too, for a width that is off by a tenth."""
-INIT_TOGETHER: Final = 8_000_000
+INIT_TOGETHER: Final = 20_000_000
 """Elements of constructions that are made by one call of a compiled program, since they are in memory together."""
 INIT_SAMPLE: Final = 4096
 """Elements of a parameter that are compared, per construction."""
