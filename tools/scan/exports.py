@@ -125,7 +125,9 @@ class Exports:
 
 
 def exports(tree: ast.Module, file: SourceFile) -> Exports:
-    """What the top level of a parsed file binds. Of several imports of one name the first counts; torch's and relative ones go before."""
+    """What the top level of a parsed file binds. An import that is always made replaces those before it. Of several under conditions, and in `try`,
+    the first counts; torch's and relative ones go before."""
+    always = {id(statement) for statement in tree.body}
     definitions: dict[str, str] = {}
     imports: dict[str, str] = {}
     aliases: dict[str, str] = {}
@@ -138,7 +140,11 @@ def exports(tree: ast.Module, file: SourceFile) -> Exports:
                 for local, dotted in bindings(statement, file):
                     if local == "*":
                         stars.append(dotted)
-                    elif local not in imports or ((near or dotted.startswith("torch.")) and not imports[local].startswith("torch.")):
+                    elif (
+                        id(statement) in always
+                        or local not in imports
+                        or ((near or dotted.startswith("torch.")) and not imports[local].startswith("torch."))
+                    ):
                         imports[local] = dotted
             case ast.ClassDef(name=name):
                 definitions[name] = "class"
