@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
 from migrate_agent.tools.verify import arrays, limits, sampling
 from migrate_agent.tools.verify.sampling import Array
+from migrate_agent.tools.verify.torch_lines import Lines
 
 SIDE = "migrate_agent.tools.verify"
 UNKNOWN = (float("inf"), float("inf"))
@@ -34,20 +36,27 @@ class Lost(OriginalFailed):
 class Noise:
     """How far rounding noise moves the original's results, found out where a comparison needs to know: most agree far more closely.
 
-    One job for all scenarios, and one for the training curves, each when something first asks. `job` says which unit; `scenarios` are the
-    facts of those whose noise is not known; `curves` describes the training, where there is one.
+    One job for the scenario that something first asks of and those that are `likely` to be asked of, one for all others once one of them is,
+    and one for the training curves. `job` says which unit; `scenarios` are the facts of those whose noise is not known; `curves` describes the
+    training, where there is one.
     """
 
     job: Job
     sandbox: Sandbox
     scenarios: Sequence[Mapping[str, Any]]
     curves: Mapping[str, Any] | None
+    likely: Callable[[], Collection[str]] = tuple
+    _told: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def of_scenarios(self) -> Mapping[str, Any]:
-        """`noise` by key (None of what does not run with noise) and the `undecided` keys, by scenario. Raises `OriginalFailed`."""
-        kept = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
-        return self._run({"scenarios": [{key: facts[key] for key in kept} for facts in self.scenarios], "curves": None})
+    def of_scenario(self, name: str) -> Mapping[str, Any]:
+        """`noise` by key (None of what does not run with noise) and the `undecided` keys. Raises `KeyError`, `OriginalFailed`."""
+        if name not in self._told:
+            wanted = {facts["name"] for facts in self.scenarios} if self._told else {name, *self.likely()}
+            kept = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
+            asked = [{key: facts[key] for key in kept} for facts in self.scenarios if facts["name"] in wanted - {*self._told}]
+            self._told |= self._run({"scenarios": asked, "curves": None})
+        found: Mapping[str, Any] = self._told[name]
+        return found
 
     @cached_property
     def of_curves(self) -> Mapping[str, Any]:
@@ -92,7 +101,7 @@ class Scenario:
     def _told(self, what: str, otherwise: Any) -> Any:
         if what in self.facts or self.further is None:
             return self.facts.get(what, otherwise)
-        return self.further.of_scenarios[self.name][what]
+        return self.further.of_scenario(self.name)[what]
 
 
 @dataclass
@@ -162,33 +171,58 @@ def expectations(
     taken = [texts(example) for example in examples[: limits.MAX_EXAMPLES]]
     arguments = {"module": file.module, "name": unit.name, "examples": taken, "seed": seed}
     job = Job("original", f"{SIDE}.torch_side:run", original / file.import_root, arguments, tensor_inputs(examples), job_limits)
-    run = sandbox.run(job)
+    beside = replace(job, entry=f"{SIDE}.torch_side:configured")
+    runs: list[Run] = []
+    with ThreadPoolExecutor(1) as pool:
+        further = pool.submit(sandbox.run, beside)
+        runs.append(sandbox.run(job))
+    runs.append(further.result())
     try:
-        if run.status != "ok":
-            raise OriginalFailed(f"the original ended with {run.status}: {run.error}")
-        return _collect(run, folder, examples, job, sandbox)
+        _say_whether_it_runs(runs[0])
+        first = {"first": runs[0].result["examples"][0]["index"], "number": len(runs[0].result["examples"])}
+        if runs[1].status == "ok" and any(runs[1].result[key] != value for key, value in first.items()):
+            runs.append(sandbox.run(replace(beside, arguments={**arguments, **first})))
+        return _collect(runs[0], runs[-1], folder, examples, job, sandbox)
     finally:
-        discard(sandbox, run)
+        for run in runs:
+            discard(sandbox, run)
 
 
-def _collect(run: Run, folder: Path, given_examples: Sequence[Example], job: Job, sandbox: Sandbox) -> Expectations:
-    examples, scenarios = run.result["examples"], run.result["scenarios"]
-    if not scenarios:
+def _say_whether_it_runs(run: Run) -> None:
+    """Raises `OriginalFailed` where it does not."""
+    if run.status != "ok":
+        raise OriginalFailed(f"the original ended with {run.status}: {run.error}")
+    if not run.result["scenarios"]:
         raise OriginalFailed("the original does not run: " + ("; ".join(run.result["errors"]) or "there is no example"))
-    given = folder / "given"
+
+
+def _collect(run: Run, further: Run, folder: Path, given_examples: Sequence[Example], job: Job, sandbox: Sandbox) -> Expectations:
+    """What a run of the examples gave, and a further one of other configurations."""
+    examples, scenarios, lines = run.result["examples"], run.result["scenarios"], Lines(job.arguments["name"], job.root)
+    lines.add(run.result["lines"])
+    outputs, given = [run.output], folder / "given"
+    if further.status == "lost":
+        raise Lost(f"the run of other configurations was lost: {further.error}")
+    wrong = further.result.get("error") if further.status == "ok" else f"ended with {further.status}: {further.error}"
+    if wrong:
+        examples[0]["skipped"].append(f"other configurations ({wrong})")
+    else:
+        examples, scenarios = [*examples, *further.result["examples"]], [*scenarios, *further.result["scenarios"]]
+        lines.add(further.result["lines"])
+        outputs.append(further.output)
     shutil.rmtree(given, ignore_errors=True)
-    shutil.copytree(run.output / "given", given)
+    for output in outputs:
+        if (output / "given").is_dir():
+            shutil.copytree(output / "given", given, dirs_exist_ok=True)
+    expected = {file.name: file for output in outputs for file in (output / "expected").glob("*.safetensors")}
     noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given, job, sandbox)
-    expected = run.output / "expected"
-    loaded = [Scenario(facts, arrays.load(expected / f"{facts['name']}.safetensors"), noise) for facts in scenarios]
-    starts = ((number, expected / f"initial-{number}.safetensors") for number in range(len(examples)))
-    initial = {number: arrays.load(file) for number, file in starts if file.exists()}
-    trained = expected / "trained.safetensors"
-    kept = arrays.load(trained) if trained.exists() else {}
-    unrun = run.result["unrun"]
-    return Expectations(
-        examples, run.result["errors"], loaded, initial, given, run.peak_memory_bytes, trained=kept, noise=noise, unrun=unrun
-    )
+    loaded = [Scenario(facts, arrays.load(expected[f"{facts['name']}.safetensors"]), noise) for facts in scenarios]
+    initial = {
+        number: arrays.load(expected[name]) for number in range(len(examples)) if (name := f"initial-{number}.safetensors") in expected
+    }
+    kept = arrays.load(expected["trained.safetensors"]) if "trained.safetensors" in expected else {}
+    peak, unrun = max(run.peak_memory_bytes, further.peak_memory_bytes), lines.missed(run.result["lines"]["file"])
+    return Expectations(examples, run.result["errors"], loaded, initial, given, peak, trained=kept, noise=noise, unrun=unrun)
 
 
 def _noise(

@@ -9,13 +9,15 @@ import numpy as np
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import codec, limits
-from migrate_agent.tools.verify.compare import Difference, compare, rms, verdict
-from migrate_agent.tools.verify.expected import Scenario
+from migrate_agent.tools.verify.compare import Difference, compare, quiet, rms, verdict
+from migrate_agent.tools.verify.expected import MALFORMED, Scenario
 from migrate_agent.tools.verify.sampling import SATURATING, Array
 
 if TYPE_CHECKING:
     from migrate_agent.tools.verify.results import Answer, Results
 
+GRADIENTS = ("grad", "input-grad")
+"""Kinds of arrays with names."""
 UNPAIRED = "the two sides draw random numbers in another order or shape"
 
 
@@ -70,6 +72,28 @@ def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0)
     return compare(pair.label, pair.expected, pair.got, lambda: scenario.noise(pair.key), floor, scale)
 
 
+def doubtful(results: Results) -> set[str]:
+    """Names of the scenarios in which an array is not as close in float64 as it mostly is: a verdict may hang on what rounding noise does there."""
+    return {scenario.name for scenario, answer in results.answers() if not answer.error and _doubtful(scenario, answer)}
+
+
+def _doubtful(scenario: Scenario, answer: Answer) -> bool:
+    try:
+        if not paired(scenario, answer):
+            return False
+        scale = limits.GLOBAL_SCALE * _largest_gradient(scenario)
+        pairs = [(pair, limits.FLOOR_FP64, 0.0) for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state"))]
+        pairs += [(pair, limits.FLOOR_GRADIENT_FP64, scale) for kind in GRADIENTS for pair in named_pairs(scenario, answer, kind)]
+        found = (compare(pair.label, pair.expected, pair.got, quiet, floor, size) for pair, floor, size in pairs if pair.got is not None)
+        return any(difference.failed for difference in found)
+    except MALFORMED:  # the checks say so
+        return False
+
+
+def _largest_gradient(scenario: Scenario) -> float:
+    return max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
+
+
 def hopeless(scenario: Scenario, answer: Answer) -> bool:
     """Whether an output of this call is wrong however ill-conditioned the unit is: a check on what is there already fails."""
     if answer.error or not paired(scenario, answer):
@@ -120,8 +144,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         if answer.error or not paired(scenario, answer):
             continue
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
-        gradients = [value for key, value in scenario.arrays.items() if "grad/" in key]
-        largest = max((rms(value) for value in gradients), default=0.0) if "grad" in kind else 0.0
+        largest = _largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
             yield difference(scenario, pair, floor, limits.GLOBAL_SCALE * largest)
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,7 @@ from migrate_agent.tools.verify.expected import (
     texts,
 )
 from migrate_agent.tools.verify.notes import constructed, elsewhere, left_out, trained
-from migrate_agent.tools.verify.pairing import hopeless
+from migrate_agent.tools.verify.pairing import doubtful, hopeless
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
 from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable, measure
 from migrate_agent.tools.verify.sampling import Array
@@ -95,6 +95,8 @@ class Results:
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
+        if self._expected is not None and self._expected.noise is not None:
+            self._expected.noise.likely = tuple
 
     @property
     def file(self) -> SourceFile:
@@ -118,11 +120,12 @@ class Results:
             self._expected = self.expect()
             if self._expected.noise is not None:
                 self._expected.noise.sandbox = self.sandbox  # what was kept may come of one that is closed
+                self._expected.noise.likely = partial(doubtful, self)
         return self._expected
 
     @cached_property
     def exact(self) -> Mapping[str, Any]:
-        """The candidate's float64 job. Raises `CandidateFailed`, `OriginalFailed`.
+        """The candidate's float64 job; the search starts after it. Raises `CandidateFailed`, `OriginalFailed`.
 
         Where a first look at one call is to come before it, and refuses the candidate, that is all there is.
         """
@@ -131,11 +134,14 @@ class Results:
             return looked
         if self.beside:
             self._natively = self._pool.submit(self._job, "native")
-        return self._job("exact")
+        vars(self)["exact"] = found = self._job("exact")
+        if self.beside:
+            assert self._search is not None
+        return found
 
     @cached_property
     def native(self) -> Mapping[str, Any]:
-        """The candidate's native job; the search starts beside it. Raises `CandidateFailed`, `OriginalFailed`."""
+        """The candidate's native job; the search runs beside it. Raises `CandidateFailed`, `OriginalFailed`."""
         assert self.exact is not None
         assert self._search is not None
         return self._natively.result() if self._natively is not None else self._job("native")
@@ -292,10 +298,10 @@ class Results:
         return Job("candidate", ENTRIES[kind], self.candidate_root / self.file.import_root, arguments, inputs, self.job_limits)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:
-        """Scenarios of these roles with the candidate's answers, as far as it got."""
+        """Scenarios of these roles (of all, where none is named) with the candidate's answers, as far as it got."""
         job = self.exact if kind == "exact" else self.native
         for scenario in self.expected.scenarios:
-            if scenario.facts["role"] in roles and scenario.name in job["scenarios"]:
+            if (not roles or scenario.facts["role"] in roles) and scenario.name in job["scenarios"]:
                 yield scenario, Answer(job["scenarios"][scenario.name], self.outputs[kind].get(scenario.name, {}))
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:

@@ -1,12 +1,12 @@
-"""Which lines of a unit's class, and of what it uses, its examples run: of the others a verdict says nothing. Used inside the sandbox."""
+"""Which lines of a unit's class, and of what it uses, its examples run: of the others a verdict says nothing. Noted inside the sandbox."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -63,12 +63,29 @@ class Lines:
             action()
         return any(not ran <= self.ran.get(file, set()) for file, ran in probe.ran.items())
 
-    def missed(self, cls: type) -> str:
-        """What of the class and of what it uses never ran, in words; "" where all did, or where the files do not show it."""
+    def told(self, cls: type) -> dict[str, Any]:
+        """What was noted of files below the root, and in which of them the class is, as data."""
         try:
             file = inspect.getfile(cls)
         except (OSError, TypeError):
+            file = ""
+        below = len(self.root)
+        ran = {path[below:]: sorted(numbers) for path, numbers in self.ran.items() if path.startswith(self.root)}
+        used = [[path[below:], line, name] for (path, line), name in self._used.items()]
+        return {"file": file[below:] if file.startswith(self.root) else "", "ran": ran, "used": used}
+
+    def add(self, told: Mapping[str, Any]) -> None:
+        """Note what was `told` of files below another root."""
+        for path, numbers in told.get("ran", {}).items():
+            self.ran.setdefault(self.root + path, set()).update(numbers)
+        self._used |= {(self.root + path, line): name for path, line, name in told.get("used", ())}
+
+    def missed(self, file: str) -> str:
+        """What of the class, in this file below the root, and of what it uses never ran, in words; "" where all did, or where the files do not show
+        it."""
+        if not file:
             return ""
+        file = self.root + file
         found = [text for text in (self._own(file), self._elsewhere(file)) if text]
         return f"{'; '.join(found)}: nothing is said of them" if found else ""
 
@@ -96,12 +113,16 @@ class Lines:
         return f"of what it uses, no example runs {', '.join([*found[:MOST_NAMES], *more])}" if found else ""
 
 
-@cache
 def _parsed(file: str) -> ast.Module:
     try:
-        return ast.parse(Path(file).read_text(encoding="utf-8"))
+        return _tree(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
+
+
+@lru_cache(maxsize=64)
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _first_line(node: Function) -> int:

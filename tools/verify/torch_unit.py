@@ -137,6 +137,7 @@ class Original:
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls = cast(Any, load_unit(module, name))
+        self.leaves_memory = True
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(importlib.import_module(module), self.example)
         seed_draws(seed)
@@ -155,8 +156,8 @@ class Original:
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
     def fresh(self, unset: int = 0) -> Any:
-        """A newly constructed module; memory that its constructor leaves as it is holds `unset`."""
-        with FilledMemory(unset):
+        """A newly constructed module; memory that its constructor leaves as it is holds `unset`, unless it is known to leave none."""
+        with FilledMemory(unset) if self.leaves_memory else nullcontext():
             return construct(changed(self.cls, self.changes), self.example, self.namespace)
 
     def proposals(self) -> dict[str, tuple[Any, ...]]:
@@ -172,12 +173,16 @@ class Original:
         return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 
     def unset(self, seed: int) -> frozenset[str]:
-        """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing."""
+        """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing.
+
+        Where it leaves no element so, it is known to leave no memory from then on: filling that takes longer than most constructors.
+        """
         built = []
         for value in (0, 1):
             seed_draws(seed)
             built.append(tensors_of(self.fresh(value)))
         differs = {name: (value != built[1][name]) & (value == value) for name, value in built[0].items()}  # NaN is set, and equals nothing
+        self.leaves_memory = any(bool(where.any()) for where in differs.values())
         return frozenset(name for name, where in differs.items() if where.numel() and bool(where.all()))
 
     def likeness(self) -> str:

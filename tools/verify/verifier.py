@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.details import details
 from migrate_agent.tools.verify.expected import MALFORMED, Expectations, OriginalFailed, expectations
+from migrate_agent.tools.verify.initial_structure import prepare
 from migrate_agent.tools.verify.kept import kept, key_of
 from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
 from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
@@ -72,6 +74,9 @@ def verify(
     def make(place: Path) -> Expectations:
         nonlocal first_attempt
         first_attempt = True
+        threading.Thread(target=prepare, daemon=True).start()
+        if (warm := getattr(sandbox, "warm", None)) is not None:
+            warm("candidate")  # whose worker starts while the original runs
         progress("original")
         return expectations(unit, unit_examples, original, inventory, sandbox, place, options.limits, options.seed)
 

@@ -24,7 +24,7 @@ from migrate_agent.tools.verify.checks.signature import constructor_problem, par
 from migrate_agent.tools.verify.compare import compare, quiet
 from migrate_agent.tools.verify.curves import NumpyOptimiser
 from migrate_agent.tools.verify.expected import UNKNOWN
-from migrate_agent.tools.verify.initial_structure import distribution_problem
+from migrate_agent.tools.verify.initial_structure import Sample, distribution_problem
 from migrate_agent.tools.verify.jax_structure import changed
 from migrate_agent.tools.verify.localise import Record, find
 from migrate_agent.tools.verify.native_judge import _of_infinities, compare_native
@@ -390,7 +390,7 @@ def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
 @pytest.mark.parametrize(("width", "same"), [(1.0, True), (1.1, False)])
 def test_initial_values_of_another_width_are_told(width: float, same: bool) -> None:
     draw = np.random.default_rng(0).standard_normal
-    problem, p = distribution_problem(draw((64, 128)), width * draw((64, 128)), limits.INIT_ALPHA)
+    problem, p = distribution_problem(Sample(draw((64, 128))), Sample(width * draw((64, 128))), limits.INIT_ALPHA)
     assert (not problem) == same == (p > limits.INIT_ALPHA)
 
 

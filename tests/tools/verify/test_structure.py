@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.verify import limits, sampling
-from migrate_agent.tools.verify.initial_structure import copies, structure_problem
+from migrate_agent.tools.verify.initial_structure import Sample, copies, structure_problem
 from migrate_agent.tools.verify.jax_native import reused_keys
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.torch_results import unsteady
@@ -57,7 +57,7 @@ def drawn(draw: Callable[[np.random.Generator], Array], seed: int) -> Array:
 def test_structure_of_initial_values(
     theirs: Callable[[np.random.Generator], Array], ours: Callable[[np.random.Generator], Array], told: str
 ) -> None:
-    problem = structure_problem(drawn(theirs, 0), drawn(ours, 1), SHAPE, limits.INIT_ALPHA)
+    problem = structure_problem(Sample(drawn(theirs, 0)), Sample(drawn(ours, 1)), SHAPE, limits.INIT_ALPHA)
     assert told in problem and bool(told) == bool(problem), problem
 
 

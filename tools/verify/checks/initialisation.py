@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.check import NEW_PROCESS, Check
 from migrate_agent.tools.verify.configurations import words
-from migrate_agent.tools.verify.initial_structure import copies, distribution_problem, structure_problem
+from migrate_agent.tools.verify.initial_structure import Sample, copies, distribution_problem, structure_problem
 from migrate_agent.tools.verify.results import NATIVE, Results
 from migrate_agent.tools.verify.sampling import Array
+
+JUDGES = 2
+"""So many parameters are judged at a time."""
 
 
 def judge(results: Results) -> Verdict | None:
@@ -56,7 +60,9 @@ def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: M
     if other:
         return other, 1.0
     compared = {name: value for name, value in theirs.items() if value.size and name not in results.omitted}
-    judged = {name: _judge(value, ours.get(name), described["state"][name], alpha) for name, value in compared.items()}
+    with ThreadPoolExecutor(JUDGES) as pool:  # sorting leaves the interpreter free
+        found = pool.map(lambda name: _judge(compared[name], ours.get(name), described["state"][name], alpha), compared)
+        judged = dict(zip(compared, found, strict=True))
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     if not wrong:
         same = copies({name: ours[name] for name in compared}) - copies(compared)
@@ -80,8 +86,9 @@ def _judge(theirs: Array, ours: Array | None, shape: Sequence[int], alpha: float
     theirs, ours = (np.abs(value[:, ~constant]) if value.dtype.kind == "c" else value[:, ~constant] for value in (theirs, ours))
     if (ours == ours[0]).all():
         return "the same values in each construction, unlike torch's", 0.0
-    problem, p = distribution_problem(theirs, ours, alpha / 2)
-    return (problem or (structure_problem(theirs, ours, shape, alpha / 2) if not constant.any() else "")), p
+    one, other = Sample(theirs), Sample(ours)
+    problem, p = distribution_problem(one, other, alpha / 2)
+    return (problem or (structure_problem(one, other, shape, alpha / 2) if not constant.any() else "")), p
 
 
 def _constant_problem(theirs: Array, ours: Array) -> str:
