@@ -15,6 +15,7 @@ from flax import nnx
 
 from migrate_agent.tools.verify import arrays, codec, jax_kernels, limits
 from migrate_agent.tools.verify.jax_again import Heard
+from migrate_agent.tools.verify.jax_keys import keys, no_key
 from migrate_agent.tools.verify.jax_modes import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.verify.jax_program import Program
 from migrate_agent.tools.verify.jax_session import Session, stored
@@ -149,11 +150,11 @@ def _seeds(session: Session, example: int) -> list[int]:
 
 
 def _keys(session: Session, example: int) -> Iterator[Any]:
-    """Random keys of all constructions, by those that are made together; of the kind whose numbers take the least to trace and to compile."""
+    """Random keys of all constructions, by those that are made together."""
     seeds = np.array(_seeds(session, example))
     elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
     parts = 1 if elements <= limits.INIT_TOGETHER else len(seeds)
-    yield from map(jax.vmap(partial(jax.random.key, impl="rbg")), np.split(seeds, parts))
+    yield from map(keys, np.split(seeds, parts))
 
 
 def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:
@@ -189,9 +190,9 @@ def _compiled_states(session: Session, example: int, fresh: Future[Any]) -> Iter
     """The states of new modules under torch's names. Raises what the program or its compilation raises."""
     candidate = session.candidate(example)
     graphdef = nnx.split(candidate.model)[0]
-    for keys in _keys(session, example):
-        leaves, structure = jax.tree.flatten(fresh.result()(keys))
-        found = [[leaf[0]] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
+    for group in _keys(session, example):
+        leaves, structure = jax.tree.flatten(fresh.result()(group))
+        found = [[no_key(leaf.shape[1:])] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
         yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True))
 
 

@@ -43,9 +43,9 @@ class Session:
     def __post_init__(self) -> None:
         configure("jax_enable_compilation_cache", False)
         untraced_origins()
+        set_flag(SPLITS, "1")
         if self.exact:
             set_flag(EMITTERS, "false")
-            set_flag(SPLITS, "1")
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
