@@ -22,6 +22,7 @@ from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Limits
 from migrate_agent.tools.verify import Options as HowToVerify
+from migrate_agent.tools.verify.kept import allow
 
 SECONDS: Mapping[str, float] = {"cheats": 30.0}
 """What a candidate of this kind may take; cheats may try to take for ever."""
@@ -35,6 +36,8 @@ RATES = {
 }
 
 
+SEEDED_BYTES = 6 * 2**30
+"""What is kept of torch's answers where each case of an original is verified with many seeds: else all of them are computed anew for each case."""
 TIMED_OUT = "run ended with timeout"
 """What verdicts say of a job whose time ran out."""
 
@@ -81,6 +84,8 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
 def _cases(wanted: Sequence[Case], sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
     """Verify each with as many seeds as asked for; torch's answers to a seed are kept for all cases of an original."""
+    if options.seeds > 1:
+        allow(SEEDED_BYTES)
     for case in wanted:
         if case.only and sandbox.name not in case.only:
             yield Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})

@@ -20,8 +20,15 @@ from migrate_agent.tools.verify.expected import Expectations, texts
 
 MOST = 64
 MOST_BYTES = 2**30
+"""How much is kept unless more is allowed."""
 _LOCK = threading.Lock()
+_ALLOWED = {"bytes": MOST_BYTES}
 _KEPT: OrderedDict[str, Expectations] = OrderedDict()
+
+
+def allow(number: int) -> None:
+    """Keep up to so many bytes from now on in this process, as where one original is run with many seeds."""
+    _ALLOWED["bytes"] = number
 
 
 def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
@@ -39,7 +46,7 @@ def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
     weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # not before the last verification that uses it has ended
     with _LOCK:
         found = _KEPT.setdefault(key, made)
-        while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(map(_size, _KEPT.values())) > MOST_BYTES):
+        while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(map(_size, _KEPT.values())) > _ALLOWED["bytes"]):
             _KEPT.popitem(last=False)
     return found
 
