@@ -134,6 +134,8 @@ INIT_ELEMENTS_BLOCK: Final = 20_000
 fused projection does not show in the whole."""
 INIT_DISTINCT: Final = 0.9
 """A parameter's values may be distinct in this share of what torch's are: tiled or broadcast ones are not."""
+INIT_REPEATED: Final = 0.05
+"""The share of constructions that may have fewer distinct values, by chance."""
 INIT_TILED: Final = 0.99
 """Where fewer are distinct, copies count once in the test of the distribution (they are no draws of their own), unless fewer than these are
 distinct over all constructions too: those are discrete draws."""

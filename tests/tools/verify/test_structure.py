@@ -61,6 +61,14 @@ def test_structure_of_initial_values(
     assert told in problem and bool(told) == bool(problem), problem
 
 
+def test_a_repetition_by_chance_is_none() -> None:
+    theirs, ours = (np.random.default_rng(seed).random((512, 4)) for seed in (0, 1))
+    ours[77, 3] = ours[77, 0]
+    assert not structure_problem(Sample(theirs), Sample(ours), (4,), limits.INIT_ALPHA)
+    ours[:, 3] = ours[:, 0]
+    assert "repeat" in structure_problem(Sample(theirs), Sample(ours), (4,), limits.INIT_ALPHA)
+
+
 def test_multiples_of_each_other_are_copies() -> None:
     one, other = drawn(normal, 0), drawn(normal, 1)
     assert copies({"a": one, "b": other, "c": 0.5 * one, "zeros": 0 * one, "more": 0 * one}) == {("a", "c")}
