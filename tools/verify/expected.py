@@ -14,6 +14,7 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
 from migrate_agent.tools.verify import arrays, limits, sampling
+from migrate_agent.tools.verify.notes import UNDETERMINED
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_lines import Lines
 
@@ -173,11 +174,11 @@ def expectations(
     job = Job("original", f"{SIDE}.torch_side:run", original / file.import_root, arguments, tensor_inputs(examples), job_limits)
     beside = replace(job, entry=f"{SIDE}.torch_side:configured")
     runs: list[Run] = []
-    with ThreadPoolExecutor(1) as pool:
-        further = pool.submit(sandbox.run, beside)
-        runs.append(sandbox.run(job))
-    runs.append(further.result())
     try:
+        with ThreadPoolExecutor(1) as pool:
+            further = pool.submit(sandbox.run, beside)
+            runs.append(sandbox.run(job))
+        runs.append(further.result())
         _say_whether_it_runs(runs[0])
         first = {"first": runs[0].result["examples"][0]["index"], "number": len(runs[0].result["examples"])}
         if runs[1].status == "ok" and any(runs[1].result[key] != value for key, value in first.items()):
@@ -203,7 +204,7 @@ def _collect(run: Run, further: Run, folder: Path, given_examples: Sequence[Exam
     outputs, given = [run.output], folder / "given"
     if further.status == "lost":
         raise Lost(f"the run of other configurations was lost: {further.error}")
-    wrong = further.result.get("error") if further.status == "ok" else f"ended with {further.status}: {further.error}"
+    wrong = further.result.get("error") if further.status == "ok" else f"{UNDETERMINED}: their run ended with {further.status}"
     if wrong:
         examples[0]["skipped"].append(f"other configurations ({wrong})")
     else:

@@ -17,6 +17,7 @@ import torch
 
 from migrate_agent.tools.verify import limits, sampling
 from migrate_agent.tools.verify.configurations import Changes, never_given
+from migrate_agent.tools.verify.notes import UNDETERMINED
 from migrate_agent.tools.verify.streams import Drawing, zeroed
 from migrate_agent.tools.verify.torch_author import Author
 from migrate_agent.tools.verify.torch_configurations import compare, others
@@ -126,7 +127,7 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     first, number = arguments.get("first", ran[0].index if ran else -1), arguments.get("number", len(ran))
     found: dict[str, Any] = {"first": first, "number": number, "examples": [], "scenarios": [], "lines": {}}
     if not ran:
-        return found
+        return {**found, "error": f"{UNDETERMINED}: the examples do not run a second time"}
     make, texts = partial(given.make, first), arguments["examples"][first]
     try:
         units = enumerate(others(make({}), make, given.lines))
