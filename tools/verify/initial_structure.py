@@ -110,16 +110,34 @@ def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha:
     return _gram_problem(theirs.values, ours.values, shape)
 
 
-def copies(values: Mapping[str, Array]) -> set[tuple[str, ...]]:
-    """Groups of parameters that start as multiples of each other."""
-    groups: dict[bytes, list[str]] = {}
-    for name, rows in values.items():
-        row = rows[0]
-        deviation = float(row.std()) if row.size > 1 else 0.0
-        if row.dtype.kind == "f" and deviation > 0 and np.unique(row[: limits.INIT_COPIED]).size > 2:
-            standard = np.round((row[: limits.INIT_COPIED] - row.mean()) / deviation, 3) + 0.0
-            groups.setdefault(standard.tobytes() + str(row.size).encode(), []).append(name)
-    return {tuple(names) for names in groups.values() if len(names) > 1}
+def copies(values: Mapping[str, Array]) -> set[frozenset[str]]:
+    """Pairs of parameters that start as multiples of each other (one added to them or not), in each of several constructions."""
+    sizes: dict[tuple[int, ...], list[str]] = {}
+    standard = {name: found for name, rows in values.items() if (found := _standard(rows)) is not None}
+    for name, found in standard.items():
+        sizes.setdefault((values[name].shape[1], found.size), []).append(name)
+    same = set()
+    for names in sizes.values():
+        every = np.stack([standard[name] for name in names])
+        for place, name in enumerate(names):
+            near = place + 1 + np.flatnonzero(np.abs(every[place + 1 :, 0] - every[place, 0]) <= limits.INIT_COPIED_WITHIN)
+            alike = near[np.abs(every[near] - every[place]).max(axis=1, initial=0.0) <= limits.INIT_COPIED_WITHIN]
+            same |= {frozenset([name, names[other]]) for other in alike}
+    return same
+
+
+def _standard(rows: Array) -> Array | None:
+    """Some values of a few constructions, each standardised (all together where one has too few); none for constants, and for what is too little."""
+    some = rows[: limits.INITS[0], : limits.INIT_COPIED]
+    axis = 1 if some.shape[1] > 2 else None
+    free = len(some) * (some.shape[1] - 2) if axis else some.size
+    if some.dtype.kind != "f" or free < limits.INIT_COPIED_LEAST or not np.isfinite(some).all() or (some == some[0]).all():
+        return None
+    some = some.astype(np.float64)
+    deviation = some.std(axis=axis, keepdims=True)
+    if (deviation <= limits.INIT_COPIED_WITHIN * np.abs(some).max(axis=axis, keepdims=True)).any() or np.unique(some).size <= 2:
+        return None
+    return np.asarray((some - some.mean(axis=axis, keepdims=True)) / deviation).ravel()
 
 
 def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:

@@ -140,7 +140,10 @@ INIT_TILED: Final = 0.99
 """Where fewer are distinct, copies count once in the test of the distribution (they are no draws of their own), unless fewer than these are
 distinct over all constructions too: those are discrete draws."""
 INIT_COPIED: Final = 64
-"""Two parameters whose standardised first values are equal, this many of them, were drawn with one key."""
+INIT_COPIED_WITHIN: Final = 1e-3
+INIT_COPIED_LEAST: Final = 8
+"""Two parameters whose standardised first values are within this, this many of them in each of eight constructions (INITS), were drawn with one
+key. Fewer free values than INIT_COPIED_LEAST may be the same by chance, and are not judged."""
 INIT_GRAM_SIGMAS: Final = 12.0
 INIT_GRAM_SHARE: Final = 1e-2
 """Mean orthogonality of rows over eight constructions: Student's t with 14 degrees of freedom is past 12 with probability 1e-8."""

@@ -321,4 +321,45 @@ class M(nnx.Module):
     ),
 )
 
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE)
+MOMENTUM = Pair(
+    "momentum",
+    """
+    import copy
+
+    class M(nn.Module):
+        def __init__(self, d=6):
+            super().__init__()
+            self.online = nn.Linear(d, d)
+            self.target = copy.deepcopy(self.online)
+
+        def forward(self, x):
+            with torch.no_grad():
+                aim = self.target(x)
+            return (self.online(x) - aim).pow(2).sum(-1)
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, d=6, *, rngs):
+        self.online = linear(d, d, rngs)
+        self.target = linear(d, d, rngs)
+        self.target.kernel[...] = self.online.kernel[...]
+        self.target.bias[...] = self.online.bias[...]
+
+    def __call__(self, x):
+        aim = jax.lax.stop_gradient(self.target(x))
+        return ((self.online(x) - aim) ** 2).sum(-1)
+""",
+    call="torch.randn(5, 6)",
+    wrongs=(
+        Wrong(
+            "the copy starts elsewhere",
+            "initialisation",
+            "        self.target.kernel[...] = self.online.kernel[...]\n        self.target.bias[...] = self.online.bias[...]\n",
+            "",
+            place="start with the same numbers in torch",
+            alone=True,
+        ),
+    ),
+)
+PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)

@@ -71,7 +71,17 @@ def test_a_repetition_by_chance_is_none() -> None:
 
 def test_multiples_of_each_other_are_copies() -> None:
     one, other = drawn(normal, 0), drawn(normal, 1)
-    assert copies({"a": one, "b": other, "c": 0.5 * one, "zeros": 0 * one, "more": 0 * one}) == {("a", "c")}
+    third = one.astype(np.float32) * np.float32(3**-0.5)
+    found = copies({"a": one, "b": other, "c": 0.5 * one, "d": third, "zeros": 0 * one, "more": 0 * one, "still": one[:1] + 0 * one})
+    assert found == {frozenset(pair) for pair in (("a", "c"), ("a", "d"), ("c", "d"))}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_copies_by_chance_are_none(size: int) -> None:
+    every = np.random.default_rng(0).normal(size=(400, 8, size)).astype(np.float32)
+    values = dict(zip(map(str, range(400)), every, strict=True))
+    assert not copies(values)
+    assert copies(values | {"copy": 2 * values["7"]}) == {frozenset(["7", "copy"])}
 
 
 @pytest.mark.parametrize(

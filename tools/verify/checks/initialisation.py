@@ -65,9 +65,14 @@ def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: M
         judged = dict(zip(compared, found, strict=True))
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     if not wrong:
-        same = copies({name: ours[name] for name in compared}) - copies(compared)
-        wrong = [f"{' and '.join(names)} start with the same numbers, unlike torch's" for names in sorted(same)]
+        same, torch = copies({name: ours[name] for name in compared}), copies(compared)
+        wrong = [f"{_both(names)} start with the same numbers, unlike torch's" for names in sorted(same - torch, key=_both)]
+        wrong += [f"{_both(names)} start with the same numbers in torch, not here" for names in sorted(torch - same, key=_both)]
     return wrong, min((p for _, p in judged.values()), default=1.0)
+
+
+def _both(names: frozenset[str]) -> str:
+    return " and ".join(sorted(names))
 
 
 def _same(ours: str | None, theirs: str) -> bool:

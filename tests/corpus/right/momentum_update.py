@@ -1,0 +1,24 @@
+"""The copy is made anew and given the encoder's numbers.
+
+original: momentum
+family: other but equal formulas
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from nnx_layers_jax import Linear
+
+
+class M(nnx.Module):
+    def __init__(self, d=6, *, rngs):
+        self.online = Linear(d, d, rngs=rngs)
+        self.predictor = Linear(d, d, rngs=rngs)
+        self.target = Linear(d, d, rngs=rngs)
+        nnx.update(self.target, nnx.state(self.online))
+
+    def __call__(self, x):
+        aim = jax.lax.stop_gradient(self.target(x))
+        one = self.predictor(self.online(x))
+        norms = jnp.maximum(jnp.linalg.norm(one, axis=-1), 1e-8) * jnp.maximum(jnp.linalg.norm(aim, axis=-1), 1e-8)
+        return 2 - 2 * (one * aim).sum(-1) / norms
