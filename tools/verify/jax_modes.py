@@ -20,12 +20,12 @@ from flax import nnx
 
 from migrate_agent.tools.verify.jax_again import Again, Heard, key_data
 from migrate_agent.tools.verify.streams import Stream
-from migrate_agent.tools.verify.xla_flags import KERNEL_LIBRARY, set_flag
+from migrate_agent.tools.verify.xla_flags import KERNEL_LIBRARY, library, set_flag
 
 NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
 ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
 
-set_flag(KERNEL_LIBRARY, "")
+set_flag(KERNEL_LIBRARY, library())
 
 
 def configure(name: str, value: Any) -> None:

@@ -62,7 +62,10 @@ class Program:
         """Runs it; `self.traced` describes the program that ran. `kept`, where given, says which masks of dropout are of ones."""
         arguments = (trainable, rest, list(leaves), dict(targets), kept)
         compiled = self._ahead.get(_avals(arguments)) if self._ahead else None
-        result = (compiled.result() if compiled else self.jitted)(*arguments)
+        try:
+            result = (compiled.result() if compiled else self.jitted)(*arguments)
+        except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
+            result = self.jitted(*arguments)
         if self.again and (keys := self._keys(*arguments)) is not None:
             result = self.jitted(*arguments, keys)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)

@@ -17,6 +17,7 @@ import numpy as np
 
 from migrate_agent.tools.verify import arrays, codec, limits
 from migrate_agent.tools.verify.configurations import CALL
+from migrate_agent.tools.verify.jax_convolutions import quick_convolutions
 from migrate_agent.tools.verify.jax_errors import describe_error
 from migrate_agent.tools.verify.jax_modes import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.verify.jax_program import Program, Programs
@@ -44,6 +45,7 @@ class Session:
         configure("jax_enable_compilation_cache", False)
         untraced_origins()
         set_flag(SPLITS, "1")
+        quick_convolutions()
         if self.exact:
             set_flag(EMITTERS, "false")
             lift_to_float64()

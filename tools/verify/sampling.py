@@ -110,10 +110,15 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
     return single(drawn.astype(value.dtype))
 
 
+def resized_shapes(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None) -> list[tuple[int, ...]]:
+    """The inputs' shapes with each size replaced as `sizes` says (on `axis` only, where given)."""
+    return [tuple(sizes.get(n, n) if axis in (None, position) else n for position, n in enumerate(leaf.value.shape)) for leaf in leaves]
+
+
 def resized(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None, seed: Sequence[int]) -> list[Array] | None:
     """Inputs with each size replaced as `sizes` says (on `axis` only, where given); None where that changes nothing."""
     generator = np.random.default_rng([*seed, 2])
-    shapes = [tuple(sizes.get(n, n) if axis in (None, position) else n for position, n in enumerate(leaf.value.shape)) for leaf in leaves]
+    shapes = resized_shapes(leaves, sizes, axis)
     if all(shape == leaf.value.shape for shape, leaf in zip(shapes, leaves, strict=True)):
         return None
     return [_resize(leaf.value, shape, generator) for leaf, shape in zip(leaves, shapes, strict=True)]

@@ -3,6 +3,7 @@ Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,9 @@ def _proposals(author: Author) -> Iterator[tuple[str, list[Array]]]:
     for number in sorted(numbers, reverse=True):
         for size, axis in places:
             for other in (number + 2, number):
-                values = sampling.resized(leaves, {size: other}, axis, (author.base,)) if size < other <= limits.LONG + 2 else None
-                if values is not None and sum(value.size for value in values) <= limits.LONG_ELEMENTS:
+                elements = sum(map(math.prod, sampling.resized_shapes(leaves, {size: other}, axis)))
+                if not size < other <= limits.LONG + 2 or elements > limits.LONG_ELEMENTS:
+                    continue
+                values = sampling.resized(leaves, {size: other}, axis, (author.base,))
+                if values is not None:
                     yield f"size{size}-{other}" if axis is None else f"axis{axis}-{other}", values

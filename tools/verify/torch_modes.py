@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_only
 
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.streams import Draw, Stream
@@ -50,6 +51,22 @@ def _lift(value: Any) -> Any:
 def _lift_tree(value: Any) -> Any:
     """Of most arguments nothing has to be looked into, and `tree_map` costs more than the call."""
     return tree_map(_lift, value) if isinstance(value, (tuple, list, dict)) else _lift(value)
+
+
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """The tensor in double precision; `Module.to(torch.float64)` would drop the imaginary part of complex ones."""
+    return value.to(torch.complex128) if value.is_complex() else value.to(torch.float64) if value.is_floating_point() else value
+
+
+def wide_names(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
+    """An example's names, its own tensors (recorded, or made by its setup) in double precision. Parameters stay: they are the module's."""
+    known = vars(importlib.import_module(module))
+    own = {name: value for name, value in namespace.items() if name not in known or value is not known[name]}
+
+    def wide(value: torch.Tensor) -> torch.Tensor:
+        return value if isinstance(value, torch.nn.Parameter) else widened(value)
+
+    return {**namespace, **tree_map_only(torch.Tensor, wide, own)}
 
 
 class LiftFunctions(TorchFunctionMode):

@@ -22,7 +22,7 @@ from migrate_agent.tools.verify import codec, host_draws, limits
 from migrate_agent.tools.verify.configurations import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.streams import USUAL, Drawing, Stream
-from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact
+from migrate_agent.tools.verify.torch_modes import PairedDraws, Widths, exact, wide_names, widened
 from migrate_agent.tools.verify.torch_rounding import RoundingNoise
 
 PLAIN = (bool, int, float, str, tuple, type(None))
@@ -75,11 +75,6 @@ def is_leaf(value: Any) -> bool:
 def wide(value: Array) -> Array:
     """Floats as float64, complex as complex128, all else as it is."""
     return value.astype({"f": np.float64, "c": np.complex128}[value.dtype.kind]) if value.dtype.kind in "fc" else value
-
-
-def widened(value: torch.Tensor) -> torch.Tensor:
-    """The tensor in double precision; `Module.to(torch.float64)` would drop the imaginary part of complex ones."""
-    return value.to(torch.complex128) if value.is_complex() else value.to(torch.float64) if value.is_floating_point() else value
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
@@ -151,14 +146,14 @@ class Original:
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
         seed_draws(seed)
         with exact():
-            self.exact = self.fresh()
+            self.exact = self.fresh(given=wide_names(self.namespace, module))
         self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
-    def fresh(self, unset: int = 0) -> Any:
-        """A newly constructed module; memory that its constructor leaves as it is holds `unset`, unless it is known to leave none."""
+    def fresh(self, unset: int = 0, given: Mapping[str, Any] | None = None) -> Any:
+        """A newly constructed module, of these names; memory that its constructor leaves as it is holds `unset`, unless it is known to leave none."""
         with FilledMemory(unset) if self.leaves_memory else nullcontext():
-            return construct(changed(self.cls, self.changes), self.example, self.namespace)
+            return construct(changed(self.cls, self.changes), self.example, given or self.namespace)
 
     def proposals(self) -> dict[str, tuple[Any, ...]]:
         """Other values of the arguments of the call and of the constructor, by name."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's flag for what its CPU backend leaves to YNNPACK. That drops NaN in the maxima of large arrays, which no other backend does."""
+CONVOLUTIONS = "individual_convolution"
+"""The one thing left to it: XLA's own convolutions in float64 take a hundred times as long."""
 EMITTERS = "xla_cpu_use_fusion_emitters"
 """XLA's flag for code by way of MLIR: it runs faster, and takes twice as long to compile."""
 SPLITS = "xla_cpu_parallel_codegen_split_count"
@@ -32,6 +34,12 @@ def quick() -> dict[str, str | bool]:
     }
 
 
+def library() -> str:
+    """The value of KERNEL_LIBRARY: CONVOLUTIONS where this jaxlib knows that one, else nothing."""
+    return CONVOLUTIONS if known(f"LIBRARY_FUSION_TYPE_{CONVOLUTIONS.upper()}") else ""
+
+
+@cache
 def known(name: str) -> bool:
     """Whether this jaxlib has a flag of this name."""
     found = importlib.util.find_spec("jaxlib")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.memo import Memo, memos
@@ -36,7 +37,7 @@ class ForgetMemos(Rule):
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        memo = next((m for m in self._memos().values() if m.test == self.context.span(original)), None)
+        memo = next((memo for memo in self._memos().values() if memo.test == self.context.span(original)), None)
         if memo is None:
             return None
         self.context.notes.append(
@@ -58,7 +59,7 @@ class ForgetMemos(Rule):
         if len(original.body) != 1:
             return None
         span = self.context.span(original.body[0])
-        memo = next((m for m in self._memos().values() if span in (m.start, m.store, *m.clears)), None)
+        memo = next((memo for memo in self._memos().values() if span in (memo.start, memo.store, *memo.clears)), None)
         if memo is None:
             return None
         if span in memo.clears:
@@ -92,3 +93,48 @@ def _value(statement: cst.BaseSmallStatement) -> cst.BaseExpression | None:
     value = statement.value
     wrapped = isinstance(value, cst.Call) and cst.Module([]).code_for_node(value.func) in ("nnx.Cache", "nnx.Variable")
     return value.args[0].value if wrapped and isinstance(value, cst.Call) else value
+
+
+CACHES = frozenset({"functools.lru_cache", "functools.cache"})
+
+
+class UncacheArrays(Rule):
+    """`@lru_cache` of a function that makes arrays → none; `@cached_property` → `@property`.
+
+    What is made while a call is traced must not outlive it. Declines where numbers are drawn, and where code clears the cache.
+    """
+
+    KEEP = ("from functools import lru_cache\n\n@lru_cache\ndef f(n):\n    return [n] * n\n",)
+    CHANGE = (
+        (
+            "import functools\nimport torch\n\n@functools.lru_cache(maxsize=1)\ndef f(n: int):\n    return torch.ones(n)\n",
+            "def f(n: int):\n    return jnp.ones(n)\n",
+        ),
+        (
+            "from functools import cached_property\nimport torch\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n"
+            "    @cached_property\n    def ones(self):\n        return torch.ones(self.n)\n",
+            "class Table:\n    def __init__(self, n):\n        self.n = n\n\n    @property\n    def ones(self):\n        return jnp.ones(self.n)\n",
+        ),
+    )
+
+    def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
+        context, function = self.context, self.context.parent()
+        call = original.decorator
+        name = context.dotted(call.func if isinstance(call, cst.Call) else call)
+        if name not in CACHES | {"functools.cached_property"} or not isinstance(function, cst.FunctionDef):
+            return None
+        path = ".".join(context.path)
+        drawn = (context.file.file.path, path) in context.randomness.parameter
+        if drawn or f"{function.name.value}.cache_" in context.file.text or not self._makes_arrays(function):
+            return None
+        context.notes.append(
+            f"{context.file.file.path}:{context.span(original).line}: {path} kept its results between calls to save work; the rewrite "
+            "works them out in each call"
+        )
+        return cst.RemoveFromParent() if name in CACHES else updated.with_changes(decorator=cst.Name("property"))
+
+    def _makes_arrays(self, function: cst.FunctionDef) -> bool:
+        """Whether it names functions of torch, and no layers."""
+        named = {self.context.dotted(node) for node in m.findall(function.body, m.Name() | m.Attribute())}
+        made = {self.context.dotted(node.func) for node in m.findall(function.body, m.Call()) if isinstance(node, cst.Call)}
+        return any(name.startswith("torch.") for name in named) and not any(self.context.repo.is_module(name) for name in made)

@@ -1,0 +1,76 @@
+"""Convolutions in a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
+
+XLA compiles a convolution with much padding, or of several groups, as plain loops: a gradient then takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax._src.lax.convolution
+import jax.numpy as jnp
+from jax import lax
+from jax.interpreters import mlir
+
+PRODUCTS = 500_000
+"""Of fewer products, plain loops are as quick, and compile sooner."""
+GROUPS = 32
+"""A convolution of more groups than this stays one (that of a group for each channel is quick)."""
+
+
+@cache
+def quick_convolutions() -> None:
+    """Lower those of float32 and float64 so, for the rest of the process. Where this jax keeps its own lowering elsewhere, all stays as it is."""
+    lower = getattr(getattr(jax._src.lax, "convolution", None), "_conv_general_dilated_lower", None)
+    if lower is None:
+        return
+
+    def lowered(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+        (one, other), (out,) = ctx.avals_in, ctx.avals_out
+        products = out.size * other.size // max(other.shape[params["dimension_numbers"].rhs_spec[0]], 1)
+        if one.dtype not in (jnp.float64, jnp.float32) or products < PRODUCTS or plain(one.shape, **params):
+            return lower(ctx, lhs, rhs, expand_complex_convolutions=True, **params)
+        return mlir.lower_fun(partial(plainer, **params), multiple_results=False)(ctx, lhs, rhs)
+
+    mlir.register_lowering(lax.conv_general_dilated_p, lowered, platform="cpu")
+
+
+def plain(lhs: Sequence[int], **params: Any) -> bool:
+    """Whether a convolution with inputs of this shape is one that there is a kernel for."""
+    first = tuple(range(len(lhs)))
+    return not _padded(**params) and not _groups(lhs, **params) and params["dimension_numbers"] == (first, first, first)
+
+
+def _padded(**params: Any) -> bool:
+    return any(low or high for low, high in params["padding"]) or any(step != 1 for step in params["lhs_dilation"])
+
+
+def _groups(lhs: Sequence[int], **params: Any) -> int:
+    """How many convolutions it is to be split into; 0 where it stays one."""
+    features = params["feature_group_count"]
+    if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
+        return 0  # a group for each channel: that is quick
+    groups = features * params["batch_group_count"]
+    return groups if 1 < groups <= GROUPS else 0
+
+
+def plainer(lhs: Any, rhs: Any, **params: Any) -> Any:
+    """The convolution of these parameters (those of `lax.conv_general_dilated_p`): channels first, padded and split into groups beforehand."""
+    numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
+    lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
+    params = {**params, "dimension_numbers": lax.ConvDimensionNumbers(axes, axes, axes)}
+    if _padded(**params):
+        around = [(low, high, step - 1) for (low, high), step in zip(params["padding"], params["lhs_dilation"], strict=True)]
+        lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *around])
+        params = {**params, "padding": ((0, 0),) * len(around), "lhs_dilation": (1,) * len(around)}
+    back = [numbers.out_spec.index(axis) for axis in axes]
+    groups = _groups(lhs.shape, **params)
+    if not groups:
+        return lax.conv_general_dilated_p.bind(lhs, rhs, **params).transpose(back)
+    split = 1 if params["feature_group_count"] > 1 else 0
+    alone = {**params, "feature_group_count": 1, "batch_group_count": 1}
+    parts = zip(jnp.split(lhs, groups, split), jnp.split(rhs, groups, 0), strict=True)
+    return jnp.concatenate([lax.conv_general_dilated_p.bind(*part, **alone) for part in parts], axis=1).transpose(back)
