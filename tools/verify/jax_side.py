@@ -127,8 +127,8 @@ def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int]
 
 def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
     """Run one scenario and write its arrays. Raises what the candidate raises."""
-    candidate = session.candidate(scenario["example"])
-    candidate.load(session.state(scenario["state"], scenario["example"]))
+    candidate, given = session.candidate(scenario["example"]), session.state(scenario["state"], scenario["example"])
+    candidate.load(given)
     program = session.program(candidate, scenario)
     _, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
@@ -146,7 +146,7 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, kept)
     trainable = moved(trainable, written)
     found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
-    found |= _state_after(candidate, program, trainable, after, of_parameters)
+    found |= _state_after(candidate, program, given, trainable, after, of_parameters)
     if of_inputs is not None:
         found["loss"] = np.asarray(value)
         found |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
@@ -157,12 +157,24 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario["role"] == "gradient" else facts
 
 
-def _state_after(candidate: Candidate, program: Program, trainable: Any, after: Any, gradients: Any) -> dict[str, Array]:
+def _state_after(
+    candidate: Candidate, program: Program, given: Mapping[str, Array], trainable: Any, after: Any, gradients: Any
+) -> dict[str, Array]:
+    """What the call left of the state (but what it left as it was given), and gradients of parameters."""
     graphdef = program.traced.graphdef
-    found = {f"state/{name}": stored(value) for name, value in candidate.state_of(graphdef, trainable, after).items()}
+    state = {name: stored(value) for name, value in candidate.state_of(graphdef, trainable, after).items()}
+    found = {f"state/{name}": value for name, value in state.items() if not _same(value, given.get(name))}
     if gradients is not None:
         found |= {f"grad/{name}": np.conj(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
     return found
+
+
+def _same(value: Array, given: Array | None) -> bool:
+    """Whether two arrays are the same bytes."""
+    if given is None or (value.dtype, value.shape) != (given.dtype, given.shape):
+        return False
+    one, other = (np.ascontiguousarray(item).reshape(-1).view(np.uint8) for item in (value, given))
+    return np.array_equal(one, other)
 
 
 def curves(session: Session) -> dict[str, Any] | None:

@@ -224,6 +224,11 @@ COMPILING_THREADS: Final = 2
 MAX_SETTINGS: Final = 24
 """Objects of settings with more fields than this are left as they are: most would have nothing to do with the unit."""
 
+FURTHER: Final = 4
+FURTHER_ELEMENTS: Final = 20_000
+"""Gradients are taken on so many further inputs, where parameters and inputs have no more elements than this together: more elements would hit a
+narrow range by themselves."""
+
 LONG: Final = 512
 LONG_ELEMENTS: Final = 300_000
 LONG_TRIES: Final = 24

@@ -86,6 +86,7 @@ class Results:
     peak_memory_bytes: int = 0
     looked_only: bool = False
     """Whether there is no more than that first call."""
+    _states: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False)
     _natively: Future[Mapping[str, Any]] | None = field(default=None, repr=False)
     _expected: Expectations | None = field(default=None, repr=False)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2), repr=False)
@@ -151,7 +152,9 @@ class Results:
         scenario = self.expected.scenarios[0]
         found = looked["scenarios"].get(scenario.name)
         try:
-            self.looked_only = found is None or hopeless(scenario, Answer(found, self.outputs["exact"].get(scenario.name, {})))
+            self.looked_only = found is None or hopeless(
+                scenario, Answer(found, self._with_state(scenario, self.outputs["exact"].get(scenario.name, {})))
+            )
         except MALFORMED:  # the checks say so
             return False
         return self.looked_only
@@ -302,7 +305,19 @@ class Results:
         job = self.exact if kind == "exact" else self.native
         for scenario in self.expected.scenarios:
             if (not roles or scenario.facts["role"] in roles) and scenario.name in job["scenarios"]:
-                yield scenario, Answer(job["scenarios"][scenario.name], self.outputs[kind].get(scenario.name, {}))
+                found = self._with_state(scenario, self.outputs[kind].get(scenario.name, {}))
+                yield scenario, Answer(job["scenarios"][scenario.name], found)
+
+    def _with_state(self, scenario: Scenario, found: Mapping[str, Array]) -> Mapping[str, Array]:
+        """A candidate's arrays with the state that its call left as it was given, which its run does not write."""
+        left = [key for key in scenario.arrays if key.startswith("state/") and key not in found] if found else []
+        if not left:
+            return found
+        name = scenario.facts["state"]
+        if name not in self._states:
+            self._states[name] = arrays.load(self.expected.given / f"states/{name}.safetensors")
+        given = self._states[name]
+        return {**found, **{key: given[key[6:]] for key in left if key[6:] in given}}
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a

@@ -17,7 +17,7 @@ from migrate_agent.tools.verify.configurations import CONFIGURED_DROPPED
 from migrate_agent.tools.verify.curves import first_rate, torch_curve
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import TRAINED, USUAL, Customs, Drawing
-from migrate_agent.tools.verify.torch_draws import drawn_otherwise
+from migrate_agent.tools.verify.torch_draws import drawn_otherwise, further_gradients
 from migrate_agent.tools.verify.torch_lines import Lines
 from migrate_agent.tools.verify.torch_modes import Undefined, Undetermined
 from migrate_agent.tools.verify.torch_results import (
@@ -252,9 +252,9 @@ class Author:
     def gradient_edges(self, names: Sequence[str]) -> None:
         """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
         for label, values in sampling.gradient_edges(self.original.leaves, limits.LARGE).items() if names else ():
-            if label == "large":
-                values = large_inputs(self.original, self.states[0]) or values
+            values = (label == "large" and large_inputs(self.original, self.states[0])) or values
             self.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+        further_gradients(self, len(names))
 
     def again(self, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
         """A second call of the same module, on other inputs: what the first one left behind counts."""

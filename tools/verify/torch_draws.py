@@ -10,7 +10,7 @@ import numpy as np
 from migrate_agent.tools.verify import limits
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.streams import Drawing, Tilt, zeroed
-from migrate_agent.tools.verify.torch_results import attempt
+from migrate_agent.tools.verify.torch_results import attempt, finite_share
 from migrate_agent.tools.verify.torch_unit import Result
 
 if TYPE_CHECKING:
@@ -37,6 +37,19 @@ def drawn_otherwise(author: Author, scenario: Mapping[str, Any], values: Sequenc
             author.add(label, scenario["role"], mode, 0, values, **how)
     for number, dropped in enumerate(zeroed(draws)):
         author.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
+
+
+def further_gradients(author: Author, ran: int) -> None:
+    """Gradients on further inputs (`ran` says on how many they were taken), where that costs little: what cuts them may do so in a narrow range alone."""
+    usual = next((scenario for scenario in author.scenarios if scenario["role"] == "gradient"), None)
+    if usual is None or sum(value.size for value in (*author.states[0].values(), *author.values(0))) > limits.FURTHER_ELEMENTS:
+        return
+    mode, whole = usual["mode"], finite_share(author.once(author.states[0], author.values(0), "eval"))
+    for number in range(ran, ran + limits.FURTHER):
+        seed, values = number % len(author.states), author.values(number)
+        result = attempt(lambda seed=seed, values=values: author.once(author.states[seed], values, "eval"))  # type: ignore[misc]
+        if result is not None and finite_share(result) >= whole:
+            author.add(f"gradient-{mode}-further{number}", "gradient", mode, seed, values, gradient=True, runs=1)
 
 
 def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:

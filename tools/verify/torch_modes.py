@@ -259,7 +259,9 @@ def _multinomial(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kw
         result.copy_((weights / drawn.reshape(count, *weights.shape)).argmax(-1).movedim(0, -1))
     else:
         drawn = torch.from_numpy(stream.draw("exponential", weights.shape))
-        result.copy_((weights / drawn).topk(count, -1).indices)
+        race = weights / drawn
+        stream.tied |= _tied(torch.where(race < torch.finfo(race.dtype).tiny, 0.0, race), count)  # weights that vanish are all alike
+        result.copy_(race.topk(count, -1).indices)
 
 
 DRAWS: dict[str, Callable[..., None]] = {

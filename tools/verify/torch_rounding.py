@@ -16,8 +16,9 @@ ROUNDS = frozenset(
     pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
 )
 """Operators that compute rounded numbers, and that torch has in place as well."""
-MEANS = frozenset({torch.ops.aten.mean.default, torch.ops.aten.mean.dim})
-"""A mean that is a whole number need not be one in another right program, which multiplies by what divides here; it is no index."""
+ROUNDED = frozenset({"mean", "tanh", "tanh_", "sigmoid", "sigmoid_", "erf", "erf_", "_softmax"})
+"""Whole numbers that these give need not be whole in another right program, and are no index: a mean that multiplies by what divides here, a
+one that is what saturation left, of which gradients are made."""
 SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
 
 
@@ -54,7 +55,8 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         if func in SUMS and fresh:
             result = self.cancelled(result, args[:2])
         if isinstance(result, torch.Tensor):
-            return self.perturb(result, func in MEANS) if fresh else result.copy_(self.perturb(result.clone())) if rounds else result
+            whole = func.overloadpacket.__name__ in ROUNDED
+            return self.perturb(result, whole) if fresh else result.copy_(self.perturb(result.clone(), whole)) if rounds else result
         return tree_map(self.perturb, result) if fresh else result
 
     def cancelled(self, result: Any, terms: Sequence[Any]) -> Any:
