@@ -50,6 +50,8 @@ class Plan:
     skipped: Mapping[str, str] = field(default_factory=dict)
     circles: tuple[tuple[str, ...], ...] = ()
     """Units whose rewrites name each other, in their order: such are committed together."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Units with an example that was given for them and does not run → the error."""
 
     def circle(self, identifier: str) -> tuple[str, ...]:
         """The circle that a unit is in; empty where it is in none."""

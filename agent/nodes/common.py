@@ -53,6 +53,7 @@ def settle(
         notes=(
             *(notes or (context.draft(state).notes if drafted and state.get("attempts", 0) else ())),
             *(evidence.notes if evidence else ()),
+            *([f"an example given for it does not run: {context.plan.lost[unit.id]}"] if unit.id in context.plan.lost else []),
             *([again] if again else []),
         ),
         figures=evidence.figures if evidence else {},

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,7 +21,7 @@ from migrate_agent.agent.run import Options, Result, resume, start
 from migrate_agent.agent.state import RunState
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
-from migrate_agent.tools.types import UnitReport, Usage
+from migrate_agent.tools.types import Example, Recording, UnitReport, Usage
 
 
 class ScriptedModel:
@@ -152,6 +155,25 @@ def test_where_no_one_looks_what_is_verified_is_accepted(tmp_path: Path) -> None
     root = repository(tmp_path / "repo", {"a.py": module("A")})
     result = start(root, Options(interactive=True), scripted.services(), quiet(), session.ask)
     assert result.exit_status == 0
+
+
+def test_a_given_example_that_does_not_run_is_told(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", {"a.py": module("A"), "b.py": module("B")})
+    given = tuple(Example(f"{name}.py:{name.upper()}", "", "x", origin="config") for name in "ab")
+
+    def record(*arguments: Any) -> Recording:
+        found = scripted.record(*arguments)
+        kept = tuple(example for example in found.examples if example != given[0])
+        return replace(found, examples=kept, errors={given[0].unit: "TypeError: too many arguments"})
+
+    console = Console(file=StringIO(), width=200)
+    services = scripted.services(record=record, examples=lambda inventory, config: given)
+    result = start(root, Options(), services, Progress(console), never)
+    assert [unit.status for unit in result.units] == ["verified", "verified"]
+    told = [line for line in console.file.getvalue().splitlines() if "warning" in line]  # type: ignore[attr-defined]
+    assert told == ["warning: an example of a.py:A does not run, and is left out: TypeError: too many arguments"]
+    assert "an example given for it does not run: TypeError: too many arguments" in row(result, "A").notes
+    assert not row(result, "B").notes
 
 
 def test_every_route_leads_to_a_node() -> None:
