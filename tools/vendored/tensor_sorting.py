@@ -51,6 +51,14 @@ def nonzero_static(x: jax.Array, size: int, fill_value: int = -1) -> jax.Array:
     return jnp.argwhere(x, size=size, fill_value=fill_value)
 
 
+def padded_nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
+    """The places of what is not 0, an array of `x.size` indices for each axis. Past the last place, the indices lie beyond the end.
+
+    Reads by them give the last row there, and writes leave them out (https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html).
+    """
+    return jnp.nonzero(x, size=x.size, fill_value=max(x.size, 1))
+
+
 def histc(x: jax.Array, bins: int = 100, min: float = 0, max: float = 0) -> jax.Array:
     """Counts of the values in equal bins between `min` and `max`, or the range of `x` where both are equal.
 
