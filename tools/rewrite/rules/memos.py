@@ -108,12 +108,12 @@ class UncacheArrays(Rule):
     CHANGE = (
         (
             "import functools\nimport torch\n\n@functools.lru_cache(maxsize=1)\ndef f(n: int):\n    return torch.ones(n)\n",
-            "def f(n: int):\n    return jnp.ones(n)\n",
+            "import functools\n\ndef f(n: int):\n    return jnp.ones(n)\n",
         ),
         (
             "from functools import cached_property\nimport torch\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n"
             "    @cached_property\n    def ones(self):\n        return torch.ones(self.n)\n",
-            "class Table:\n    def __init__(self, n):\n        self.n = n\n\n    @property\n    def ones(self):\n        return jnp.ones(self.n)\n",
+            "from functools import cached_property\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n    @property\n    def ones(self):\n        return jnp.ones(self.n)\n",
         ),
     )
 
