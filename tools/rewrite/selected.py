@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrate_agent.tools.rewrite.engine import Context
 from migrate_agent.tools.rewrite.repo import FileModel, FunctionNode, dotted_name
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
+NOTHING: tuple[frozenset[Span], frozenset[str]] = (frozenset(), frozenset())
 WRITES = frozenset({"index_add", "index_add_"})
 
 
@@ -33,6 +35,18 @@ def selected_rows(function: FunctionNode, file: FileModel) -> tuple[frozenset[Sp
             calls.add(_span(assign.value))
             kept |= names
     return frozenset(calls), frozenset(kept)
+
+
+def selected_here(context: Context) -> tuple[frozenset[Span], frozenset[str]]:
+    """`selected_rows` of the function that is being rewritten, found out once."""
+    function = context.file.functions.get(".".join(context.path))
+    if function is None:
+        return NOTHING
+    known = context.file.__dict__.setdefault("_selected_rows", {})
+    if id(function) not in known:
+        known[id(function)] = selected_rows(function, context.file)
+    found: tuple[frozenset[Span], frozenset[str]] = known[id(function)]
+    return found
 
 
 def _unpacked(assign: ast.Assign, file: FileModel) -> set[str]:

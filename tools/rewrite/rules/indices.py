@@ -7,6 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.variables import variable
+from migrate_agent.tools.rewrite.selected import selected_here
 
 LIST, RANGE = ("list",), ("object:builtins.range",)
 
@@ -49,7 +50,7 @@ class IndexByArrays(Rule):
             and isinstance(value, cst.Call)
         ):
             return value.with_changes(func=self.context.build("jnp.arange"))
-        if kinds == RANGE or (alone and kinds == LIST and not self._of_tensors(source)):
+        if kinds == RANGE or (alone and kinds == LIST and not self._of_tensors(source) and not self._selected(source)):
             return self.context.build("jnp.array({value})", value=value)
         return None
 
@@ -58,3 +59,7 @@ class IndexByArrays(Rule):
         return isinstance(node, cst.List) and any(
             not isinstance(e.value, (cst.Integer, cst.UnaryOperation)) and is_tensor(self.context.observed(e.value)) for e in node.elements
         )
+
+    def _selected(self, node: cst.BaseExpression) -> bool:
+        """A list of rows that has become an array."""
+        return isinstance(node, cst.Name) and node.value in selected_here(self.context)[1]

@@ -113,7 +113,8 @@ class UncacheArrays(Rule):
         (
             "from functools import cached_property\nimport torch\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n"
             "    @cached_property\n    def ones(self):\n        return torch.ones(self.n)\n",
-            "from functools import cached_property\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n    @property\n    def ones(self):\n        return jnp.ones(self.n)\n",
+            "from functools import cached_property\n\nclass Table:\n    def __init__(self, n):\n        self.n = n\n\n"
+            "    @property\n    def ones(self):\n        return jnp.ones(self.n)\n",
         ),
     )
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.engine import Rule
-from migrate_agent.tools.rewrite.selected import selected_rows
-from migrate_agent.tools.types import Span
-
-NOTHING: tuple[frozenset[Span], frozenset[str]] = (frozenset(), frozenset())
+from migrate_agent.tools.rewrite.selected import selected_here
 
 
 class SelectRowsByMask(Rule):
@@ -25,12 +22,12 @@ class SelectRowsByMask(Rule):
             "import torch\n\ndef f(x: torch.Tensor, mask: torch.Tensor, g):\n    out = torch.zeros_like(x)\n    (rows,) = torch.where(mask)\n"
             "    places = rows.tolist()\n    out.index_add_(0, rows, g(x[places]))\n    return out\n",
             "def f(x: jax.Array, mask: jax.Array, g):\n    out = jnp.zeros_like(x)\n    (rows,) = padded_nonzero(mask)\n"
-            "    places = rows\n    out = out.at[rows].add(g(x[places]))\n    return out\n",
+            "    places = rows\n    out = index_add(out, 0, rows, g(x[places]))\n    return out\n",
         ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        calls, names = self._selected()
+        calls, names = selected_here(self.context)
         func = original.func
         if self.context.span(original) in calls:
             value = updated.func.value if not updated.args or updated.args[0].keyword else updated.args[0].value  # type: ignore[attr-defined]
@@ -41,13 +38,3 @@ class SelectRowsByMask(Rule):
             return self.context.build("vendored.padded_nonzero({x})", x=value)
         listed = isinstance(func, cst.Attribute) and func.attr.value == "tolist" and isinstance(func.value, cst.Name)
         return updated.func.value if listed and func.value.value in names else None  # type: ignore[attr-defined]
-
-    def _selected(self) -> tuple[frozenset[Span], frozenset[str]]:
-        function = self.context.file.functions.get(".".join(self.context.path))
-        if function is None:
-            return NOTHING
-        known = self.context.file.__dict__.setdefault("_selected_rows", {})
-        if id(function) not in known:
-            known[id(function)] = selected_rows(function, self.context.file)
-        found: tuple[frozenset[Span], frozenset[str]] = known[id(function)]
-        return found
