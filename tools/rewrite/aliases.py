@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,23 @@ class Alias:
     line: int
     sure: bool = False
     exact: bool = False
+
+
+class _MarkCopies(ast.NodeTransformer):
+    def __init__(self, picks: Callable[[ast.expr], bool]) -> None:
+        self.picks = picks
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not isinstance(node.ctx, ast.Load) or not any(self.picks(part) for part in parts):
+            return node
+        return ast.copy_location(ast.Call(ast.copy_location(ast.Name("copy_of", ast.Load()), node), [node], []), node)
+
+
+def with_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
+    """The function with `copy_of(x[i])` for `x[i]` where an index picks elements one by one, as a tensor of several does: that shares no memory."""
+    return _MarkCopies(picks).visit(copy.deepcopy(function))  # type: ignore[no-any-return]
 
 
 def root(node: ast.expr) -> str:

@@ -94,6 +94,8 @@ class Context:
     """Line → an assignment before and after rewriting, for rules that must say it again."""
     parted: dict[int, dict[str, Part]] = field(default_factory=dict)
     """Line of a loop → its variables that are changed in place, and what they are parts of."""
+    with_copies: dict[str, ast.AST] = field(default_factory=dict)
+    """Dotted path of a function → itself, with what selects elements marked as a copy."""
     nonlocals: dict[str, set[str]] = field(default_factory=dict)
     """Dotted path of a function within another → names of the outer one that it binds anew, where it changed their tensors in place."""
     saved_last: set[str] = field(default_factory=set)

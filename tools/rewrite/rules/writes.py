@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import Alias, bound, iterated, shared, stale_aliases
+from migrate_agent.tools.rewrite.aliases import Alias, bound, iterated, shared, stale_aliases, with_copies
 from migrate_agent.tools.rewrite.bind import parse_signature
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.facts import is_tensor, span_of
@@ -130,7 +130,22 @@ class _Writes(Rule):
         return wrap(node, None)
 
     def _function(self) -> ast.AST | None:
-        return self.context.file.functions.get(".".join(self.context.path))
+        path = ".".join(self.context.path)
+        function = self.context.file.functions.get(path)
+        if function is None:
+            return None
+        if path not in self.context.with_copies:
+            self.context.with_copies[path] = with_copies(function, self._picks)
+        return self.context.with_copies[path]
+
+    def _picks(self, index: ast.expr) -> bool:
+        """Whether an index was seen to be a tensor of elements or of truth values, or is a list, so that what it selects is a copy."""
+        if isinstance(index, ast.List):
+            return bool(index.elts) and all(isinstance(element, ast.Constant | ast.UnaryOp) for element in index.elts)
+        fact = self.context.facts.observed.get(span_of(index, self.context.file.lines))
+        if fact is None or fact.kinds != ("tensor",):
+            return False
+        return fact.dtypes == ("bool",) or (bool(fact.shapes) and all(fact.shapes))
 
     def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a torch function writes to by `inplace=True`, or by its name (`torch.relu_(x)`)."""
