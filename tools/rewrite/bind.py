@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import libcst as cst
 
@@ -65,6 +66,17 @@ def parse_signature(text: str) -> Signature:
         arguments.vararg.arg if arguments.vararg else "",
         arguments.kwarg.arg if arguments.kwarg else "",
     )
+
+
+def literal_argument(signature: Signature, call: ast.Call, name: str) -> Any:
+    """The value of an argument where it is written out or is the default, else `...`; so too where arguments are passed on with stars."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(keyword.arg is None for keyword in call.keywords):
+        return ...
+    given = dict(zip(signature.names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}
+    try:
+        return ast.literal_eval(given[name] if name in given else signature.defaults.get(name, "..."))
+    except (ValueError, SyntaxError, TypeError):
+        return ...
 
 
 def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg], receiver: cst.Arg | None = None) -> Bound:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from migrate_agent.tools.record.kinds import CALLING
+from migrate_agent.tools.rewrite.bind import literal_argument, parse_signature
 from migrate_agent.tools.rewrite.facts import Facts, span_of
 from migrate_agent.tools.rewrite.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables import Op, layers, methods, ops
@@ -25,11 +26,15 @@ FunctionKey = tuple[str, str]
 """File path and qualified name."""
 
 
+def draws(op: Op, call: ast.Call | None = None) -> bool:
+    """Whether the row's template asks for a key; of a function, whether this call of it may."""
+    signature = parse_signature(op.signature)
+    return _asks(op) and not (call and any(literal_argument(signature, call, name) == value for name, value in op.quiet))
+
+
 @cache
-def draws(op: Op) -> bool:
-    """Whether the row's template asks for a key."""
-    text = op.to if isinstance(op.to, str) else _source(op)
-    return "{rng" in text
+def _asks(op: Op) -> bool:
+    return "{rng" in (op.to if isinstance(op.to, str) else _source(op))
 
 
 def _source(op: Op) -> str:
@@ -320,7 +325,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
     elif constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
         function.needs = True
     elif dotted in ops():
-        function.needs |= draws(ops()[dotted])
+        function.needs |= draws(ops()[dotted], call)
         if dotted in CALLING and call.args:
             first = span_of(call.args[0], file.lines)
             function.calls |= meant(repo, facts.dotted.get(first, ""), facts.observed.get(first))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from migrate_agent.tools.rewrite.canonical import TORCH
 from migrate_agent.tools.rewrite.layers.lazy import LAZY
@@ -315,8 +315,14 @@ def _index(model: FileModel) -> None:
 
 
 def known_to_torch(dotted: str) -> bool:
-    """Whether torch has this layer or function: where a file tries to import it first, its own fall-back is dead code."""
-    return dotted in layers() or dotted in ops()
+    """Whether torch has this layer, function, or module of these: where a file tries to import it first, its own fall-back is dead code."""
+    return dotted in layers() or dotted in ops() or dotted in _torch_modules()
+
+
+@cache
+def _torch_modules() -> frozenset[str]:
+    names = (name.rpartition(".")[0] for name in (*layers(), *ops()))
+    return frozenset(name for name in names if name.split(".")[0] == "torch" and not name.startswith("torch.Tensor"))
 
 
 def _definitions(model: FileModel, body: list[ast.stmt], prefix: str) -> None:

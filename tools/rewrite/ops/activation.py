@@ -86,5 +86,6 @@ VENDORED = [
             else "vendored.rrelu({input}, lower={lower}, upper={upper}, training={training}, rngs={rngs})"
         ),
         aliases=("torch.rrelu",),
+        quiet=(("training", False),),
     ),
 ]

@@ -83,6 +83,7 @@ MHA = (
     "use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None"
 )
 MHA_END = "average_attn_weights=True, is_causal=False"
+NO_DROPOUT = (("p", 0), ("training", False))
 ATTENTION = "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False"
 
 CONV = "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"
@@ -164,8 +165,14 @@ LAYERS = [
 ]
 
 OTHERS = [
-    Op(F + "scaled_dot_product_attention", ATTENTION, _attention),
-    Op(F + "multi_head_attention_forward", f"{MHA}, static_k=None, static_v=None, {MHA_END}", _multi_head, returns="tuple"),
+    Op(F + "scaled_dot_product_attention", ATTENTION, _attention, quiet=(("dropout_p", 0),)),
+    Op(
+        F + "multi_head_attention_forward",
+        f"{MHA}, static_k=None, static_v=None, {MHA_END}",
+        _multi_head,
+        returns="tuple",
+        quiet=(("dropout_p", 0), ("training", False)),
+    ),
     Op(F + "one_hot", "tensor, num_classes=-1", _one_hot),
     Op(
         F + "upsample",
@@ -199,7 +206,7 @@ OTHERS = [
 
 
 DROPOUT = [
-    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name))
+    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name), quiet=NO_DROPOUT)
     for name, training in {
         "dropout": True,
         "dropout1d": True,
@@ -208,4 +215,4 @@ DROPOUT = [
         "alpha_dropout": False,
         "feature_alpha_dropout": False,
     }.items()
-] + [Op("torch.dropout", "input, p, training", _dropout("dropout"))]
+] + [Op("torch.dropout", "input, p, training", _dropout("dropout"), quiet=NO_DROPOUT)]

@@ -51,6 +51,12 @@ class ReplaceTorchCalls(Rule):
             "import torch\n\ndef f(x: torch.Tensor, axis: int):\n    return torch.nn.Softmax(dim=axis)(x)\n",
             "def f(x: jax.Array, axis: int):\n    return jax.nn.softmax(x, axis=axis)\n",
         ),
+        (
+            "import torch.nn.functional as F\n\ndef f(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)\n\n\n"
+            "def g(q, p):\n    return F.scaled_dot_product_attention(q, q, q, dropout_p=p), F.dropout(q, 0.5, training=False)\n",
+            "def f(q, k, v):\n    return scaled_dot_product_attention(q, k, v)\n\n\n"
+            "def g(q, p, *, rngs: nnx.Rngs):\n    return scaled_dot_product_attention(q, q, q, dropout_p=p, rngs=rngs), q\n",
+        ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:

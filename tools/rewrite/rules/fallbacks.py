@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.engine import Rule
 from migrate_agent.tools.rewrite.repo import known_to_torch
@@ -14,7 +15,7 @@ TORCH = ("torch", "torchvision", "torchaudio")
 class TakeImportFallbacks(Rule):
     """A `try` that imports torch names without a counterpart, and perhaps uses them → the body of its `except ImportError:`.
 
-    One that only imports what has a counterpart goes as a whole. Declines where there is an `else` or a `finally`.
+    One that only imports what has a counterpart goes as a whole, and `y is None` → `False`. Declines where there is an `else` or a `finally`.
     """
 
     ORDER = 85
@@ -32,6 +33,11 @@ class TakeImportFallbacks(Rule):
             "from torch import nn\n\ntry:\n    from torch.nn import Identity\nexcept ImportError:\n\n    class Identity(nn.Module):\n        pass\n\n\n"
             "def f():\n    return Identity()\n",
             "def f():\n    return Identity()\n",
+        ),
+        (
+            "import torch\n\ntry:\n    import torch.fft as new_fft\nexcept ImportError:\n    new_fft = None\n\n\n"
+            "def f(x: torch.Tensor):\n    return torch.rfft(x, 1) if new_fft is None else new_fft.fft2(x)\n",
+            "def f(x: jax.Array):\n    return jnp.fft.fft2(x)\n",
         ),
     )
 
@@ -59,6 +65,20 @@ class TakeImportFallbacks(Rule):
         body[0] = body[0].with_changes(leading_lines=[*updated.leading_lines, *getattr(body[0], "leading_lines", ())])
         return cst.FlattenSentinel(body)
 
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
+        """`y is None` of what a file tries to import from torch, which has it."""
+        target = original.comparisons[0]
+        if (
+            len(original.comparisons) != 1
+            or not isinstance(target.operator, (cst.Is, cst.IsNot))
+            or not isinstance(original.left, cst.Name)
+        ):
+            return None
+        dotted = self.context.file.bindings.get(original.left.value, "")
+        if not m.matches(target.comparator, m.Name("None")) or self.context.dotted(original.left) != dotted or not known_to_torch(dotted):
+            return None
+        return cst.Name(str(isinstance(target.operator, cst.IsNot)))
+
 
 def catches_import(handler: cst.ExceptHandler) -> bool:
     """Whether a missing import ends here."""
@@ -75,4 +95,7 @@ def _imported(suite: cst.BaseSuite) -> set[str]:
                 module = cst.Module([]).code_for_node(small.module)
                 if module.partition(".")[0] in TORCH:
                     names |= {alias.evaluated_alias or alias.evaluated_name for alias in small.names}
+            elif isinstance(small, cst.Import):
+                found = [alias for alias in small.names if alias.evaluated_name.partition(".")[0] in TORCH]
+                names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in found}
     return names
