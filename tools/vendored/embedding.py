@@ -61,8 +61,11 @@ class EmbeddingTable(nnx.Embed):
         self.embedding_dim = embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.tied: Any = nnx.data(None)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
-            self.embedding[...] = self.embedding[...].at[self.padding_idx].set(0)
+            self.weight = self.weight.at[self.padding_idx].set(0)
 
     @property
     def weight(self) -> jax.Array:

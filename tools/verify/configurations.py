@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from migrate_agent.tools.verify import limits
@@ -37,12 +37,24 @@ def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
         return cls
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        bound = bind(cls.__init__, args, kwargs)
+        bound = bind(_constructor(cls, own), args, kwargs)
         for name, value in own.items():
             _put(bound, name, value)
         return cls(*bound.args[1:], **bound.kwargs)
 
     return construct
+
+
+def _constructor(cls: Any, names: Iterable[str]) -> Callable[..., Any]:
+    """The class's constructor, or where that hands on what it is given (`*args, **kwargs`), the first one above it that has these arguments."""
+    heads = {name.partition(".")[0] for name in names}
+    for base in getattr(cls, "__mro__", ()):
+        parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
+        if heads <= set(parameters):
+            return vars(base)["__init__"]  # type: ignore[no-any-return]
+        if [each for each in list(parameters.values())[1:] if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]:
+            break
+    return cls.__init__  # type: ignore[no-any-return]
 
 
 def never_given(method: Callable[..., Any], calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[str]:

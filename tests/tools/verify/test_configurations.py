@@ -168,6 +168,15 @@ def test_given_settings_stay_as_they_are() -> None:
     assert (given_ones.width, loose.depth) == (8, 2)
 
 
+class Passing(Unit):
+    def __init__(self, *args: Any, rngs: int = 0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+
+def test_a_constructor_that_hands_on_its_arguments() -> None:
+    assert changed(Passing, {"width": 5})(4, 7, rngs=1).seen["width"] == 5
+
+
 def test_no_changes_are_the_class_itself() -> None:
     assert changed(Unit, {}) is Unit
     assert "self" in inspect.signature(Unit.__init__).parameters

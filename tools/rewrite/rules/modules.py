@@ -107,6 +107,14 @@ class ConvertMethods(Rule):
             "from torch import nn\n\ndef block(d):\n    return nn.Linear(d, d)\n",
             "def block(d, *, rngs: nnx.Rngs):\n    return Linear(d, d, rngs=rngs)\n",
         ),
+        (
+            "from torch import nn\n\nclass A(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.d = d\n\n\n"
+            "class B(A):\n    def __init__(self, d):\n        super(A, self).__init__()\n        self.d = d + 1\n\n\n"
+            "class C(B):\n    def __init__(self, d):\n        super(C, self).__init__(d)\n",
+            "class A(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d\n\n\n"
+            "class B(A):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d + 1\n\n\n"
+            "class C(B):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super(C, self).__init__(d, rngs=rngs)\n",
+        ),
     )
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
@@ -131,16 +139,17 @@ class ConvertMethods(Rule):
         if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) and self._is_super_init(original.body[0].value):
             call = original.body[0].value
             assert isinstance(call, cst.Call)
-            if not call.args and self._plain_module():
+            if not call.args and self._plain_module(self._above(call)):
                 return cst.RemoveFromParent()
         return None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if self._is_super_init(original) and context.cls and context.repo.is_module_class(context.cls):
+            owner = self._above(original)
             if (
-                not self._plain_module()
-                and self._base_takes_rngs()
+                not self._plain_module(owner)
+                and self._base_takes_rngs(owner)
                 and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args)
             ):
                 plain = [a for a in updated.args if a.star != "**" and not self._layer_option(a)]
@@ -179,17 +188,22 @@ class ConvertMethods(Rule):
             and self._is_super(node.func.value)
         )
 
-    def _plain_module(self) -> bool:
-        """Whether the class derives from `nn.Module` alone."""
-        context = self.context
-        bases = context.repo.bases(context.cls) if context.cls else []
-        return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(context.cls.node.bases)  # type: ignore[union-attr]
+    def _above(self, call: cst.Call) -> ClassModel | None:
+        """The class above which `super().__init__()` looks: this one, or X of `super(X, self)`."""
+        named = call.func.value.args[:1] if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call) else ()
+        found = self.context.repo.class_of(self.context.dotted(named[0].value)) if named else None
+        return found or self.context.cls
 
-    def _base_takes_rngs(self) -> bool:
+    def _plain_module(self, model: ClassModel | None) -> bool:
+        """Whether the class derives from `nn.Module` alone."""
+        bases = self.context.repo.bases(model) if model else []
+        return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(model.node.bases)  # type: ignore[union-attr]
+
+    def _base_takes_rngs(self, owner: ClassModel | None) -> bool:
         context = self.context
-        assert context.cls
-        for model in context.repo.ancestors(context.cls):
-            if model is not context.cls and context.repo.is_module_class(model):
+        assert owner
+        for model in context.repo.ancestors(owner):
+            if model is not owner and context.repo.is_module_class(model):
                 return True
             for base in context.repo.bases(model):
                 if base in layers():
