@@ -21,7 +21,7 @@ def embedding(
 ) -> jax.Array:
     """Rows of `weight` (n, d) for the integers `input` (…) → (…, d); no gradient flows to row `padding_idx`.
 
-    Rows longer than `max_norm` are shortened in the result (PyTorch shortens them in the table as well).
+    Rows longer than `max_norm` are shortened in the result (PyTorch shortens them in the table as well: `tracked_embedding`).
     https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html
     """
     if max_norm is not None:
@@ -46,6 +46,30 @@ def renormalised(weight: jax.Array, max_norm: float, norm_type: float) -> jax.Ar
     norms = jnp.linalg.norm(fixed, ord=norm_type, axis=1, keepdims=True)
     scaled = fixed * jnp.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
     return weight + (scaled - fixed)
+
+
+def tracked_embedding(
+    input: jax.Array,
+    weight: nnx.Variable[jax.Array],
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> jax.Array:
+    """`embedding` that also leaves the rows it has shortened to `max_norm` in the table `weight` (n, d)."""
+    if max_norm is not None:
+        shorten(weight, input, max_norm, norm_type)
+    return embedding(input, weight[...], padding_idx, None, norm_type, scale_grad_by_freq, sparse)
+
+
+def shorten(weight: nnx.Variable[jax.Array], input: jax.Array, max_norm: float, norm_type: float) -> None:
+    """Scale the rows of `weight` (n, d) that `input` names down to `max_norm`, in place.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html
+    """
+    named = jnp.zeros(weight.shape[0], bool).at[input.reshape(-1)].set(True)
+    weight[...] = jnp.where(named[:, None], renormalised(weight[...], max_norm, norm_type), weight[...])
 
 
 class EmbeddingTable(nnx.Embed):
@@ -114,6 +138,8 @@ class Embedding(EmbeddingTable):
             self.embedding = nnx.Variable(self.embedding[...])
 
     def __call__(self, input: jax.Array) -> jax.Array:
+        if self.max_norm is not None and self.embedding is not None:
+            return tracked_embedding(input, self.embedding, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
         return embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
 
@@ -210,6 +236,8 @@ class EmbeddingBag(EmbeddingTable):
         cast_parameters(self, dtype)
 
     def __call__(self, input: jax.Array, offsets: jax.Array | None = None, per_sample_weights: jax.Array | None = None) -> jax.Array:
+        if self.max_norm is not None and self.embedding is not None:
+            shorten(self.embedding, input, self.max_norm, self.norm_type)
         return embedding_bag(
             input,
             self.weight,

@@ -33,6 +33,17 @@ def _tracking(name: str, training: str) -> Template:
     return to
 
 
+def _embedding(call: Call) -> str:
+    """The helper that also shortens rows in the table, where that is a variable, or in a subclass of the layer its own."""
+    table, bound = call.text("weight"), call.text("max_norm")
+    if bound == "self.max_norm" and table == "self.weight":
+        table = "self.embedding[...]"
+    if call.literal("max_norm") is None or not table.endswith("[...]") or not table[:-5].replace(".", "").isidentifier():
+        return same("embedding", SIGNATURES["embedding"])
+    rest = ", ".join(f"{option}={{{option}}}" for option in ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"))
+    return f"vendored.tracked_embedding({{input}}, {table.removesuffix('[...]')}, {rest})"
+
+
 def _dropout(name: str) -> Template:
     def to(call: Call) -> str:
         training = call.literal("training")  # what comes fourth is `inplace`, which the rule for updates looks at
@@ -151,6 +162,7 @@ TOP_LEVEL = {  # `torch.conv2d` and the like: the same function under a second n
 STATEFUL: dict[str, Template] = {
     "batch_norm": _tracking("batch_norm", "training"),
     "instance_norm": _tracking("instance_norm", "use_input_stats"),
+    "embedding": _embedding,
 }
 
 LAYERS = [
