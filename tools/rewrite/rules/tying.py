@@ -18,6 +18,7 @@ from migrate_agent.tools.types import Observed
 
 class ShareVariables(Rule):
     """`self.head.weight = self.tok.weight` → `self.head.weight = self.tok.embedding`: the variable itself is shared, whatever its layout.
+    A layer that is made for the sake of its parameters alone gives them: `self.weight = nnx.Param(fc.weight)`.
 
     `Head(self.tok.weight)` → `Head(self.tok.embedding)` likewise, where the constructor of the class keeps what it is given. Declines (a hole)
     where the target cannot hold a variable of the other layout.
@@ -39,6 +40,12 @@ class ShareVariables(Rule):
             "class Head(nnx.Module):\n    def __init__(self, d, weight, *, rngs: nnx.Rngs):\n        self.weight = weight\n\n\n"
             "class M(nnx.Module):\n    def __init__(self, v, d, *, rngs: nnx.Rngs):\n        self.tok = Embedding(v, d, rngs=rngs)\n"
             "        self.head = Head(d, weight=self.tok.embedding, rngs=rngs)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        fc = nn.Linear(d, d)\n"
+            "        self.weight = fc.weight\n        self.bias = fc.bias\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        fc = Linear(d, d, rngs=rngs)\n"
+            "        self.weight = nnx.Param(fc.weight)\n        self.bias = fc.bias\n",
         ),
     )
 
@@ -86,11 +93,24 @@ class ShareVariables(Rule):
         owner = _layers(self.context.observed(target.value))
         moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
         if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
+            if self._made_for_it(source) and len(original.targets) == 1:
+                return updated.with_changes(value=self.context.build("nnx.Param({value})", value=updated.value))
             self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")
             return None
         if not isinstance(updated.value, cst.Attribute):
             return None
         return updated.with_changes(value=fill(template, {"self": updated.value.value}))
+
+    def _made_for_it(self, source: cst.Attribute) -> bool:
+        """Whether the layer is a local variable of which nothing but its parameters is used, and this one only here."""
+        function = self.context.file.functions.get(".".join(self.context.path))
+        if function is None or not isinstance(source.value, cst.Name):
+            return False
+        uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == source.value.value]
+        taken = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.value in uses]
+        plain = all(isinstance(node.ctx, ast.Load) and node.attr in ("weight", "bias") for node in taken)
+        once = [node.attr for node in taken].count(source.attr.value) == 1
+        return plain and once and len(uses) == len(taken) + 1
 
 
 def _layers(fact: Observed | None) -> list[str]:

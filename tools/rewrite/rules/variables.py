@@ -136,6 +136,10 @@ def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
     return fact.kinds if fact else ()
 
 
+def _is_bias(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "bias"
+
+
 def trained(rule: Rule, name: str) -> bool:
     """Whether `self.<name>` of the class at hand is a parameter, and no buffer."""
     context = rule.context
@@ -288,9 +292,14 @@ class ReadVariables(Rule):
         return bool(known) and bool(set(known.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
 
     def _optional(self, node: cst.Attribute) -> bool:
-        """Whether the constructor may leave the attribute `None`."""
-        context = self.context
-        return bool(context.cls) and "none" in _assigned(self, context.cls, node.attr.value)  # type: ignore[arg-type]
+        """Whether the constructor may leave the attribute `None`; the bias of a layer may be that."""
+        model = self.context.cls
+        if model is None:
+            return False
+        constructor = [method for name, method in model.methods.items() if name == "__init__"]
+        taken = [node for method in constructor for node in walk(method) if isinstance(node, ast.Assign) and _is_bias(node.value)]
+        kept = {target.attr for assign in taken for target in assign.targets if isinstance(target, ast.Attribute)}
+        return node.attr.value in kept or "none" in _assigned(self, model, node.attr.value)
 
     def _kept(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
