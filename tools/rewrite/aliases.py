@@ -55,7 +55,10 @@ class _MarkCopies(ast.NodeTransformer):
 
 def with_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
     """The function with `copy_of(x[i])` for `x[i]` where an index picks elements one by one, as a tensor of several does: that shares no memory."""
-    return _MarkCopies(picks).visit(copy.deepcopy(function))  # type: ignore[no-any-return]
+    marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
+    for node in ast.walk(marked):
+        node.__dict__.pop("_walked", None)
+    return marked
 
 
 def root(node: ast.expr) -> str:
@@ -186,6 +189,9 @@ def viewed_anew(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
 def read_after(function: ast.AST, name: str, line: int) -> bool:
     """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
+    last = leaving(function, line)
+    if last is not None:
+        function, loops = last, []
     for node in walk(function):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if node.lineno > line and not _rebound_between(function, name, line, node.lineno):
@@ -193,6 +199,14 @@ def read_after(function: ast.AST, name: str, line: int) -> bool:
             if any(n.lineno <= node.lineno <= line and not _rebound_between(function, name, n.lineno, node.lineno) for n in loops):
                 return True
     return False
+
+
+def leaving(function: ast.AST, line: int) -> ast.AST | None:
+    """The statement around `line`, where it is the last that the function runs: a `return` or `raise` outside of any `try`."""
+    around = [node for node in walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)]
+    if any(isinstance(node, (ast.Try, ast.FunctionDef)) and node is not function for node in around):
+        return None
+    return next((node for node in around if isinstance(node, (ast.Return, ast.Raise))), None)
 
 
 def _rebound_between(function: ast.AST, name: str, start: int, end: int) -> bool:

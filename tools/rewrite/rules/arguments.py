@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.aliases import SURE_VIEWS
+from migrate_agent.tools.rewrite.aliases import SURE_VIEWS, leaving
 from migrate_agent.tools.rewrite.engine import Context, Rule
 from migrate_agent.tools.rewrite.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.constants import leaves
@@ -28,6 +28,12 @@ class HandBackArguments(Rule):
             "def f(a: torch.Tensor, b: torch.Tensor):\n    fill(a, b, 3.0)\n    return a * b\n",
             "def fill(x: jax.Array, y: jax.Array, value):\n    if value is None:\n        return x, y\n    x = jnp.full_like(x, value)\n    y += value\n"
             "    return x, y\n\n\ndef f(a: jax.Array, b: jax.Array):\n    a, b = fill(a, b, 3.0)\n    return a * b\n",
+        ),
+        (
+            "import torch\n\ndef top(x: torch.Tensor):\n    x.fill_(1.0)\n    return x.sum()\n\n"
+            "def f(a: torch.Tensor, early):\n    r = a * 2\n    if early:\n        return top(r)\n    return torch.relu(r)\n",
+            "def top(x: jax.Array):\n    x = jnp.full_like(x, 1.0)\n    return jnp.sum(x)\n\n\n"
+            "def f(a: jax.Array, early):\n    r = a * 2\n    if early:\n        return top(r)\n    return jax.nn.relu(r)\n",
         ),
     )
     CHECKS = ("leave_Call",)
@@ -102,9 +108,10 @@ class HandBackArguments(Rule):
         if isinstance(parent, cst.Assign) and any(isinstance(t.target, cst.Name) and t.target.value == value.value for t in parent.targets):
             return False
         line, end = context.span(call).line, context.span(call).end_line
-        loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno <= line and end <= (n.end_lineno or 0)]
+        around = leaving(function, line) or function
+        loops = [n for n in ast.walk(around) if isinstance(n, (ast.For, ast.While)) and n.lineno <= line and end <= (n.end_lineno or 0)]
         start = min((n.lineno for n in loops), default=end + 1)
-        reads = (n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
+        reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
 
 
