@@ -55,12 +55,11 @@ def tracked_embedding(
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
-    sparse: bool = False,
 ) -> jax.Array:
     """`embedding` that also leaves the rows it has shortened to `max_norm` in the table `weight` (n, d)."""
     if max_norm is not None:
         shorten(weight, input, max_norm, norm_type)
-    return embedding(input, weight[...], padding_idx, None, norm_type, scale_grad_by_freq, sparse)
+    return embedding(input, weight[...], padding_idx, scale_grad_by_freq=scale_grad_by_freq)
 
 
 def shorten(weight: nnx.Variable[jax.Array], input: jax.Array, max_norm: float, norm_type: float) -> None:

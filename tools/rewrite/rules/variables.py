@@ -296,8 +296,8 @@ class ReadVariables(Rule):
         model = self.context.cls
         if model is None:
             return False
-        constructor = [method for name, method in model.methods.items() if name == "__init__"]
-        taken = [node for method in constructor for node in walk(method) if isinstance(node, ast.Assign) and _is_bias(node.value)]
+        statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
+        taken = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
         kept = {target.attr for assign in taken for target in assign.targets if isinstance(target, ast.Attribute)}
         return node.attr.value in kept or "none" in _assigned(self, model, node.attr.value)
 
