@@ -23,7 +23,7 @@ from migrate_agent.tools.types import Evidence, Example, Inventory, Unit
 from migrate_agent.tools.verify import Options, verify
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-PACKAGES = ("conformer", "g-mlp-pytorch", "linformer", "mingru-pytorch", "nystrom-attention", "siren-pytorch")
+PACKAGES = ("conformer", "g-mlp-pytorch", "lambda-networks", "linformer", "mingru-pytorch", "nystrom-attention", "siren-pytorch")
 """Packages of the zoo that are small enough to verify a thousand times."""
 FAR_OFF, SAME, NOT_RUN = "parity first", "same program", "not run"
 """In the place of a check: what the first looks at a mutant found."""
