@@ -12,6 +12,7 @@ from typing import Any
 from rich.markup import escape
 
 from migrate_agent.agent import tpu_kernels, tpu_mesh, tpu_recompile, tpu_tables
+from migrate_agent.agent.candidate import candidate_of
 from migrate_agent.agent.config import Config, load_config
 from migrate_agent.agent.errors import MissingError, UsageError
 from migrate_agent.agent.exercise import Exercise, reached
@@ -27,7 +28,6 @@ from migrate_agent.agent.tpu_kernels import Substituted
 from migrate_agent.agent.tpu_mesh import Sharded
 from migrate_agent.agent.tpu_page import page
 from migrate_agent.agent.tpu_recompile import Recompiled
-from migrate_agent.agent.verify_command import candidate_of
 from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
 from migrate_agent.tools.portable.cost import Cost

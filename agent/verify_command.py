@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import posixpath
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from migrate_agent.agent.candidate import candidate_of
 from migrate_agent.agent.config import load_config
 from migrate_agent.agent.errors import UsageError
 from migrate_agent.agent.exercise import Exercise, reached
@@ -31,10 +31,9 @@ from migrate_agent.agent.services import Services
 from migrate_agent.agent.snippet import example_table
 from migrate_agent.agent.store import plain, write, write_text
 from migrate_agent.agent.tables import call_table, verdict_table
-from migrate_agent.agent.verified import mirror
 from migrate_agent.agent.verify_page import page
 from migrate_agent.tools.rewrite import Untranslatable
-from migrate_agent.tools.types import Evidence, Inventory, Recording, SourceFile, Unit, UnitReport
+from migrate_agent.tools.types import Evidence, Recording, Unit, UnitReport
 from migrate_agent.tools.verify import Options, Performance, Portable, recorded
 from migrate_agent.tools.verify import verify as run_verifier
 from migrate_agent.tools.verify.expected import OriginalFailed
@@ -54,6 +53,11 @@ class Asked:
     page: Path | None = None
     sandbox: str = ""
     seed: int = -1
+
+    def target(self, unit: Unit) -> str:
+        """The path of the rewrite, as it was asked for."""
+        path = self.against.partition(":")[0]
+        return posixpath.normpath(path) if path else unit.target
 
 
 def verify(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
@@ -146,12 +150,12 @@ def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path
     if saved.exists():
         options = (("--against", asked.against), ("--weights", asked.weights), ("--sandbox", asked.sandbox))
         out.print(f"run the failure again: {escape(command(root, unit, saved, options))}", soft_wrap=True)
-    out.print(f"{escape(unit.id)} against {escape(unit.target)}: {coloured(evidence.status)}")
+    out.print(f"{escape(unit.id)} against {escape(asked.target(unit))}: {coloured(evidence.status)}")
     if asked.report is not None:
-        write(asked.report, report(evidence, unit, root))
+        write(asked.report, report(evidence, replace(unit, target=asked.target(unit)), root))
     if asked.page is not None:
         details = json.loads((folder / DETAILS).read_text(encoding="utf-8"))
-        write_text(asked.page, page(evidence, unit.target, details))
+        write_text(asked.page, page(evidence, asked.target(unit), details))
 
 
 def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
@@ -179,66 +183,6 @@ def _replayed(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: P
         return 0
     stdout().print(f"{escape(unit.id)}: first differs in {escape(found.culprit.path or 'the unit itself')} ({escape(found.culprit.kind)})")
     return 1
-
-
-def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Inventory, Unit, dict[str, str]]:
-    """The unit with the rewrite as its target (in the inventory, too), and the candidate tree: the rewrite, the rest of the
-    mirror and every torch-free file.
-
-    `against` is `PATH[:NAME]`, "" for the mirror's own place. Raises `UsageError` where the file or the class is not there.
-    """
-    path, _, name = against.partition(":")
-    target = posixpath.normpath(path) if path else unit.target
-    text = _read(inventory.root, target, unit)
-    if not _may_define(text, name or unit.name):
-        raise UsageError(f"{target} defines no {name or unit.name}")
-    files = mirror(inventory.root)
-    files |= {file.path: _read(inventory.root, file.path, unit) for file in inventory.files if not file.uses_torch and not file.error}
-    files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
-    moved = replace(unit, target=target)
-    units = tuple(moved if each.id == unit.id else each for each in inventory.units)
-    sources = tuple(_mirrored(file, target) if file.path == unit.source else file for file in inventory.files)
-    return replace(inventory, units=units, files=sources), moved, files
-
-
-def _may_define(text: str, name: str) -> bool:
-    """Whether the class or function is there; what does not parse is the verifier's to refuse."""
-    try:
-        body: Sequence[ast.stmt] = ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return True
-    for part in name.split("."):
-        found = [node for node in body if part in _bound(node)]
-        if not found:
-            return False
-        body = getattr(found[-1], "body", [])
-    return True
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [alias.asname or alias.name for alias in node.names]
-    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)]
-
-
-def _mirrored(file: SourceFile, target: str) -> SourceFile:
-    """The file with its mirror at another place, imported from the same folder."""
-    if target == file.target:
-        return file
-    inside = posixpath.relpath(target, file.import_root or ".")
-    return replace(file, target=target, target_module=inside.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
-
-
-def _read(root: Path, path: str, unit: Unit) -> str:
-    try:
-        return (root / path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{path} is not there: write the rewrite of {unit.id}, or say with --against where it is") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8: {error.reason}") from None
 
 
 def _unexercised(recording: Recording, root: Path, unit: Unit) -> str:

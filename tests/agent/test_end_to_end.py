@@ -110,6 +110,12 @@ def test_verify_refuses_a_wrong_rewrite_and_names_the_place(migrated: Path) -> N
     refused = migrate(*verify, "--against", "wrong_jax.py:Other")
     assert refused.returncode == 1, refused.stdout + refused.stderr
     assert "first differs in norm" in refused.stdout
+    elsewhere = migrated.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "model.py").write_text("from layers import Net as Renamed\n")
+    (elsewhere / "layers.py").write_text(mirror)
+    right = migrate(*verify, "--against", f"{elsewhere / 'model.py'}:Renamed")
+    assert right.returncode == 0, right.stdout + right.stderr
 
 
 @pytest.mark.slow
