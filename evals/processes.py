@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.worker import decode
@@ -41,6 +42,8 @@ class Processes:
     """The processes of a suite; each leads a group of processes, so that all that it started ends with it."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: {**os.environ, **ENVIRONMENT})
+    heard: Callable[[Group, Sequence[Outcome]], None] = lambda group, outcomes: None
+    """Told of each outcome of a group, all so far, from a thread of the group's own."""
     _running: set[subprocess.Popen[str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -65,20 +68,30 @@ class Processes:
         order = json.dumps({"suite": suite.name, "group": group, "options": asdict(options)})
         limit = suite.seconds * len(group)
         process = self._start([sys.executable, "-m", "migrate_agent.evals.worker"])
+        found, said = list[Outcome](), deque[str](maxlen=20)
+
+        def hear(line: str) -> None:
+            if line.endswith("}\n"):
+                found.append(decode(line))
+                self.heard(group, found)
+
+        readers = [_reader(process.stdout, hear), _reader(process.stderr, said.append)]
         try:
-            written, said = process.communicate(order, timeout=limit)
-            last = said.strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
-            error = last[0][:300] if process.returncode else ""
+            _tell(process, order)
+            process.wait(limit)
+            error = _last(said, readers[1]) or f"exit status {process.returncode}" if process.returncode else ""
         except subprocess.TimeoutExpired:
-            _end(process)
-            written, error = process.communicate()[0], f"no end after {limit:.0f} s"
+            error = f"no end after {limit:.0f} s"
         finally:
             _end(process)
+            process.wait()
+            for reader in readers:
+                reader.join(10)  # a child with a session of its own may keep the stream open
             with self._lock:
                 self._running.discard(process)
         if self._stopped:
             raise Stopped
-        return Ended([decode(line) for line in written.splitlines() if line.endswith("}")], error)
+        return Ended(found, error)
 
     def _start(self, command: list[str]) -> subprocess.Popen[str]:
         with self._lock:
@@ -88,6 +101,33 @@ class Processes:
             process = subprocess.Popen(command, **pipes, text=True, env=dict(self.environment), start_new_session=True)
             self._running.add(process)
             return process
+
+
+def _reader(stream: IO[str] | None, hear: Callable[[str], object]) -> threading.Thread:
+    """A thread that hands on each line of a stream, to its end."""
+    assert stream is not None
+
+    def read() -> None:
+        with stream:
+            for line in stream:
+                hear(line)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
+
+
+def _tell(process: subprocess.Popen[str], order: str) -> None:
+    """Give the process what it reads. It may have ended before."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+        stream.write(order)
+
+
+def _last(said: Sequence[str], reader: threading.Thread) -> str:
+    """The last line that was said and is not empty."""
+    reader.join(1)
+    return next((line.strip()[:300] for line in reversed(said) if line.strip()), "")
 
 
 def _end(process: subprocess.Popen[str]) -> None:

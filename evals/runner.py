@@ -20,6 +20,8 @@ HEADINGS = {
     "untidy": "Untidy: the static check over the generated files",
     "excluded": "Excluded",
 }
+SILENCE = 60.0
+"""Seconds after which a group that goes on says how far it is."""
 
 
 class Done(NamedTuple):
@@ -96,10 +98,18 @@ def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Seque
 
 
 def _run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[Done]:
-    processes = Processes()
+    told: dict[Group, float] = {}
+
+    def heard(group: Group, so_far: Sequence[Outcome]) -> None:
+        now = time.monotonic()
+        if now - told.setdefault(group, now) >= SILENCE:
+            told[group] = now
+            _say(f"{suite.name}: {', '.join(group)}: {len(so_far)} done, of these {records.rate(records.count(so_far))} right")
+
+    processes = Processes(heard=heard)
 
     def one(group: Group) -> Done:
-        started = time.monotonic()
+        started = told[group] = time.monotonic()
         _say(f"{suite.name}: {', '.join(group)} …")
         return Done(group, processes.run(suite, group, options), time.monotonic() - started)
 

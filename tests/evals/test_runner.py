@@ -127,6 +127,18 @@ def test_processes(body: str, limit: float, outcomes: list[Outcome], monkeypatch
     assert Processes().run(replace(KEPT, seconds=limit), ("one",), Options()) == outcomes
 
 
+def test_a_long_group_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    body = f"print('{LINE}'); print('{LINE.replace('right', 'wrong')}')"
+    start = Processes._start
+    monkeypatch.setattr(Processes, "_start", lambda self, command: start(self, [sys.executable, "-c", WORKER.format(body=body)]))
+    monkeypatch.setattr(runner, "SILENCE", 0.0)
+    (done,) = runner._run_groups(KEPT, [("one", "two")], Options(), 1)
+    assert len(done.outcomes) == 2
+    said = capsys.readouterr().err
+    assert "toy: one, two: 1 done, of these 1 of 1 (100.0 %) right" in said
+    assert "toy: one, two: 2 done, of these 1 of 2 (50.0 %) right" in said
+
+
 def test_stopped_processes_end_with_what_they_started() -> None:
     running = Processes()
     process = running._start([sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '600'])"])
