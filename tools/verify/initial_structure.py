@@ -107,7 +107,9 @@ def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha:
         problem, _ = distribution_problem(theirs.part(chosen), ours.part(chosen), alpha / len(found))
         if problem:
             return f"in {name} {problem}"
-    return _gram_problem(theirs.values, ours.values, shape)
+    if theirs.values.shape[1] != int(np.prod(shape)) or len(theirs.values) < limits.INITS[0]:
+        return ""
+    return _gram_problem(theirs.values, ours.values, shape) or _parts_problem(theirs.values, ours.values, shape)
 
 
 def copies(values: Mapping[str, Array]) -> set[frozenset[str]]:
@@ -153,9 +155,37 @@ def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:
             yield f"[{low}:{high}] of axis {axis}", np.flatnonzero((position >= low) & (position < high))
 
 
+def _parts_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
+    """Whether what is normalised in each of torch's constructions (the length, or the sum, of lines along an axis, of slices, of all) is so here,
+    and nothing else is."""
+    rows = max(limits.INITS[0], limits.INIT_PARTS // theirs.shape[1])
+    one, other = (values[:rows].reshape(-1, *shape).astype(np.float64) for values in (theirs, ours))
+    for axes in _summed(shape):
+        squares, others = (np.square(values).sum(axes) for values in (one, other))
+        measures = {"length": (squares, others, squares.mean()), "sum": (one.sum(axes), other.sum(axes), np.sqrt(squares.mean()))}
+        for name, (known, found, scale) in measures.items():
+            fixed, fixed_here = (float(value.std()) <= limits.INIT_FIXED * scale for value in (known, found))
+            apart, where = limits.INIT_NOT_FIXED * scale, ", ".join(str(axis - 1) for axis in axes)
+            if fixed and (float(found.std()) > apart or abs(float(found.mean() - known.mean())) > apart):
+                return f"along axis {where} torch's constructions all have the same {name}, unlike those here"
+            if fixed_here and float(known.std()) > apart:
+                return f"along axis {where} the constructions all have the same {name}, unlike torch's"
+    return ""
+
+
+def _summed(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Axes to sum over, after that of constructions: each, all but each, and all, where these have two elements at least."""
+    every = tuple(range(1, len(shape) + 1))
+    each = [(axis,) for axis in every]
+    but_one = [tuple(axis for axis in every if axis != left) for left in every]
+    for axes in dict.fromkeys([*each, *but_one, every]):
+        if np.prod([shape[axis - 1] for axis in axes]) > 1:
+            yield axes
+
+
 def _gram_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
-    """Whether rows are as orthogonal as torch's, for parameters of which all elements are there."""
-    if len(shape) < 2 or theirs.shape[1] != int(np.prod(shape)) or len(theirs) < limits.INITS[0]:
+    """Whether rows are as orthogonal as torch's."""
+    if len(shape) < 2:
         return ""
     one, other = (_gram(values.reshape(len(values), shape[0], -1)) for values in (theirs, ours))
     spread = float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / len(one)))

@@ -11,6 +11,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from migrate_agent.tools.verify import arrays
 from migrate_agent.tools.verify.jax_session import Session
+from migrate_agent.tools.verify.jax_ties import compares
 from migrate_agent.tools.verify.jax_unit import is_key
 
 
@@ -56,4 +57,5 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     (session.output / "search.bin").write_bytes(session.once(("export", scenario["name"], session.form(scenario)), serialised))
     state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
     arrays.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
-    return {"outputs": len(outputs), "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}
+    found = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}
+    return {**found, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}

@@ -34,6 +34,12 @@ def configure(name: str, value: Any) -> None:
     update(name, value)
 
 
+def configured(name: str) -> Any:
+    """The value of an option of jax's configuration."""
+    read: Any = jax.config.read
+    return read(name)
+
+
 @cache
 def lift_to_float64() -> None:
     """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -15,7 +15,8 @@ from flax import nnx
 
 from migrate_agent.tools.verify import codec, host_draws
 from migrate_agent.tools.verify.jax_again import Again, Heard, Keys
-from migrate_agent.tools.verify.jax_modes import Draws
+from migrate_agent.tools.verify.jax_modes import Draws, configured
+from migrate_agent.tools.verify.jax_ties import compares, quick_for
 from migrate_agent.tools.verify.jax_unit import Candidate, is_leaf, split_kept
 from migrate_agent.tools.verify.streams import NO_CUSTOMS, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.verify.xla_flags import quick
@@ -56,20 +57,31 @@ class Program:
         self._known: dict[Any, Traced] = {}
         self._telling: dict[Any, tuple[Heard, Any]] = {}
         self._ahead: dict[Any, Future[Any]] = {}
+        self._left: set[Any] = set()
         self.jitted = jax.jit(self.candidate_step)
 
     def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any = None) -> Any:
         """Runs it; `self.traced` describes the program that ran. `kept`, where given, says which masks of dropout are of ones."""
         arguments = (trainable, rest, list(leaves), dict(targets), kept)
-        compiled = self._ahead.get(_avals(arguments)) if self._ahead else None
         try:
-            result = (compiled.result() if compiled else self.jitted)(*arguments)
+            result = self._compiled(arguments)(*arguments)
         except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
             result = self.jitted(*arguments)
         if self.again and (keys := self._keys(*arguments)) is not None:
             result = self.jitted(*arguments, keys)
         self.traced = self._known.setdefault(_shapes(leaves), self.traced)
         return result
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """What was compiled ahead for such arguments; else jit itself, unless it does without optimisations and these would have to be right."""
+        key = _avals(arguments)
+        if key not in self._ahead and key not in self._left and configured("jax_disable_most_optimizations"):
+            self._left.add(key)
+            traced = self.jitted.trace(*arguments)
+            if compares(traced.jaxpr):
+                self._ahead[key] = Future()
+                self._ahead[key].set_result(traced.lower().compile(quick_for(traced.jaxpr)))
+        return self._ahead[key].result() if key in self._ahead else self.jitted
 
     def compile_ahead(
         self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any
@@ -78,9 +90,10 @@ class Program:
         arguments = (trainable, rest, list(leaves), dict(targets), kept)
         key = _avals(arguments)
         if key not in self._ahead:
-            lowered = self.jitted.lower(*arguments)
+            traced = self.jitted.trace(*arguments)
+            lowered, options = traced.lower(), quick_for(traced.jaxpr)
             self._known.setdefault(_shapes(leaves), self.traced)
-            self._ahead[key] = pool.submit(lowered.compile, quick())
+            self._ahead[key] = pool.submit(lowered.compile, options)
 
     def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, kept: Any) -> Keys | None:
         """The keys that the forward pass draws with."""

@@ -148,6 +148,12 @@ INIT_GRAM_SIGMAS: Final = 12.0
 INIT_GRAM_SHARE: Final = 1e-2
 """Mean orthogonality of rows over eight constructions: Student's t with 14 degrees of freedom is past 12 with probability 1e-8."""
 
+INIT_FIXED: Final = 1e-4
+INIT_NOT_FIXED: Final = 1e-2
+INIT_PARTS: Final = 65_536
+"""Lengths (squared) and sums along axes that vary by less than the one, relative to torch's mean square, are fixed: normalised values.
+Those that vary by more than the other are not: the squares of 4,096 independent values do by 1.4e-2 and more. So many elements are looked at."""
+
 INIT_CONFIGURED: Final = 24
 """Initial values of other configurations are compared of the first, and of further ones while they have no more tensors altogether: each is a
 compilation."""

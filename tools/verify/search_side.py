@@ -20,7 +20,7 @@ from migrate_agent.tools.verify.compare import rms
 from migrate_agent.tools.verify.sampling import Array
 from migrate_agent.tools.verify.torch_results import attempt, noise_of, noise_runs
 from migrate_agent.tools.verify.torch_unit import Original, Result, flushing
-from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag
+from migrate_agent.tools.verify.xla_flags import EMITTERS, set_flag, usual
 
 Values = list[Array]
 
@@ -47,7 +47,7 @@ class Step:
         self.layout = layout
         state = arrays.load(folder / "search.safetensors")
         self.state = [state[str(index)] for index in range(len(state))]
-        self.call = _program((folder / "search.bin").read_bytes())
+        self.call = _program((folder / "search.bin").read_bytes(), bool(layout["compares"]))
 
     def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
         """Outputs by key, and by input the gradient of the loss against these targets."""
@@ -59,8 +59,8 @@ class Step:
 
 
 @cache
-def _program(exported: bytes) -> Any:
-    return jax.jit(export.deserialize(bytearray(exported)).call)
+def _program(exported: bytes, compares: bool) -> Any:
+    return jax.jit(export.deserialize(bytearray(exported)).call, compiler_options=usual() if compares else None)
 
 
 @flushing()

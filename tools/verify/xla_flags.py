@@ -34,6 +34,16 @@ def quick() -> dict[str, str | bool]:
     }
 
 
+@cache
+def usual() -> dict[str, str | bool]:
+    """Options of a compilation as a user's, wherever jax is told to do without optimisations."""
+    return {
+        "xla_backend_optimization_level": "3",
+        "xla_llvm_disable_expensive_passes": False,
+        **({EMITTERS: True} if known(EMITTERS) else {}),
+    }
+
+
 def library() -> str:
     """The value of KERNEL_LIBRARY: CONVOLUTIONS where this jaxlib knows that one, else nothing."""
     return CONVOLUTIONS if known(f"LIBRARY_FUSION_TYPE_{CONVOLUTIONS.upper()}") else ""

@@ -38,6 +38,26 @@ def orthogonal(generator: np.random.Generator) -> Array:
     return np.asarray(np.linalg.qr(normal(generator))[0]) * 24**0.5
 
 
+def unit_rows(generator: np.random.Generator) -> Array:
+    values = normal(generator)
+    return np.asarray(values / np.linalg.norm(values, axis=1, keepdims=True) * 8**0.5).astype(np.float32)
+
+
+def unit_columns(generator: np.random.Generator) -> Array:
+    values = normal(generator)
+    return np.asarray(values / np.linalg.norm(values, axis=0) * 24**0.5).astype(np.float32)
+
+
+def unit_whole(generator: np.random.Generator) -> Array:
+    values = normal(generator)
+    return np.asarray(values / np.linalg.norm(values) * 192**0.5)
+
+
+def centred(generator: np.random.Generator) -> Array:
+    values = normal(generator)
+    return np.asarray(values - values.mean(axis=0))
+
+
 def drawn(draw: Callable[[np.random.Generator], Array], seed: int) -> Array:
     return np.stack([draw(np.random.default_rng([seed, index])).reshape(-1) for index in range(COUNT)])
 
@@ -49,6 +69,15 @@ def drawn(draw: Callable[[np.random.Generator], Array], seed: int) -> Array:
         (by_thirds, by_thirds, ""),
         (orthogonal, orthogonal, ""),
         (tiled, tiled, ""),
+        (unit_rows, unit_rows, ""),
+        (unit_columns, unit_columns, ""),
+        (unit_whole, unit_whole, ""),
+        (centred, centred, ""),
+        (unit_columns, normal, "along axis 0 torch's constructions all have the same length"),
+        (unit_columns, unit_whole, "along axis 0 torch's constructions all have the same length"),
+        (normal, unit_columns, "along axis 0 the constructions all have the same length"),
+        (normal, unit_whole, "along axis 0, 1 the constructions all have the same length"),
+        (centred, normal, "along axis 0 torch's constructions all have the same sum"),
         (by_thirds, by_thirds_reversed, "of axis 0"),
         (normal, tiled, "repeat"),
         (orthogonal, normal, "orthogonal"),
