@@ -253,6 +253,10 @@ CONFIGURATION_OPERATORS: Final = 30_000
 """Units with at most so many elements in state and input are compared in other configurations too, each found in at most so many tries, and
 in so few that about so many operators run."""
 
+QUIET: Final = 8
+QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)
+"""So many numbers that are no whole ones are changed by themselves; one of which half has no effect is made so many times as large, until it has one."""
+
 APART: Final = 3
 """So many arguments with which other code runs are changed alone, at most."""
 STRINGS: Final = 4

@@ -8,6 +8,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from migrate_agent.tools.verify import arrays, limits, sampling, thresholds
 from migrate_agent.tools.verify.configurations import CALL, CONFIGURED, CONFIGURED_DROPPED, LENGTH, Changes
 from migrate_agent.tools.verify.torch_draws import drawn_otherwise
@@ -111,6 +113,7 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     if turned:
         proposed.insert(1, trials.furthest(numbers, tries, turned))
     proposed += _small(numbers, plain, trials)
+    proposed += _without_effect(numbers, plain, trials, tries)
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
         known, other = trials.split(changes)
@@ -139,6 +142,38 @@ def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Tria
             seen |= new.found
     together = trials.furthest(small, limits.SMALL_TRIES) if thresholds.counts(plain.native) else {}
     return [*found[: limits.SMALL], *([together] if together and together not in found else [])]
+
+
+def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials, tries: int) -> list[Changes]:
+    """Numbers that are no whole ones and that change nothing where they are halved, a bound that nothing reaches, say: as many times larger or
+    smaller as it takes to change something."""
+    found, usual = list[Changes](), None
+    for name, (half, *_) in [each for each in numbers.items() if type(each[1][0]) is float][: min(limits.QUIET, tries // 4)]:
+        usual = usual or _marks(plain)
+        unit = attempt(partial(trials.make, {name: half}))
+        if unit is None or not _alike(attempt(partial(_marks, unit)), usual):
+            continue
+        for times in limits.QUIET_TIMES:
+            changes = {name: half * times}
+            if trials.takes(changes) and not _alike(attempt(lambda changes=changes: _marks(trials.make(changes))), usual):  # type: ignore[misc]
+                found.append(changes)
+                break
+    return found
+
+
+def _marks(unit: Original) -> list[Mapping[str, Any]]:
+    """What a number may change: the values that the unit starts with, and its results in both modes."""
+    state, inputs = unit.state(), sampling.recorded_inputs(unit.leaves)
+    return [state, *(unit.run(state, inputs, mode).arrays for mode in ("eval", "train"))]
+
+
+def _alike(one: list[Mapping[str, Any]] | None, other: list[Mapping[str, Any]]) -> bool:
+    """Whether these are the same; one that could not be made is not told from any other."""
+    return one is None or all(
+        mine.keys() == theirs.keys()
+        and all(np.array_equal(value, theirs[key], equal_nan=value.dtype.kind in "fc") for key, value in mine.items())
+        for mine, theirs in zip(one, other, strict=True)
+    )
 
 
 def compare(authors: Sequence[Author], drops: bool) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.verify import limits, sampling
-from migrate_agent.tools.verify.initial_structure import Sample, copies, structure_problem
+from migrate_agent.tools.verify.initial_structure import Sample, copies, distribution_problem, structure_problem
 from migrate_agent.tools.verify.jax_native import reused_keys
 from migrate_agent.tools.verify.sampling import Array, Leaf
 from migrate_agent.tools.verify.torch_results import unsteady
@@ -146,3 +146,12 @@ def test_shapes_that_are_tried() -> None:
     leaf = Leaf(np.random.default_rng(0).standard_normal((4, 6)), "float32")
     shapes = {label: values[0].shape for label, values in sampling.shape_variants([leaf], 0)}
     assert shapes["batch9"] == (9, 6) and shapes["batch1"] == (1, 6) and shapes["empty"] == (0, 6) and shapes["axis1-1"] == (4, 1)
+
+
+def test_what_draws_are_cut_off_to_may_be_rounded_otherwise() -> None:
+    def cut(seed: int, low: float) -> Sample:
+        return Sample(np.maximum(np.random.default_rng(seed).random((512, 8)), low).astype(np.float32))
+
+    assert distribution_problem(cut(0, 0.5), cut(1, 0.5 + 2e-7), limits.INIT_ALPHA)[0] == ""
+    assert "another distribution" in distribution_problem(cut(0, 0.5), cut(1, 0.501), limits.INIT_ALPHA)[0]
+    assert "another distribution" in distribution_problem(cut(0, 0.0), cut(1, 0.5), limits.INIT_ALPHA)[0]
