@@ -133,8 +133,8 @@ ARGUMENTS = Pair(
             super().__init__()
             self.fc = nn.Linear(6, 6)
 
-        def forward(self, x, temperature=1.0, *, power=2, causal=True):
-            y = torch.tanh(self.fc(x) / temperature) ** power
+        def forward(self, x, temperature=1.0, *, power=2, bound=50.0, causal=True):
+            y = (torch.tanh(self.fc(x) / temperature) ** power).clamp(max=bound)
             return y.cumsum(0) if causal else y
     """,
     LINEAR
@@ -143,14 +143,15 @@ class M(nnx.Module):
     def __init__(self, *, rngs):
         self.fc = linear(6, 6, rngs)
 
-    def __call__(self, x, temperature=1.0, *, power=2, causal=True):
-        y = jnp.tanh(self.fc(x) / temperature) ** power
+    def __call__(self, x, temperature=1.0, *, power=2, bound=50.0, causal=True):
+        y = (jnp.tanh(self.fc(x) / temperature) ** power).clip(max=bound)
         return jnp.cumsum(y, 0) if causal else y
 """,
     call="torch.randn(4, 6), 0.7",
     wrongs=(
         Wrong("the example's temperature", "configurations_fp64", "/ temperature", "/ 0.7", alone=True),
         Wrong("the default power", "configurations_fp64", "** power", "** 2", alone=True),
+        Wrong("a bound that nothing reaches", "configurations_fp64", ".clip(max=bound)", "", alone=True),
         Wrong("always causal", "configurations_fp64", "jnp.cumsum(y, 0) if causal else y", "jnp.cumsum(y, 0)", alone=True),
     ),
 )
