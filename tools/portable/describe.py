@@ -71,7 +71,7 @@ def _live(jaxpr: Any, used: list[bool]) -> int:
         if equation.primitive.name == "pallas_call":
             count += 1
             continue
-        for inner in _inner(equation):
+        for inner in inner_programs(equation):
             same = len(inner.outvars) == len(wanted) and equation.primitive.name not in ("scan", "while")
             count += _live(inner, wanted if same else [True] * len(inner.outvars))
     return count
@@ -82,11 +82,11 @@ def equations(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
         if equation.primitive.name != "pallas_call":
-            for inner in _inner(equation):
+            for inner in inner_programs(equation):
                 yield from equations(inner)
 
 
-def _inner(equation: Any) -> Iterator[Any]:
+def inner_programs(equation: Any) -> Iterator[Any]:
     """The programs that an equation holds."""
     for value in equation.params.values():
         for inner in value if isinstance(value, (tuple, list)) else (value,):

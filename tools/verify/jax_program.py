@@ -73,7 +73,7 @@ class Program:
         return result
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """What was compiled ahead for such arguments; else jit itself, unless it does without optimisations and these would have to be right."""
+        """What was compiled ahead for such arguments, or is now where jit would do without optimisations that they need; else jit itself."""
         key = _avals(arguments)
         if key not in self._ahead and key not in self._left and configured("jax_disable_most_optimizations"):
             self._left.add(key)

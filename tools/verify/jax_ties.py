@@ -7,12 +7,13 @@ then, and the gradient of a maximum is 0 / 0. A program with comparisons between
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 from jax.extend import core
 
+from migrate_agent.tools.portable.describe import inner_programs
 from migrate_agent.tools.verify.xla_flags import quick, usual
 
 COMPARISONS = frozenset({"eq", "ne", "ge", "gt", "le", "lt"})
@@ -53,7 +54,7 @@ def _compares(jaxpr: Any, fixed: Sequence[bool]) -> bool:
             continue
         if equation.primitive.name in COMPARISONS and not any(given) and _apart(*equation.invars):
             return True
-        for inner in _inner(equation):
+        for inner in inner_programs(equation):
             same = equation.primitive.name in CALLS and len(inner.invars) == len(given)
             if _compares(inner, given if same else [False] * len(inner.invars)):
                 return True
@@ -63,11 +64,3 @@ def _compares(jaxpr: Any, fixed: Sequence[bool]) -> bool:
 def _apart(one: Any, other: Any) -> bool:
     """Whether these are two floats, and not one compared with itself."""
     return one is not other and bool(jnp.issubdtype(one.aval.dtype, jnp.inexact))
-
-
-def _inner(equation: Any) -> Iterator[Any]:
-    """The programs that an equation holds."""
-    for value in equation.params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, (core.ClosedJaxpr, core.Jaxpr)):
-                yield getattr(item, "jaxpr", item)

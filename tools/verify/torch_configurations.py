@@ -147,29 +147,31 @@ def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Tria
 def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials, tries: int) -> list[Changes]:
     """Numbers that are no whole ones and that change nothing where they are halved, a bound that nothing reaches, say: as many times larger or
     smaller as it takes to change something."""
-    found, usual = list[Changes](), None
-    for name, (half, *_) in [each for each in numbers.items() if type(each[1][0]) is float][: min(limits.QUIET, tries // 4)]:
-        usual = usual or _marks(plain)
-        unit = attempt(partial(trials.make, {name: half}))
-        if unit is None or not _alike(attempt(partial(_marks, unit)), usual):
-            continue
-        for times in limits.QUIET_TIMES:
-            changes = {name: half * times}
-            if trials.takes(changes) and not _alike(attempt(lambda changes=changes: _marks(trials.make(changes))), usual):  # type: ignore[misc]
-                found.append(changes)
-                break
+    halves = {name: values[0] for name, values in numbers.items() if type(values[0]) is float}
+    usual = _marks(plain) if halves else []
+
+    def acts(changes: Changes) -> bool:
+        found = attempt(lambda: _marks(trials.make(changes)))
+        return found is not None and not _alike(found, usual)
+
+    found = list[Changes]()
+    for name, half in list(halves.items())[: min(limits.QUIET, tries // 4)]:
+        if not acts({name: half}):
+            larger = ({name: half * times} for times in limits.QUIET_TIMES)
+            found += islice((changes for changes in larger if trials.takes(changes) and acts(changes)), 1)
     return found
 
 
 def _marks(unit: Original) -> list[Mapping[str, Any]]:
-    """What a number may change: the values that the unit starts with, and its results in both modes."""
+    """What a number may change: the values that the unit starts with, and its results in the modes that take the inputs."""
     state, inputs = unit.state(), sampling.recorded_inputs(unit.leaves)
-    return [state, *(unit.run(state, inputs, mode).arrays for mode in ("eval", "train"))]
+    results = [attempt(partial(unit.run, state, inputs, mode)) for mode in ("eval", "train")]
+    return [state, *(result.arrays if result else {} for result in results)]
 
 
-def _alike(one: list[Mapping[str, Any]] | None, other: list[Mapping[str, Any]]) -> bool:
-    """Whether these are the same; one that could not be made is not told from any other."""
-    return one is None or all(
+def _alike(one: list[Mapping[str, Any]], other: list[Mapping[str, Any]]) -> bool:
+    """Whether these are the same."""
+    return all(
         mine.keys() == theirs.keys()
         and all(np.array_equal(value, theirs[key], equal_nan=value.dtype.kind in "fc") for key, value in mine.items())
         for mine, theirs in zip(one, other, strict=True)

@@ -156,6 +156,34 @@ class M(nnx.Module):
     ),
 )
 
+UNTRAINED = Pair(
+    "untrained",
+    """
+    class M(nn.Module):
+        def __init__(self, bound=50.0):
+            super().__init__()
+            self.fc = nn.Linear(6, 6)
+            self.bound = bound
+
+        def forward(self, x):
+            if self.training:
+                raise RuntimeError("for inference alone")
+            return torch.tanh(self.fc(x)).clamp(max=self.bound)
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, bound=50.0, *, rngs):
+        self.fc = linear(6, 6, rngs)
+        self.bound = bound
+
+    def __call__(self, x):
+        return jnp.tanh(self.fc(x)).clip(max=self.bound)
+""",
+    call="torch.randn(4, 6)",
+    wrongs=(Wrong("a bound that nothing reaches", "configurations_fp64", ".clip(max=self.bound)", "", alone=True),),
+)
+
 ALWAYS = Pair(
     "always",
     """
@@ -358,4 +386,4 @@ class M(nnx.Module):
 )
 """torch's fused attention reads past the end of values that are fewer than the keys."""
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED)
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED)
