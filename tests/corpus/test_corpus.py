@@ -73,18 +73,6 @@ def test_a_bad_header_is_named(tmp_path: Path) -> None:
         corpus.load_cases(folder=tmp_path)
 
 
-FAST = """
-right/mlp_norm_by_hand right/inplace_dynamic_update right/embedding_one_hot_lookup
-wrong/mlp_eps_1e6 wrong/mlp_tanh_gelu wrong/mlp_transposed_weight wrong/mlp_affine_ignored wrong/mlp_nan_swallowed
-wrong/inplace_view_update_lost wrong/inplace_no_bias_correction wrong/inplace_ring_stale wrong/embedding_padding_gradient
-wrong/spectral_conjugated_filter
-right/settings_refused wrong/settings_heads_baked_in wrong/settings_eps_ignored
-cheats/mlp_imports_original cheats/mlp_pure_callback cheats/mlp_memoised cheats/mlp_shape_specific cheats/mlp_zero_vjp
-cheats/mlp_patches_clock cheats/mlp_forges_result
-""".split()
-"""A fixed part that takes under a minute; the cases of an original stand together, so that torch runs once for them."""
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessSandbox, Path]]:
     """A warm sandbox, and the folder of all cases."""
@@ -92,7 +80,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessSa
         yield sandbox, tmp_path_factory.mktemp("corpus")
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", corpus.FAST)
 def test_verdict(name: str, judged: tuple[ProcessSandbox, Path]) -> None:
     sandbox, folder = judged
     case = CASES[name]
