@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from migrate_agent.agent.errors import UserError
-from migrate_agent.agent.options import Debug, Repo, Sandbox, SandboxKind
-from migrate_agent.agent.options import relative as _relative
-from migrate_agent.agent.options import tools as _tools
-from migrate_agent.agent.port_commands import check, weights
-from migrate_agent.agent.pr_command import after_run, before_run
-from migrate_agent.agent.pr_command import pr as submit
-from migrate_agent.agent.sandbox_command import app as sandbox_app
-from migrate_agent.agent.secrets import redacted
-from migrate_agent.agent.stops import Interrupted
-from migrate_agent.agent.tpu_cli import tpu
+from migrate_agent.agent.commands.options import Debug, Repo, Sandbox, SandboxKind
+from migrate_agent.agent.commands.options import relative as _relative
+from migrate_agent.agent.commands.options import tools as _tools
+from migrate_agent.agent.commands.ports import check, weights
+from migrate_agent.agent.commands.pull_requests import after_run, before_run
+from migrate_agent.agent.commands.pull_requests import pr as submit
+from migrate_agent.agent.commands.sandbox import app as sandbox_app
+from migrate_agent.agent.config.errors import UserError
+from migrate_agent.agent.config.secrets import redacted
+from migrate_agent.agent.runs.stops import Interrupted
+from migrate_agent.agent.tpu.cli import tpu
 
 if TYPE_CHECKING:
-    from migrate_agent.agent.progress import Progress
+    from migrate_agent.agent.runs.progress import Progress
 
 CRASH = 70
 """Exit status of a fault of ours (EX_SOFTWARE), apart from the four of the contract."""
@@ -93,8 +93,8 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Migrate the repository: one commit for each verified unit, on a branch of its own."""
-    from migrate_agent.agent.run import Options, start
-    from migrate_agent.agent.session import ask
+    from migrate_agent.agent.loop.run import Options, start
+    from migrate_agent.agent.loop.session import ask
 
     options = Options(
         modules=tuple(_relative(text, repo) for text in module or ()),
@@ -127,8 +127,8 @@ def run(
 @app.command()
 def resume(repo: Repo = Path(), debug: Debug = False) -> None:
     """Go on with a run that was killed, crashed or paused: nothing is lost or done twice."""
-    from migrate_agent.agent.run import resume as take_up
-    from migrate_agent.agent.session import ask
+    from migrate_agent.agent.loop.run import resume as take_up
+    from migrate_agent.agent.loop.session import ask
 
     progress, services = _tools()
     result = take_up(repo, services, progress, ask, debug)
@@ -143,7 +143,7 @@ def scan(
     debug: Debug = False,
 ) -> None:
     """Show what is there, what must be rewritten and by which strategy, in what order. Runs no code, needs no git."""
-    from migrate_agent.agent.scan_command import scan as show
+    from migrate_agent.agent.commands.scan import scan as show
 
     show(repo, as_json)
 
@@ -157,7 +157,7 @@ def record(
     debug: Debug = False,
 ) -> None:
     """Run a command and note every call of every module class of the repository; `run` and `verify` use what it saw."""
-    from migrate_agent.agent.record_command import record as capture
+    from migrate_agent.agent.commands.record import record as capture
 
     raise typer.Exit(capture(repo, command))
 
@@ -181,8 +181,8 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """Judge a rewrite that lies in the working tree, whoever wrote it, against its original."""
-    from migrate_agent.agent.verify_command import Asked
-    from migrate_agent.agent.verify_command import verify as judge
+    from migrate_agent.agent.commands.verify import Asked
+    from migrate_agent.agent.commands.verify import verify as judge
 
     asked = Asked(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
@@ -206,7 +206,7 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Measure this program on cases that nobody here wrote. Exit status 0 where all cases in scope are right, 1 where some are not."""
-    from migrate_agent.agent.eval_command import evaluate as measure
+    from migrate_agent.agent.commands.evaluate import evaluate as measure
 
     measured = {"limit": limit, "seeds": seeds}
     status = measure(
@@ -217,8 +217,8 @@ def evaluate(
 
 def _tell(progress: Progress, repo: Path, result: Any) -> None:
     """Show the table of a run."""
-    from migrate_agent.agent.progress import stdout
-    from migrate_agent.agent.tables import unit_table
+    from migrate_agent.agent.runs.progress import stdout
+    from migrate_agent.agent.runs.tables import unit_table
 
     stdout().print(unit_table(result.units))
     if result.paused:

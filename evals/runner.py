@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
-from migrate_agent.agent.errors import UsageError
+from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals import records
 from migrate_agent.evals.processes import Processes
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite, load_suite, suite_names

@@ -35,8 +35,8 @@ PRELOAD: dict[str, tuple[str, ...]] = {
         "scipy.linalg",
         "jax",
         "jax.export",
-        "migrate_agent.tools.verify.torch_side",
-        "migrate_agent.tools.verify.search_side",
+        "migrate_agent.tools.verify.original.job",
+        "migrate_agent.tools.verify.original.adversarial_search",
     ),
     "candidate": ("numpy", "jax", "jax.numpy", "flax.nnx", "optax", "safetensors.numpy", "einops"),
 }

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from migrate_agent.agent.config import Config, load_config
+from migrate_agent.agent.config.config import Config, load_config
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("agent", "evals", "prompts", "sandbox", "tools")
@@ -27,6 +27,7 @@ SETUPTOOLS = PYPROJECT["tool"]["setuptools"]
 
 MAY_IMPORT = {
     "tools/types.py": (),
+    "tools/discovery.py": (),
     "tools/vendored": ("tools.vendored",),
     "tools": ("tools", "sandbox.base"),
     "sandbox": ("sandbox", "tools.types"),

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from migrate_agent.agent.progress import Progress
-from migrate_agent.agent.run import Options, start
+from migrate_agent.agent.loop.run import Options, start
+from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
 

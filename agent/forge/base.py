@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from migrate_agent.agent.errors import UserError
+from migrate_agent.agent.config.errors import UserError
 
 State = Literal["open", "merged", "closed"]
 Health = Literal["success", "failure"]

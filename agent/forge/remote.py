@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from migrate_agent.agent.errors import MissingError, UsageError
+from migrate_agent.agent.config.errors import MissingError, UsageError
 
 Kind = Literal["github", "gitlab"]
 KINDS: tuple[Kind, ...] = ("github", "gitlab")

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from migrate_agent.agent.llm import Attempt, Proposal, Request
 from migrate_agent.agent.model import answer, knowledge
 from migrate_agent.agent.model.caller import Caller, OverBudget
 from migrate_agent.agent.model.fit import TooLong, fit
-from migrate_agent.agent.model.slots import Slots, holes, mentioning, statement_text
+from migrate_agent.agent.model.interface import Attempt, Proposal, Request
+from migrate_agent.agent.model.numbered_holes import Slots, holes, mentioning, statement_text
 from migrate_agent.agent.model.splice import Refused, splice, whole
 from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Reply, Structured
-from migrate_agent.agent.snippet import class_node
+from migrate_agent.agent.runs.class_text import class_node
 from migrate_agent.prompts import Part, render
 from migrate_agent.tools.types import Draft, Usage
 

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from migrate_agent.agent.errors import MissingError
+from migrate_agent.agent.config.errors import MissingError
+from migrate_agent.agent.config.json_files import write_text
 from migrate_agent.agent.model.ledger import Entry, Ledger, most, read
 from migrate_agent.agent.model.prices import Price, cost, price_of
 from migrate_agent.agent.model.wire import Ask, EndpointError, Reply, request_tokens
-from migrate_agent.agent.store import write_text
-from migrate_agent.agent.trace import span
+from migrate_agent.agent.runs.trace import span
 
 
 class Complete(Protocol):

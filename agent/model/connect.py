@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from migrate_agent.agent.config import Config
-from migrate_agent.agent.errors import MissingError, UsageError
-from migrate_agent.agent.folder import RunFolder
+from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.config.errors import MissingError, UsageError
 from migrate_agent.agent.model.author import Author, Settings
 from migrate_agent.agent.model.caller import Cache, Caller, replayed
 from migrate_agent.agent.model.endpoint import Endpoint
 from migrate_agent.agent.model.ledger import Allowance, Ledger, read
 from migrate_agent.agent.model.prices import Price, price_of
-from migrate_agent.agent.state import Settings as RunSettings
+from migrate_agent.agent.runs.folder import RunFolder
+from migrate_agent.agent.runs.state import Settings as RunSettings
 
 TRAJECTORY = "trajectory.jsonl"
 """In the run's folder: every call of the run, which `--replay` takes."""

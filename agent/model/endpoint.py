@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from migrate_agent.agent.errors import MissingError
+from migrate_agent.agent.config.errors import MissingError
 from migrate_agent.agent.model.wire import Ask, EndpointError, Reply, estimate, request_tokens
 
 FORMS: tuple[Literal["schema", "tool", "text"], ...] = ("schema", "tool", "text")

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from migrate_agent.tools.rewrite.tables import Layer, Op, layers, methods, ops
+from migrate_agent.tools.rewrite.tables.registry import Layer, Op, layers, methods, ops
 from migrate_agent.tools.types import Evidence, Example, Observed, Span, Verdict
 
 _LIMIT = re.compile(r",?\s*\b(over|within|above|below|past)?\s*the limit\b(\s+of)?\s*[-+\d.eE]*")

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.agent.config.secrets import redacted
 from migrate_agent.agent.model.prices import Price, cost
 from migrate_agent.agent.model.wire import Ask, Message, Reply, request_tokens
-from migrate_agent.agent.secrets import redacted
 
 
 @dataclass(frozen=True)

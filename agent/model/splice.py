@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from migrate_agent.agent.model.slots import Lines, Slots
+from migrate_agent.agent.model.numbered_holes import Lines, Slots
 
 LONGEST = 60_000
 """Characters of an answer's code that are looked at."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from migrate_agent.agent.message import number
+from migrate_agent.agent.config.secrets import redacted
 from migrate_agent.agent.pr.sheet import Sheet
-from migrate_agent.agent.secrets import redacted
+from migrate_agent.agent.runs.commit_message import number
 from migrate_agent.prompts import code
 from migrate_agent.tools.types import Verdict
 

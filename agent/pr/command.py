@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from migrate_agent.agent.errors import UsageError, UserError
-from migrate_agent.agent.folder import home_of, locked
+from migrate_agent.agent.config.errors import UsageError, UserError
 from migrate_agent.agent.forge.base import Check, Forge, ForgeError, LineNote, Request
 from migrate_agent.agent.forge.connect import connect
 from migrate_agent.agent.forge.remote import Address, address, find_token
-from migrate_agent.agent.git import Repository, open_repository
 from migrate_agent.agent.pr import evidence
 from migrate_agent.agent.pr.act import Doer, spelt_out
 from migrate_agent.agent.pr.build import Built, Landed, Outcome, Remote, Stuck, build, from_branches
@@ -24,6 +22,8 @@ from migrate_agent.agent.pr.push import USERS, GitRemote, check_remote, remote_u
 from migrate_agent.agent.pr.run import Finished, last_run
 from migrate_agent.agent.pr.stack import PREFIX, branch_of, single, stacked
 from migrate_agent.agent.pr.wanted import Asked, evidence_page, wanted
+from migrate_agent.agent.repository.git import Repository, open_repository
+from migrate_agent.agent.runs.folder import home_of, locked
 
 NOBODY = "this would push and open requests, and nobody is there to be asked"
 

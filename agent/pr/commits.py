@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from migrate_agent.agent.git import GitFailed, Repository
-from migrate_agent.agent.secrets import redacted
+from migrate_agent.agent.config.secrets import redacted
+from migrate_agent.agent.repository.git import GitFailed, Repository
 
 T = TypeVar("T")
 SEAL = "Migrate-Agent-Seal"

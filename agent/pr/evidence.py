@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from migrate_agent.agent.message import number
 from migrate_agent.agent.pr.body import closeness, environment, how
 from migrate_agent.agent.pr.commits import Bench
 from migrate_agent.agent.pr.run import Change
 from migrate_agent.agent.pr.sheet import NAME, folder_of, to_text
-from migrate_agent.agent.snippet import class_text
-from migrate_agent.agent.verify_page import COLOURS, STYLE
+from migrate_agent.agent.runs.class_text import class_text
+from migrate_agent.agent.runs.commit_message import number
+from migrate_agent.agent.runs.verify_page import COLOURS, STYLE
 from migrate_agent.tools.types import Verdict
 
 LONGEST = 60_000

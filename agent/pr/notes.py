@@ -11,7 +11,7 @@ from migrate_agent.agent.pr.build import Built
 from migrate_agent.agent.pr.commits import Bench
 from migrate_agent.agent.pr.run import PLACED
 from migrate_agent.agent.pr.sheet import Sheet
-from migrate_agent.agent.snippet import class_node
+from migrate_agent.agent.runs.class_text import class_node
 
 
 def remarks(bench: Bench, built: Built) -> tuple[LineNote, ...]:

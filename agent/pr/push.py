@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from migrate_agent.agent.errors import UsageError
+from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.forge.base import ForgeError
 from migrate_agent.agent.forge.remote import Kind, located
-from migrate_agent.agent.git import GitFailed, Repository
 from migrate_agent.agent.pr.build import Remote
 from migrate_agent.agent.pr.stack import PREFIX
+from migrate_agent.agent.repository.git import GitFailed, Repository
 
 TOKEN, USER = "MIGRATE_AGENT_FORGE_TOKEN", "MIGRATE_AGENT_FORGE_USER"
 USERS: Mapping[Kind, str] = {"github": "x-access-token", "gitlab": "oauth2"}

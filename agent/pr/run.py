@@ -10,15 +10,15 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from migrate_agent.agent.attempts import history
-from migrate_agent.agent.errors import UsageError
-from migrate_agent.agent.folder import RunFolder, home_of, runs
-from migrate_agent.agent.git import Repository
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.config.json_files import read
+from migrate_agent.agent.loop.attempts import history
 from migrate_agent.agent.pr.sheet import Exercise, Sheet, digest
-from migrate_agent.agent.recordings import examples_of
-from migrate_agent.agent.snippet import class_node, class_text
-from migrate_agent.agent.state import Plan, Settings
-from migrate_agent.agent.store import read
+from migrate_agent.agent.repository.git import Repository
+from migrate_agent.agent.runs.class_text import class_node, class_text
+from migrate_agent.agent.runs.folder import RunFolder, home_of, runs
+from migrate_agent.agent.runs.recordings import examples_of
+from migrate_agent.agent.runs.state import Plan, Settings
 from migrate_agent.tools.record.store import load_recording
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Recording, Unit, UnitReport
 

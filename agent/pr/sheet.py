@@ -10,10 +10,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrate_agent.agent.git import EVIDENCE
-from migrate_agent.agent.report import verdict_row
-from migrate_agent.agent.secrets import redacted
-from migrate_agent.agent.store import plain
+from migrate_agent.agent.config.json_files import plain
+from migrate_agent.agent.config.secrets import redacted
+from migrate_agent.agent.loop.report import verdict_row
+from migrate_agent.agent.repository.git import EVIDENCE
 from migrate_agent.tools.types import Verdict
 
 VERSION = 1

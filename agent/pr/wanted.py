@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrate_agent.agent.forge.base import Check, Forge
-from migrate_agent.agent.message import WIDTH
 from migrate_agent.agent.pr.body import Links, body
 from migrate_agent.agent.pr.build import Built
 from migrate_agent.agent.pr.commits import Bench
@@ -14,6 +13,7 @@ from migrate_agent.agent.pr.notes import remarks
 from migrate_agent.agent.pr.owners import PLACES, owners
 from migrate_agent.agent.pr.plan import Wanted
 from migrate_agent.agent.pr.sheet import Sheet, folder_of
+from migrate_agent.agent.runs.commit_message import WIDTH
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.agent.config import load_config
-from migrate_agent.agent.exercise import Exercise
-from migrate_agent.agent.judge import lay_out
-from migrate_agent.agent.real import services
-from migrate_agent.agent.recordings import examples_of
+from migrate_agent.agent.config.config import load_config
+from migrate_agent.agent.loop.examples import Exercise
+from migrate_agent.agent.loop.judging import lay_out
+from migrate_agent.agent.loop.wiring import services
+from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.evals.bench.measure import arguments, repeat, report
-from migrate_agent.evals.mutate import mutations
+from migrate_agent.evals.mutation.mutate import mutations
 from migrate_agent.evals.suites.zoo import packages
-from migrate_agent.evals.zoo_run import make_repository
+from migrate_agent.evals.zoo_packages.zoo_run import make_repository
 from migrate_agent.tools.types import Recording
 from migrate_agent.tools.verify import Options, verify
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.evals.bench.measure import report
-from migrate_agent.evals.scripted_endpoint import Move, Script, endpoint
+from migrate_agent.evals.model_loop.scripted_endpoint import Move, Script, endpoint
 
 MODEL = "scripted"
 HOLES = ("tanh", "sinh", "expm1")

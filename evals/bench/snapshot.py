@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals import corpus
-from migrate_agent.evals.packages import load_packages
-from migrate_agent.evals.zoo_run import branch_files, make_repository, migrated
+from migrate_agent.evals.mutation import corpus
+from migrate_agent.evals.zoo_packages.packages import load_packages
+from migrate_agent.evals.zoo_packages.zoo_run import branch_files, make_repository, migrated
 from migrate_agent.sandbox.process import ProcessSandbox
 
 PACKAGES = (

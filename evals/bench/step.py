@@ -99,10 +99,10 @@ def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _package(name: str, units: int, repeat: int, compiled: int) -> Iterator[dict[str, Any]]:
-    from migrate_agent.evals.packages import PackageError
     from migrate_agent.evals.suites.zoo import packages
-    from migrate_agent.evals.zoo_quick import migrate
-    from migrate_agent.evals.zoo_run import make_repository
+    from migrate_agent.evals.zoo_packages.packages import PackageError
+    from migrate_agent.evals.zoo_packages.zoo_quick import migrate
+    from migrate_agent.evals.zoo_packages.zoo_run import make_repository
 
     stdout, sys.stdout = sys.stdout, sys.stderr
     package = packages()[name]

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from flax import nnx
 
-from migrate_agent.evals.parity import arrays_of, is_float, map_tensors, nnx_program, to_jax, to_numpy
-from migrate_agent.evals.zoo_quick import Call
+from migrate_agent.evals.operators.parity import arrays_of, is_float, map_tensors, nnx_program, to_jax, to_numpy
+from migrate_agent.evals.zoo_packages.zoo_quick import Call
 from migrate_agent.tools.weights import load_state_dict
 
 

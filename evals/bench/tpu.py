@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.agent.tpu_tables import power, seconds, size
+from migrate_agent.agent.tpu.tables import power, seconds, size
 from migrate_agent.evals import records
-from migrate_agent.evals.packages import PackageError, load_packages
+from migrate_agent.evals.zoo_packages.packages import PackageError, load_packages
 from migrate_agent.tools.portable.ahead import PROGRAMS
 
 TOPOLOGIES = ("v5e:1x1", "v5e:4x4", "v6e:1x1", "v6e:4x4", "tpu7x:1x1x1", "tpu7x:4x4x1")
@@ -186,7 +186,7 @@ def _lay_out(case: Case, root: Path) -> None:
     """The repository with a commit."""
     if case.zoo:
         from migrate_agent.evals.suites.zoo import packages
-        from migrate_agent.evals.zoo_run import make_repository
+        from migrate_agent.evals.zoo_packages.zoo_run import make_repository
 
         make_repository(packages()[case.repository], root)
         return

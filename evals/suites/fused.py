@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.evals.zoo_run import branch_files, commit_all, migrated
+from migrate_agent.evals.zoo_packages.zoo_run import branch_files, commit_all, migrated
 
 REPOSITORIES = Path(__file__).parents[2] / "examples" / "fused"
 KERNELS: Mapping[str, str] = {

@@ -18,11 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from migrate_agent.evals import model_server
-from migrate_agent.evals.loop_cases import CASES, HEAD
-from migrate_agent.evals.packages import PackageError, load_packages
+from migrate_agent.evals.model_loop import model_server
+from migrate_agent.evals.model_loop.loop_cases import CASES, HEAD
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.evals.zoo_run import CLI, STATUS, commit_all, make_repository
+from migrate_agent.evals.zoo_packages.packages import PackageError, load_packages
+from migrate_agent.evals.zoo_packages.zoo_run import CLI, STATUS, commit_all, make_repository
 
 MODES: Mapping[str, tuple[str, ...]] = {"rules": ("--no-llm",), "model": ("--no-rules",), "both": ()}
 ZOO = "zoo/"

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import torch
 from flax import nnx
 
-from migrate_agent.evals.mirror import Source, load_mirror, rewrite
-from migrate_agent.evals.module_source import Sample, samples
-from migrate_agent.evals.op_source import Unspelled
-from migrate_agent.evals.parity import compare_modules, randomise, set_up_jax, to_jax
+from migrate_agent.evals.operators.mirror import Source, load_mirror, rewrite
+from migrate_agent.evals.operators.module_source import Sample, samples
+from migrate_agent.evals.operators.op_source import Unspelled
+from migrate_agent.evals.operators.parity import compare_modules, randomise, set_up_jax, to_jax
 from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
-from migrate_agent.evals.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import untidy
 
 GROUP = 3
 Problems = dict[str, list[tuple[Status, str]]]

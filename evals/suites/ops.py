@@ -13,13 +13,13 @@ from typing import Any
 import jax
 import torch
 
-from migrate_agent.evals.mirror import Source, load_mirror, rewrite
-from migrate_agent.evals.op_run import body
-from migrate_agent.evals.op_run import problems as run_together
-from migrate_agent.evals.op_source import Call, Unspelled, calls, dtypes, excluded, full_name, inputs, share
-from migrate_agent.evals.parity import set_up_jax
+from migrate_agent.evals.operators.mirror import Source, load_mirror, rewrite
+from migrate_agent.evals.operators.op_run import body
+from migrate_agent.evals.operators.op_run import problems as run_together
+from migrate_agent.evals.operators.op_source import Call, Unspelled, calls, dtypes, excluded, full_name, inputs, share
+from migrate_agent.evals.operators.parity import set_up_jax
 from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
-from migrate_agent.evals.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import untidy
 
 GROUP = 32
 """Entries that one process judges."""

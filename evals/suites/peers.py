@@ -15,15 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals.module_source import Sample
-from migrate_agent.evals.peer_cases import EXAMPLES, FILE, SOURCE
-from migrate_agent.evals.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Built, Judgement, Mode, Peer, import_error, judge, use
+from migrate_agent.evals.comparisons.peer_cases import EXAMPLES, FILE, SOURCE
+from migrate_agent.evals.comparisons.peers import NOT_COMPARED, NOT_IMPORTED, PEERS, Built, Judgement, Mode, Peer, import_error, judge, use
+from migrate_agent.evals.operators.module_source import Sample
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.suites import modules, zoo
-from migrate_agent.evals.zoo_quick import Migrated, migrate, outcome
-from migrate_agent.evals.zoo_run import commit_all, make_repository
+from migrate_agent.evals.zoo_packages.zoo_quick import Migrated, migrate, outcome
+from migrate_agent.evals.zoo_packages.zoo_run import commit_all, make_repository
+from migrate_agent.tools.harness.torch_side.precision import exact
 from migrate_agent.tools.types import Example, Unit
-from migrate_agent.tools.verify.torch_modes import exact
 
 PACKAGES = (
     "conformer",

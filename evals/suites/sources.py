@@ -16,9 +16,9 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrate_agent.evals.packages import Source, cache_folder, fetch
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.tools.rewrite.workspace import Workspace
+from migrate_agent.evals.zoo_packages.packages import Source, cache_folder, fetch
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace
 from migrate_agent.tools.scan.exports import parse
 from migrate_agent.tools.scan.walk import SourceError, read_source
 from migrate_agent.tools.types import Inventory, SourceFile

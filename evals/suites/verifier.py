@@ -13,16 +13,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals import corpus, mutants
-from migrate_agent.evals.corpus import Case, Original, told
-from migrate_agent.evals.mutants import FAR_OFF, NOT_RUN, SAME
-from migrate_agent.evals.seeds import with_seeds
+from migrate_agent.evals.mutation import corpus, mutants
+from migrate_agent.evals.mutation.corpus import Case, Original, told
+from migrate_agent.evals.mutation.mutants import FAR_OFF, NOT_RUN, SAME
+from migrate_agent.evals.mutation.seeds import with_seeds
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Limits
 from migrate_agent.tools.verify import Options as HowToVerify
-from migrate_agent.tools.verify.kept import allow
+from migrate_agent.tools.verify.evidence.cache import allow
 
 SECONDS: Mapping[str, float] = {"cheats": 30.0}
 """What a candidate of this kind may take; cheats may try to take for ever."""
@@ -74,7 +74,7 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
         for name in group:
             kind, _, rest = name.partition("-")
             if kind == "mutants":
-                from migrate_agent.evals.mutant_judges import judged
+                from migrate_agent.evals.mutation.mutant_judges import judged
 
                 yield from judged(rest, sandbox, Path(folder), options)
             else:
@@ -135,7 +135,7 @@ def _outcome(case: Case, found: Sequence[Evidence], seconds: float, folder: Path
         "seconds": round(seconds, 1),
     }
     if case.kind == "wrong":
-        from migrate_agent.evals.allclose import lets_through
+        from migrate_agent.evals.mutation.allclose import lets_through
 
         details["allclose"] = lets_through(originals()[case.original], case.source, folder)
     return Outcome(

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.evals.packages import Package, PackageError, load_packages
 from migrate_agent.evals.records import count, in_scope
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.evals.zoo_quick import quick
-from migrate_agent.evals.zoo_run import verified
+from migrate_agent.evals.zoo_packages.packages import Package, PackageError, load_packages
+from migrate_agent.evals.zoo_packages.zoo_quick import quick
+from migrate_agent.evals.zoo_packages.zoo_run import verified
 
 
 @cache

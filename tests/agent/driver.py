@@ -14,9 +14,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.agent import git
 from migrate_agent.agent.cli import guarded
 from migrate_agent.agent.model.connect import connect
+from migrate_agent.agent.repository import git
 from migrate_agent.tests.agent import scripted
 
 
@@ -52,9 +52,9 @@ def main() -> int:
     parts: dict[str, Any] = {field.name: getattr(plain, field.name) for field in fields(plain)}
     wrapped: dict[str, Any] = {name: fuse.around(part) for name, part in parts.items() if callable(part)}
     burning = replace(plain, **wrapped)
-    real = types.ModuleType("migrate_agent.agent.real")
+    real = types.ModuleType("migrate_agent.agent.loop.wiring")
     real.services = lambda warn: burning  # type: ignore[attr-defined]
-    sys.modules["migrate_agent.agent.real"] = real
+    sys.modules["migrate_agent.agent.loop.wiring"] = real
     git.Repository.run = fuse.around(git.Repository.run)  # type: ignore[method-assign]
     status = guarded(sys.argv[3:])
     if "MOMENTS_FILE" in os.environ:

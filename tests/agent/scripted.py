@@ -9,9 +9,9 @@ import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from migrate_agent.agent.config import Config
-from migrate_agent.agent.nodes.plan import closure
-from migrate_agent.agent.services import Services
+from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.loop.nodes.plan import closure
+from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import (

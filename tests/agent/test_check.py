@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.agent.candidate import candidate_of
-from migrate_agent.agent.check_command import Asked, check
-from migrate_agent.agent.check_report import commands
-from migrate_agent.agent.errors import UsageError
-from migrate_agent.agent.progress import Progress
-from migrate_agent.agent.run import Options, start
-from migrate_agent.agent.verified import FOLDER, load
+from migrate_agent.agent.commands.check import Asked, check
+from migrate_agent.agent.commands.check_report import commands
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.loop.candidate_tree import candidate_of
+from migrate_agent.agent.loop.run import Options, start
+from migrate_agent.agent.loop.verified_units import FOLDER, load
+from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.scan import scan

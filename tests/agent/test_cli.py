@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from migrate_agent.agent import cli
-from migrate_agent.agent.errors import MissingError
-from migrate_agent.agent.folder import KEPT, locked
+from migrate_agent.agent.config.errors import MissingError
+from migrate_agent.agent.runs.folder import KEPT, locked
 from migrate_agent.sandbox.base import SandboxUnavailable
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository, write
@@ -27,9 +27,9 @@ TWO = {"a.py": module("Alpha"), "b.py": f"from a import Alpha\n{module('Beta', n
 def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     """Scripted services in place of the real ones, and the signal handlers put back."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    real = types.ModuleType("migrate_agent.agent.real")
+    real = types.ModuleType("migrate_agent.agent.loop.wiring")
     real.services = lambda warn: scripted.services()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "migrate_agent.agent.real", real)
+    monkeypatch.setitem(sys.modules, "migrate_agent.agent.loop.wiring", real)
     yield real
     for number, handler in handlers.items():
         signal.signal(number, handler)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.pr.run import last_run
+from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.tests.agent.repositories import git, repository
 
 MODEL = '''import torch

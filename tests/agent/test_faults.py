@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.evals.scripted_endpoint import Move, endpoint
+from migrate_agent.evals.model_loop.scripted_endpoint import Move, endpoint
 from migrate_agent.tests.agent.repositories import git, module, repository
 
 DRIVER = Path(__file__).with_name("driver.py")

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from migrate_agent.agent.context import Context
+from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.run import Options, Result, start
 from migrate_agent.agent.model.connect import TRAJECTORY, connect
-from migrate_agent.agent.progress import Progress
-from migrate_agent.agent.run import Options, Result, start
-from migrate_agent.agent.state import RunState
-from migrate_agent.evals.scripted_endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
+from migrate_agent.agent.runs.progress import Progress
+from migrate_agent.agent.runs.state import RunState
+from migrate_agent.evals.model_loop.scripted_endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.types import Evidence, UnitReport
@@ -227,7 +227,7 @@ def test_known_repairs_come_before_tokens(tmp_path: Path) -> None:
 
 
 def test_a_bound_on_money_needs_prices(tmp_path: Path) -> None:
-    from migrate_agent.agent.errors import MissingError, UsageError
+    from migrate_agent.agent.config.errors import MissingError, UsageError
 
     root = repository(tmp_path / "repo", {"a.py": module("A")})
     with endpoint([]) as script, pytest.raises(UsageError, match="no price is known for unheard-of"):
@@ -237,8 +237,8 @@ def test_a_bound_on_money_needs_prices(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_is_gone_stops_the_run_and_can_be_resumed(tmp_path: Path) -> None:
-    from migrate_agent.agent.errors import MissingError
-    from migrate_agent.agent.run import resume
+    from migrate_agent.agent.config.errors import MissingError
+    from migrate_agent.agent.loop.run import resume
 
     root = repository(tmp_path / "repo", {"a.py": module("A", "script: fail"), "migrate.toml": CONFIG})
     back: list[bool] = []

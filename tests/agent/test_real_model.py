@@ -10,7 +10,7 @@ import pytest
 
 from migrate_agent.agent.model.connect import TRAJECTORY
 from migrate_agent.agent.model.ledger import read
-from migrate_agent.evals.model_server import MODEL, missing, serving
+from migrate_agent.evals.model_loop.model_server import MODEL, missing, serving
 from migrate_agent.tests.agent.repositories import git, repository
 from migrate_agent.tests.agent.test_end_to_end import migrate
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.evals import corpus
+from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import told
-from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.rewrite.tables import helpers as vendoring
 from migrate_agent.tools.verify import Options
-from migrate_agent.tools.verify.checks import calls, constants, imports, patches
-from migrate_agent.tools.verify.static import Source, imported_modules
+from migrate_agent.tools.verify.checks.static import calls, constants, imports, patches
+from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules
 
 ORIGINALS = corpus.load_originals()
 CASES = {case.id: case for case in corpus.load_cases()}

@@ -13,7 +13,7 @@ import torch
 from flax import nnx
 
 from migrate_agent.evals.bench import measure, rewrite, step, steps
-from migrate_agent.evals.zoo_quick import Call
+from migrate_agent.evals.zoo_packages.zoo_quick import Call
 from migrate_agent.tools.vendored.linear import Linear
 
 VISION = Path(__file__).parents[2] / "examples" / "vision"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrate_agent.evals import mutants
-from migrate_agent.evals.mutants import Target
-from migrate_agent.evals.parity_first import ParityFirst
-from migrate_agent.evals.same_program import SameProgram, changed_lines, same_for_all
+from migrate_agent.evals.mutation import mutants
+from migrate_agent.evals.mutation.mutants import Target
+from migrate_agent.evals.mutation.parity_first import ParityFirst
+from migrate_agent.evals.mutation.same_program import SameProgram, changed_lines, same_for_all
 from migrate_agent.sandbox.process import ProcessSandbox
 
 Looks = tuple[Target, ParityFirst, SameProgram]

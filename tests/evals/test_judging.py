@@ -12,10 +12,10 @@ import pytest
 import torch
 from flax import nnx
 
-from migrate_agent.evals.op_run import check
-from migrate_agent.evals.op_source import Call, Unspelled, Writer, calls, observe, torch_result
-from migrate_agent.evals.parity import Difference, compare, compare_modules
-from migrate_agent.evals.tidiness import untidy
+from migrate_agent.evals.operators.op_run import check
+from migrate_agent.evals.operators.op_source import Call, Unspelled, Writer, calls, observe, torch_result
+from migrate_agent.evals.operators.parity import Difference, compare, compare_modules
+from migrate_agent.evals.zoo_packages.tidiness import untidy
 from migrate_agent.tools.types import Span
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.evals.loop_cases import CASES
-from migrate_agent.evals.scripted_endpoint import Move, endpoint
+from migrate_agent.evals.model_loop.loop_cases import CASES
+from migrate_agent.evals.model_loop.scripted_endpoint import Move, endpoint
 from migrate_agent.evals.suite import Options, Outcome
 from migrate_agent.evals.suites.loop import MODES, groups, report, run, summary
 

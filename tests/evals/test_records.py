@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.evals import records, scoreboard
-from migrate_agent.evals.packages import Package, PackageError, Source, lay_out, load_packages
 from migrate_agent.evals.suite import Options, Outcome, Suite, load_suite, suite_names
 from migrate_agent.evals.worker import decode, encode
+from migrate_agent.evals.zoo_packages.packages import Package, PackageError, Source, lay_out, load_packages
 
 FILES = {"pkg/__init__.py": "from pkg.a import *\n", "pkg/a.py": "x = 1\n", "pkg/sub/b.py": "y = 2\n", "pkg/data.txt": "no Python"}
 OUTCOMES = [Outcome("a", "right"), Outcome("b", "wrong", "off"), Outcome("c", "refused", "hole"), Outcome("d", "excluded", "sparse")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migrate_agent.evals import runner
-from migrate_agent.evals.packages import PackageError, cache_folder, fetch, load_packages
+from migrate_agent.evals.zoo_packages.packages import PackageError, cache_folder, fetch, load_packages
 
 
 def run(suite: str, only: str, folder: Path, **more: Any) -> tuple[int, dict[str, object]]:

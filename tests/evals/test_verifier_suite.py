@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from migrate_agent.evals import scoreboard
-from migrate_agent.evals.mutant_judges import methods_not_run
+from migrate_agent.evals.mutation.mutant_judges import methods_not_run
 from migrate_agent.evals.suite import Outcome
 from migrate_agent.evals.suites.verifier import report, summary
 from migrate_agent.tools.types import Evidence

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.agent.config import load_config
+from migrate_agent.agent.config.config import load_config
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

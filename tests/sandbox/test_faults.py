@@ -11,8 +11,8 @@ from migrate_agent.evals.bench import faults
 from migrate_agent.sandbox import SandboxError, open_sandbox
 from migrate_agent.tests.sandbox.support import KINDS, job
 from migrate_agent.tools.types import Run
-from migrate_agent.tools.verify.expected import Lost, OriginalFailed
-from migrate_agent.tools.verify.results import CandidateFailed, _read
+from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, _read
+from migrate_agent.tools.verify.evidence.original import Lost, OriginalFailed
 
 
 @pytest.mark.parametrize("kind", KINDS)

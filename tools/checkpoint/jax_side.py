@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.verify.jax_errors import describe_error
-from migrate_agent.tools.verify.jax_unit import Candidate
+from migrate_agent.tools.harness.jax_side.errors import describe_error
+from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.weights import leaves, variable_paths
 
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
+from migrate_agent.tools.harness.jax_side.module import is_key, is_trainable, keeps_tracers, make_namespace
+from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
 from migrate_agent.tools.portable.describe import HELPERS
-from migrate_agent.tools.verify.jax_errors import CONCRETISATION
-from migrate_agent.tools.verify.jax_modes import tracers_as_data
-from migrate_agent.tools.verify.jax_unit import is_key, is_trainable, keeps_tracers, make_namespace
 
 SHAPE: Any = jax.ShapeDtypeStruct
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from jax import export
 
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.errors import describe_error
+from migrate_agent.tools.harness.jax_side.precision import configure, lift_to_float64
 from migrate_agent.tools.portable import describe
 from migrate_agent.tools.portable.abstract import AbstractUnit
 from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.portable.remat import checkpointed
 from migrate_agent.tools.portable.steps import MODES, Steps
-from migrate_agent.tools.verify import arrays
-from migrate_agent.tools.verify.jax_errors import describe_error
-from migrate_agent.tools.verify.jax_modes import configure, lift_to_float64
 
 PLATFORM = "tpu"
 
@@ -59,7 +59,9 @@ def _exported(unit: AbstractUnit, arguments: Mapping[str, Any], variant: Mapping
     found: dict[str, Any] = {}
     if arguments.get("values"):
         held = unit.values(MODES[variant["programs"][0]])
-        arrays.save(output / f"{variant['name']}-values.safetensors", {str(index): np.asarray(value) for index, value in enumerate(held)})
+        tensor_files.save(
+            output / f"{variant['name']}-values.safetensors", {str(index): np.asarray(value) for index, value in enumerate(held)}
+        )
     inside = bool(arguments.get("interpreted"))
     for name in variant["programs"]:
         try:

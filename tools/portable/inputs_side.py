@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.record.evaluate import call_arguments, import_module, make_namespace
+from migrate_agent.tools.harness.common import tensor_files, trees
+from migrate_agent.tools.harness.common.example_text import call_arguments, import_module, make_namespace
+from migrate_agent.tools.harness.torch_side.module import dtype_name, is_leaf, to_numpy
 from migrate_agent.tools.types import Example
-from migrate_agent.tools.verify import arrays, codec
-from migrate_agent.tools.verify.torch_unit import dtype_name, is_leaf, to_numpy
 
 
 def describe(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -32,6 +32,6 @@ def describe(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: P
 def _described(module: Any, texts: Mapping[str, Any], tensors: Path | None, place: Path) -> dict[str, Any]:
     example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
     leaves: list[Any] = []
-    tree = codec.encode(call_arguments(example, make_namespace(module, example)), leaves, is_leaf)
-    arrays.save(place, {str(index): to_numpy(leaf) for index, leaf in enumerate(leaves)})
+    tree = trees.encode(call_arguments(example, make_namespace(module, example)), leaves, is_leaf)
+    tensor_files.save(place, {str(index): to_numpy(leaf) for index, leaf in enumerate(leaves)})
     return {"tree": tree, "leaves": [[list(leaf.shape), dtype_name(leaf)] for leaf in leaves]}

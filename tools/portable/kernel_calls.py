@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.portable.describe import HELPERS
-from migrate_agent.tools.rewrite import vendoring
-from migrate_agent.tools.rewrite.formatting import format_python
+from migrate_agent.tools.rewrite.assemble.formatting import format_python
+from migrate_agent.tools.rewrite.tables import helpers as vendoring
 
 PLAIN = {"scaled_dot_product_attention": "fused_scaled_dot_product_attention"}
 """Helpers in plain JAX, and the functions of the same arguments that have a kernel."""

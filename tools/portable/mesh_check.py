@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, compare, quiet, rms
+from migrate_agent.tools.harness.common.input_sampling import Array, Leaf, resized
 from migrate_agent.tools.portable import shapes
 from migrate_agent.tools.portable.ahead import PLACE, Ahead, PortableError, Ran, Variant
 from migrate_agent.tools.portable.sharding import Proposal
 from migrate_agent.tools.types import Job
-from migrate_agent.tools.verify import arrays, limits
-from migrate_agent.tools.verify.compare import Difference, compare, quiet, rms
-from migrate_agent.tools.verify.sampling import Array, Leaf, resized
 
 PROGRAM = "gradient"
 EXACT = MappingProxyType({"exact": True, "values": True, "platform": "cpu"})
@@ -54,21 +54,21 @@ def check(ahead: Ahead, proposal: Proposal) -> MeshCheck:
             raise PortableError(f"its step cannot be exported in float64: {refused['text'].splitlines()[0]}")
         file = f"{variant.name}-{PROGRAM}.bin"
         (folder / file).write_bytes((ran.output / file).read_bytes())
-        held = arrays.load(ran.output / f"{variant.name}-values.safetensors")
+        held = tensor_files.load(ran.output / f"{variant.name}-values.safetensors")
     inputs = example_inputs(ahead, variant.batch)
-    arrays.save(folder / "values.safetensors", {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
+    tensor_files.save(folder / "values.safetensors", {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
     rows = facts[PROGRAM]["arguments"]
     arguments = {"axes": dict(proposal.axes), "file": file, "specs": proposal.specs(rows, variant.batch)}
     given = {"exported": folder, "values": folder / "values.safetensors"}
     with Ran(ahead.sandbox, Job("candidate", f"{PLACE}.mesh_side:run", ahead.folder / "empty", arguments, given, ahead.limits)) as ran:
-        single, sharded = (arrays.load(ran.output / f"{name}.safetensors") for name in ("single", "sharded"))
+        single, sharded = (tensor_files.load(ran.output / f"{name}.safetensors") for name in ("single", "sharded"))
         devices, split = int(ran.result["devices"]), int(ran.result["split"])
     return _judged(single, sharded, facts[PROGRAM]["results"], devices, split)
 
 
 def example_inputs(ahead: Ahead, batch: int) -> list[Array]:
     """The example's arrays, with as many rows as are asked for."""
-    stored = arrays.load(ahead.folder / "inputs0.safetensors")
+    stored = tensor_files.load(ahead.folder / "inputs0.safetensors")
     values = [stored[str(index)] for index in range(len(ahead.leaves))]
     old = shapes.batch_of(ahead.leaves)
     leaves = [Leaf(value, dtype) for value, (_, dtype) in zip(values, ahead.leaves, strict=True)]
@@ -76,10 +76,10 @@ def example_inputs(ahead: Ahead, batch: int) -> list[Array]:
 
 
 def _judged(single: Mapping[str, Array], sharded: Mapping[str, Array], roles: list[str], devices: int, split: int) -> MeshCheck:
-    scale = limits.GLOBAL_SCALE * max((rms(single[str(index)]) for index, role in enumerate(roles) if role == "gradient"), default=0.0)
+    scale = tolerances.GLOBAL_SCALE * max((rms(single[str(index)]) for index, role in enumerate(roles) if role == "gradient"), default=0.0)
     found: list[Difference] = []
     for index, role in enumerate(roles):
-        floor = limits.FLOOR_GRADIENT_FP64 if role == "gradient" else limits.FLOOR_FP64
+        floor = tolerances.FLOOR_GRADIENT_FP64 if role == "gradient" else tolerances.FLOOR_FP64
         label = f"{role} {index}"
         found.append(compare(label, single[str(index)], sharded[str(index)], quiet, floor, scale if role == "gradient" else 0.0))
     worst = max(found, key=lambda difference: difference.badness)

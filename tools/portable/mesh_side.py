@@ -11,8 +11,8 @@ import numpy as np
 from jax import export
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from migrate_agent.tools.verify import arrays
-from migrate_agent.tools.verify.jax_modes import configure
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.precision import configure
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     configure("jax_num_cpu_devices", count)
     configure("jax_enable_x64", True)
     program: Any = export.deserialize(bytearray((inputs["exported"] / arguments["file"]).read_bytes()))
-    given = arrays.load(inputs["values"])
+    given = tensor_files.load(inputs["values"])
     values = [given[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)]
     devices: Any = np.array(jax.devices()[:count])
     mesh = Mesh(devices.reshape(tuple(axes.values())), tuple(axes))
@@ -36,8 +36,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     ]
     placed = [jax.device_put(value, sharding) for value, sharding in zip(values, shardings, strict=True)]
     called: Any = jax.jit(lambda *flat: program.call(*flat))
-    arrays.save(output / "single.safetensors", _stored(called(*values)))
-    arrays.save(output / "sharded.safetensors", _stored(called(*placed)))
+    tensor_files.save(output / "single.safetensors", _stored(called(*values)))
+    tensor_files.save(output / "sharded.safetensors", _stored(called(*placed)))
     return {"devices": len(devices), "split": sum(not sharding.is_fully_replicated for sharding in shardings)}
 
 

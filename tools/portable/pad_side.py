@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jax import export
 
-from migrate_agent.tools.verify import arrays
-from migrate_agent.tools.verify.jax_modes import configure
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.precision import configure
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     configure("jax_enable_x64", True)
     for row in arguments["runs"]:
         program: Any = export.deserialize(bytearray((inputs["exported"] / row["file"]).read_bytes()))
-        given = arrays.load(inputs["exported"] / row["values"])
+        given = tensor_files.load(inputs["exported"] / row["values"])
         found = program.call(*(given[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)))
-        arrays.save(output / f"{row['name']}.safetensors", {str(index): np.asarray(value) for index, value in enumerate(found)})
+        tensor_files.save(output / f"{row['name']}.safetensors", {str(index): np.asarray(value) for index, value in enumerate(found)})
     return {}

@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common.compare_arrays import compare, quiet
+from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.portable import shapes
 from migrate_agent.tools.portable.ahead import PLACE, Ahead, Ran, Variant
 from migrate_agent.tools.portable.mesh_check import EXACT
 from migrate_agent.tools.types import Job
-from migrate_agent.tools.verify import arrays, limits
-from migrate_agent.tools.verify.compare import compare, quiet
-from migrate_agent.tools.verify.sampling import Array
 
 Axis = Literal["batch", "length"]
 PADDINGS = 2
@@ -83,16 +83,16 @@ def tried(ahead: Ahead, axis: Axis, sizes: Sequence[int]) -> Padding:
             refused = facts.get("refused") or facts["forward"].get("refused")
             if refused:
                 why = f"it cannot be called with a {axis} of {wide}: {refused['text'].splitlines()[0][:200]}"
-                return Padding(axis, tuple(sizes), buckets, None, False, float("inf"), limits.FLOOR_FP64, why)
+                return Padding(axis, tuple(sizes), buckets, None, False, float("inf"), tolerances.FLOOR_FP64, why)
         for path in ran.output.iterdir():
             shutil.copyfile(path, folder / path.name)
-    held = arrays.load(folder / f"{small.name}-values.safetensors")
-    stored = arrays.load(ahead.folder / "inputs0.safetensors")
+    held = tensor_files.load(folder / f"{small.name}-values.safetensors")
+    stored = tensor_files.load(ahead.folder / "inputs0.safetensors")
     inputs = [stored[str(index)] for index in range(len(ahead.leaves))]
     masks: tuple[bool | None, ...] = (False, True) if any(value.dtype.kind == "b" for value in inputs) else (None,)
     found = [_compared(ahead, (small, large), held, inputs, mask, (axis, own, wide)) for mask in masks]
     mask, error, why = min(found, key=lambda row: row[1])
-    return Padding(axis, tuple(sizes), buckets, mask, error <= limits.FLOOR_FP64, error, limits.FLOOR_FP64, why)
+    return Padding(axis, tuple(sizes), buckets, mask, error <= tolerances.FLOOR_FP64, error, tolerances.FLOOR_FP64, why)
 
 
 def _compared(
@@ -113,23 +113,23 @@ def _compared(
         runs.append({"name": f"padded{seed}", "file": f"{large.name}-forward.bin", "values": f"padded{seed}.safetensors"})
     job = Job("candidate", f"{PLACE}.pad_side:run", ahead.folder / "empty", {"runs": runs}, {"exported": folder}, ahead.limits)
     with Ran(ahead.sandbox, job) as ran:
-        plain, *others = (arrays.load(ran.output / f"{row['name']}.safetensors") for row in runs)
+        plain, *others = (tensor_files.load(ran.output / f"{row['name']}.safetensors") for row in runs)
     worst, why = 0.0, ""
     for other in others:
         for name, expected in plain.items():
             cut = other[name][tuple(slice(size) for size in expected.shape)] if other[name].ndim == expected.ndim else other[name]
-            found = compare(f"output {name}", expected, cut, quiet, limits.FLOOR_FP64)
+            found = compare(f"output {name}", expected, cut, quiet, tolerances.FLOOR_FP64)
             error = float("inf") if found.problem else found.measured
             if error > worst:
                 worst, why = (
                     error,
                     f"{found.label}: {found.problem or f'differs by {error:.1e}'} where a {axis} of {own} is padded to {wide}",
                 )
-    return mask, worst, why if worst > limits.FLOOR_FP64 else ""
+    return mask, worst, why if worst > tolerances.FLOOR_FP64 else ""
 
 
 def _save(path: Any, held: Mapping[str, Array], inputs: Sequence[Array]) -> None:
-    arrays.save(path, {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
+    tensor_files.save(path, {**held, **{str(len(held) + index): value for index, value in enumerate(inputs)}})
 
 
 def _padded(value: Array, shape: Sequence[int], mask: bool | None, seed: int) -> Array:

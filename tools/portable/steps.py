@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import optax  # type: ignore[import-untyped]
 from flax import nnx
 
+from migrate_agent.tools.harness.common import trees
+from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, is_trainable
 from migrate_agent.tools.portable.abstract import SHAPE, AbstractUnit, narrowed, path_of
-from migrate_agent.tools.verify import codec
-from migrate_agent.tools.verify.jax_unit import is_key, is_leaf, is_trainable
 
 MODES = {"forward": "eval", "train": "train", "gradient": "train"}
 RESULTS = {
@@ -29,7 +29,7 @@ class Steps:
     Random keys travel as the integers that they are made of.
     """
 
-    def __init__(self, unit: AbstractUnit, tree: codec.Tree, renamed: Mapping[str, str], leaves: Sequence[Any]) -> None:
+    def __init__(self, unit: AbstractUnit, tree: trees.Tree, renamed: Mapping[str, str], leaves: Sequence[Any]) -> None:
         self.unit, self.tree, self.renamed = unit, tree, renamed
         self.leaves = [SHAPE(tuple(shape), narrowed(jnp.dtype(dtype), unit.dtype)) for shape, dtype in leaves]
         self.optimiser = optax.adamw(RATE)
@@ -43,9 +43,9 @@ class Steps:
 
         def objective(parameters: Any, rest: Any, leaves: Sequence[Any]) -> Any:
             model = nnx.merge(graphdef, parameters, wrap(rest), copy=True)
-            args, kwargs = codec.decode(self.tree, leaves, self.renamed)
+            args, kwargs = trees.decode(self.tree, leaves, self.renamed)
             outputs: list[Any] = []
-            codec.encode(model(*args, **kwargs), outputs, is_leaf)
+            trees.encode(model(*args, **kwargs), outputs, is_leaf)
             outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
             nnx.pop(model, nnx.Intermediate)
             after: Any = nnx.split(model, is_trainable, ...)

@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.record.adapt import NOT_FINITE, adapted
 from migrate_agent.tools.record.choices import choices
 from migrate_agent.tools.record.encode import parameters_of
-from migrate_agent.tools.record.evaluate import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
 from migrate_agent.tools.types import Example
 
 MAX_INITS = 12

@@ -122,10 +122,10 @@ class KernelCapture:
 
 def encoded(value: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A value as a tree and its tensors as copies in memory, `<prefix>/<number>`. Raises `Left` and what the codec raises."""
-    from migrate_agent.tools.verify import codec
+    from migrate_agent.tools.harness.common import trees
 
     leaves: list[Any] = []
-    tree = codec.encode(value, leaves, lambda item: base_kind(type(item)) in ("tensor", "parameter"))
+    tree = trees.encode(value, leaves, lambda item: base_kind(type(item)) in ("tensor", "parameter"))
     return tree, {f"{prefix}/{number}": copied(leaf) for number, leaf in enumerate(leaves)}
 
 

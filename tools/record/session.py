@@ -20,7 +20,7 @@ from migrate_agent.tools.types import Example, Inventory, KernelCall, Recording
 
 def plan(inventory: Inventory) -> dict[str, Any]:
     """What a session must know of the repository, as JSON."""
-    from migrate_agent.tools.rewrite.launches import launching  # here alone: a session runs where libcst may be missing
+    from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
 
     return {
         "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],

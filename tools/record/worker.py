@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, load_tensors, load_unit, make_namespace
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_tensors, load_unit, make_namespace
 from migrate_agent.tools.record.session import Session, Writer
 from migrate_agent.tools.record.store import NAME, example_from_json, write_json
 from migrate_agent.tools.types import Example, Recording
@@ -64,7 +64,7 @@ def run_example(session: Session, module: str, example: Example) -> None:
     """Build and call, in training mode and in evaluation mode. Raises what the user's code raises where no mode runs."""
     import torch
 
-    from migrate_agent.tools.record.memory import FilledMemory
+    from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 
     name = example.unit.partition(":")[2]
     cls = load_unit(module, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.compose import compose, mentions
-from migrate_agent.tools.rewrite.translate import Untranslatable, translate
+from migrate_agent.tools.rewrite.assemble.compose import compose, mentions
+from migrate_agent.tools.rewrite.assemble.translate import Untranslatable, translate
 
 __all__ = ["Untranslatable", "compose", "mentions", "translate"]

@@ -12,16 +12,16 @@ from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict, Weight
-from migrate_agent.tools.verify.check import NEW_PROCESS, Check, load_checks
-from migrate_agent.tools.verify.details import details
-from migrate_agent.tools.verify.expected import MALFORMED, Expectations, OriginalFailed, expectations
-from migrate_agent.tools.verify.initial_structure import prepare
-from migrate_agent.tools.verify.kept import kept, key_of
-from migrate_agent.tools.verify.localise import first_divergence, how_to_capture
-from migrate_agent.tools.verify.performance import NOT_TIMED, Performance
-from migrate_agent.tools.verify.portable import NOT_COMPILED, Portable
-from migrate_agent.tools.verify.replay import save
-from migrate_agent.tools.verify.results import CandidateFailed, Results
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_checks
+from migrate_agent.tools.verify.compare.initial_values import prepare
+from migrate_agent.tools.verify.evidence.cache import kept, key_of
+from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, Results
+from migrate_agent.tools.verify.evidence.original import MALFORMED, Expectations, OriginalFailed, expectations
+from migrate_agent.tools.verify.evidence.performance import NOT_TIMED, Performance
+from migrate_agent.tools.verify.evidence.tpu import NOT_COMPILED, Portable
+from migrate_agent.tools.verify.report.details import details
+from migrate_agent.tools.verify.report.localise import first_divergence, how_to_capture
+from migrate_agent.tools.verify.report.replay import save
 
 DETAILS = "details.json"
 

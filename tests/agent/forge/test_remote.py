@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_agent.agent.errors import MissingError, UsageError
+from migrate_agent.agent.config.errors import MissingError, UsageError
 from migrate_agent.agent.forge.remote import Address, address, find_token
 
 ACTIONS = {"GITHUB_SERVER_URL": "https://git.acme.example", "GITHUB_API_URL": "https://git.acme.example/api/v3"}

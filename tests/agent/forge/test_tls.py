@@ -21,8 +21,8 @@ from migrate_agent.agent.forge.base import ForgeError
 from migrate_agent.agent.forge.connect import connect
 from migrate_agent.agent.forge.faults import Caller
 from migrate_agent.agent.forge.remote import Address
-from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.pr.push import USERS, GitRemote
+from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.tests.agent.conftest import CANARY
 from migrate_agent.tests.agent.repositories import git, repository
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.errors import MissingError
+from migrate_agent.agent.config.errors import MissingError
 from migrate_agent.agent.model.caller import Cache, Caller, OverBudget, replayed
 from migrate_agent.agent.model.ledger import Allowance, Ledger, Spent, read
 from migrate_agent.agent.model.prices import LIST, Price, cost, price_of

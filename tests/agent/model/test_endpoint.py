@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from migrate_agent.agent.errors import MissingError
+from migrate_agent.agent.config.errors import MissingError
 from migrate_agent.agent.model.endpoint import Endpoint, retry_after
 from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Structured
-from migrate_agent.evals.scripted_endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
+from migrate_agent.evals.model_loop.scripted_endpoint import INPUT, OUTPUT, Cut, Hang, Long, Move, Refusal, Script, Status, endpoint
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
 

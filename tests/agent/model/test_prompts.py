@@ -11,10 +11,10 @@ from jinja2 import UndefinedError
 
 from migrate_agent.agent.model import knowledge
 from migrate_agent.agent.model.fit import TooLong, fit
-from migrate_agent.agent.model.slots import Lines, Slot
+from migrate_agent.agent.model.numbered_holes import Lines, Slot
 from migrate_agent.agent.model.wire import estimate
 from migrate_agent.prompts import Part, code, names, render
-from migrate_agent.tools.rewrite.tables import layers, ops
+from migrate_agent.tools.rewrite.tables.registry import layers, ops
 from migrate_agent.tools.types import Evidence, Observed, Span, Verdict
 
 VALUES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.model.answer import Answer, read
-from migrate_agent.agent.model.slots import Slots, holes, mentioning
+from migrate_agent.agent.model.numbered_holes import Slots, holes, mentioning
 from migrate_agent.agent.model.splice import Refused, fingerprint, splice, whole
 from migrate_agent.agent.model.wire import Reply
 from migrate_agent.tools.rewrite import compose
@@ -147,7 +147,7 @@ def test_a_whole_class_is_that_class_alone(text: str, words: str) -> None:
 
 def test_a_method_takes_only_itself(inventory: Inventory) -> None:
     text = "class Net:\n    @staticmethod\n    def f(x):\n        return x\n"
-    from migrate_agent.agent.model.slots import Lines, Slot
+    from migrate_agent.agent.model.numbered_holes import Lines, Slot
 
     slots = Slots({"m.py:Net": text}, (Slot(1, "m.py:Net", Lines(2, 4), ("unlike",)),))
     assert "return 2" in splice(slots, {1: "@staticmethod\ndef f(x):\n    return 2"})["m.py:Net"]

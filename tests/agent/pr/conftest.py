@@ -35,9 +35,9 @@ def team(
     git(root, "push", "-q", str(github.bare), "main")
     for name, value in {"GITHUB_TOKEN": CANARY, "GITHUB_SERVER_URL": github.base, "GITHUB_API_URL": github.base}.items():
         monkeypatch.setenv(name, value)
-    real = types.ModuleType("migrate_agent.agent.real")
+    real = types.ModuleType("migrate_agent.agent.loop.wiring")
     real.services = lambda warn: scripted.services()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "migrate_agent.agent.real", real)
+    monkeypatch.setitem(sys.modules, "migrate_agent.agent.loop.wiring", real)
     yield Team(root, github, capfd)
     assert github.violations == []
     assert CANARY not in "".join(capfd.readouterr())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.cli import guarded
+from migrate_agent.agent.loop.run import Options, start
 from migrate_agent.agent.pr.stack import branch_of
-from migrate_agent.agent.progress import Progress
-from migrate_agent.agent.run import Options, start
+from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.forge.standin import StandIn
 from migrate_agent.tests.agent.pr import story

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.forge.base import LineNote
-from migrate_agent.agent.git import open_repository
 from migrate_agent.agent.pr.build import Built
 from migrate_agent.agent.pr.commits import Bench
 from migrate_agent.agent.pr.notes import followed, remarks
 from migrate_agent.agent.pr.run import Change
 from migrate_agent.agent.pr.stack import Piece
+from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.tests.agent.pr.sheets import sheet
 from migrate_agent.tests.agent.pr.team import commit
 from migrate_agent.tests.agent.repositories import repository

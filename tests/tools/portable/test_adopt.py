@@ -22,7 +22,7 @@ from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.portable.kernel_calls import calls, taken
 from migrate_agent.tools.portable.refusal import Refusal
-from migrate_agent.tools.rewrite import vendoring
+from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.vendored.attention import scaled_dot_product_attention
 
 TEXT = """
@@ -42,7 +42,7 @@ class Other:
     def fused_softmax(self, x):
         return self.fused_softmax(x)
 """
-HELPERS = vendoring.render(["Linear", "fused_rms_norm", "scaled_dot_product_attention"])
+HELPERS = helpers.render(["Linear", "fused_rms_norm", "scaled_dot_product_attention"])
 FILES = {"m_jax.py": TEXT, "nnx_layers_jax.py": HELPERS}
 V5E = Target(topology("v5e:1x1"), {"data": 1})
 PLAIN = Cost(

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common.example_text import load_tensors
 from migrate_agent.tools.record import load_recording, record
 from migrate_agent.tools.record.command import record_command
-from migrate_agent.tools.record.evaluate import load_tensors
 from migrate_agent.tools.record.kernel_calls import MAX_BYTES, KernelCapture
-from migrate_agent.tools.rewrite.launches import launching
+from migrate_agent.tools.rewrite.analysis.custom_kernels import launching
 from migrate_agent.tools.types import Example, KernelCall, Recording
 
 TRITON = """

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common.example_text import load_tensors
 from migrate_agent.tools.record import load_recording, record
-from migrate_agent.tools.record.evaluate import load_tensors
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.types import Example, Job, Limits, Observed, Recording, Run, Span
 

@@ -19,8 +19,8 @@ import torch
 from flax import nnx
 
 from migrate_agent.sandbox import open_sandbox
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_unit, make_namespace
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.evaluate import call_arguments, construct, in_mode, load_unit, make_namespace
 from migrate_agent.tools.rewrite import compose, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Example, Inventory, Recording

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate_agent.tools.rewrite.formatting import format_python
-from migrate_agent.tools.rewrite.workspace import Workspace
+from migrate_agent.tools.rewrite.assemble.formatting import format_python
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace
 from migrate_agent.tools.types import Hole, Inventory, Observations, SourceFile
 
 

@@ -18,10 +18,10 @@ import torch
 from flax import nnx
 
 from migrate_agent.sandbox import open_sandbox
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, load_unit, make_namespace
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.evaluate import call_arguments, construct, load_unit, make_namespace
 from migrate_agent.tools.rewrite import compose, translate
-from migrate_agent.tools.rewrite.formatting import format_python
+from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example, Inventory, Recording
 from migrate_agent.tools.weights import load_state_dict, state_dict

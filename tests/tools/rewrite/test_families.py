@@ -15,7 +15,7 @@ import pytest
 import torch
 from flax import nnx
 
-from migrate_agent.evals.parity import compare_modules, randomise
+from migrate_agent.evals.operators.parity import compare_modules, randomise
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.rewrite import compose

@@ -9,8 +9,8 @@ import torch
 
 from migrate_agent.tools.record.kinds import Kinds, becoming
 from migrate_agent.tools.record.observe import Recorder
-from migrate_agent.tools.rewrite.layers.lazy import LAZY
-from migrate_agent.tools.rewrite.tables import layers
+from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
+from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.types import Observed, Span
 from tests.tools.rewrite.snippets import snippet_workspace
 

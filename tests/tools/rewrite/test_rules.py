@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.rewrite.engine import rule_classes
+from migrate_agent.tools.rewrite.rules.engine import rule_classes
 from tests.tools.rewrite.snippets import rewrite_snippet, tidy
 
 RULES = rule_classes()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.tests.tools.rewrite.snippets import rewrite_snippet
-from migrate_agent.tools.rewrite.workspace import Workspace
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace
 from migrate_agent.tools.scan import scan
 
 FILES = {

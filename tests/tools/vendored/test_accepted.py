@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.tools.rewrite import vendoring
-from migrate_agent.tools.verify.checks import calls, constants, patches
-from migrate_agent.tools.verify.static import parse
+from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.verify.checks.static import calls, constants, patches
+from migrate_agent.tools.verify.evidence.parsed_source import parse
 
 
 @pytest.mark.parametrize("find", [calls.find, constants.find, patches.find], ids=["calls", "constants", "patches"])
 def test_every_helper_is_accepted(tmp_path: Path, find: Callable[..., Iterator[Any]]) -> None:
-    (tmp_path / "nnx_layers.py").write_text(vendoring.render(vendoring.symbols()))
+    (tmp_path / "nnx_layers.py").write_text(helpers.render(helpers.symbols()))
     source = parse(tmp_path, "nnx_layers.py")
     assert not source.error
     lines = (tmp_path / "nnx_layers.py").read_text().splitlines()

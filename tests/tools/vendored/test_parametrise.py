@@ -19,12 +19,12 @@ from torch.nn.utils import parametrizations, parametrize
 from migrate_agent.tests.tools.compiling import unoptimised
 from migrate_agent.tests.tools.vendored.modules import layer_classes
 from migrate_agent.tools import weights
-from migrate_agent.tools.rewrite.vendoring import render
+from migrate_agent.tools.rewrite.tables.helpers import render
 from migrate_agent.tools.vendored import parametrise as old
 from migrate_agent.tools.vendored import parametrizations as new
 from migrate_agent.tools.vendored.containers import Sequential
-from migrate_agent.tools.verify.checks import calls, patches
-from migrate_agent.tools.verify.static import Source
+from migrate_agent.tools.verify.checks.static import calls, patches
+from migrate_agent.tools.verify.evidence.parsed_source import Source
 
 FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "weight_norm": (torch.nn.utils.weight_norm, old.weight_norm),

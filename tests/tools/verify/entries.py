@@ -11,8 +11,8 @@ def torch_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
     """Values and log of one draw of each kind, in float64."""
     import torch
 
-    from migrate_agent.tools.verify.streams import Stream
-    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+    from migrate_agent.tools.harness.common.random_streams import Stream
+    from migrate_agent.tools.harness.torch_side.precision import PairedDraws, exact
 
     stream = Stream(3)
     with PairedDraws(stream), exact():
@@ -37,8 +37,8 @@ def torch_quirks(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     Fourier transform of infinity."""
     import torch
 
-    from migrate_agent.tools.verify.streams import Stream
-    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+    from migrate_agent.tools.harness.common.random_streams import Stream
+    from migrate_agent.tools.harness.torch_side.precision import PairedDraws, exact
 
     stream = Stream(3)
     x = torch.tensor([-4.0, 0.5, 4.0], dtype=torch.float64, requires_grad=True)
@@ -64,8 +64,8 @@ def torch_recomputed(arguments: Mapping[str, Any], inputs: Mapping[str, Path], o
     import torch
     from torch.utils.checkpoint import checkpoint
 
-    from migrate_agent.tools.verify.streams import Stream
-    from migrate_agent.tools.verify.torch_modes import PairedDraws, exact
+    from migrate_agent.tools.harness.common.random_streams import Stream
+    from migrate_agent.tools.harness.torch_side.precision import PairedDraws, exact
 
     def noisy(x: torch.Tensor) -> torch.Tensor:
         first = torch.nn.functional.dropout(x * torch.rand(4), 0.3)
@@ -87,7 +87,7 @@ def jax_sharding(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
     import jax
     import jax.numpy as jnp
 
-    from migrate_agent.tools.verify.jax_modes import untraced_origins
+    from migrate_agent.tools.harness.jax_side.precision import untraced_origins
 
     def told() -> list[Any]:
         found: list[Any] = []
@@ -113,8 +113,8 @@ def host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
 
     import numpy as np
 
-    from migrate_agent.tools.verify.host_draws import paired
-    from migrate_agent.tools.verify.streams import Drawing, Stream
+    from migrate_agent.tools.harness.common.host_random import paired
+    from migrate_agent.tools.harness.common.random_streams import Drawing, Stream
 
     stream = Stream(3, Drawing(arguments["tilt"]))
     with paired(stream):
@@ -147,8 +147,8 @@ def jax_host_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], out
     import jax
     import jax.numpy as jnp
 
-    from migrate_agent.tools.verify.jax_modes import Draws, lift_to_float64
-    from migrate_agent.tools.verify.streams import Drawing, Stream
+    from migrate_agent.tools.harness.common.random_streams import Drawing, Stream
+    from migrate_agent.tools.harness.jax_side.precision import Draws, lift_to_float64
 
     lift_to_float64()
     key, stream, draws, few = jax.random.key(0), Stream(3, Drawing(arguments["tilt"])), Draws(), jnp.asarray([5, 6, 7])
@@ -183,13 +183,13 @@ def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: 
     import numpy as np
     from jax.random import normal
 
-    from migrate_agent.tools.verify.jax_modes import Draws, lift_to_float64
+    from migrate_agent.tools.harness.jax_side.precision import Draws, lift_to_float64
 
     lift_to_float64()
     import jax.numpy as jnp
     from flax import nnx
 
-    from migrate_agent.tools.verify.streams import Stream
+    from migrate_agent.tools.harness.common.random_streams import Stream
 
     stream, draws = Stream(3), Draws()
 
@@ -226,11 +226,11 @@ def jax_draws(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: 
 
 def jax_maxima(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> Any:
     """How many NaN remain of one, in a maximum over everything and over windows of an array that is large enough for a library of kernels."""
-    from migrate_agent.tools.verify import jax_modes  # isort: skip  # before the first compilation
+    from migrate_agent.tools.harness.jax_side import precision  # isort: skip  # before the first compilation
     import jax.numpy as jnp
     from jax import lax
 
-    assert jax_modes.NARROW
+    assert precision.NARROW
     x = jnp.ones((2, 4, 64, 64)).at[0, 1, 3, 5].set(jnp.nan)
     pooled = lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
     return [int(jnp.isnan(value).sum()) for value in (jnp.max(x), pooled)]

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tools.harness.common import host_random
+from migrate_agent.tools.harness.common.random_streams import HOST, Stream
+from migrate_agent.tools.harness.torch_side.precision import Vanishing
 from migrate_agent.tools.types import Job, Side
-from migrate_agent.tools.verify import host_draws
-from migrate_agent.tools.verify.streams import HOST, Stream
-from migrate_agent.tools.verify.torch_modes import Vanishing
 
 ENTRIES = "migrate_agent.tests.tools.verify.entries"
 
@@ -75,7 +75,7 @@ class Keeping:
 )
 def test_other_draws_on_the_host_are_noticed(draw: Callable[[Keeping], Any], told: list[str]) -> None:
     stream, kept, before = Stream(0), Keeping(), (random.getstate(), random.random, np.random.rand)
-    with host_draws.paired(stream, [kept]):
+    with host_random.paired(stream, [kept]):
         draw(kept)
     assert [one[0] for one in stream.log()] == told
     assert (random.random, np.random.rand) == before[1:] and type(OWN) is type(random._inst)
@@ -84,7 +84,7 @@ def test_other_draws_on_the_host_are_noticed(draw: Callable[[Keeping], Any], tol
 
 def test_nothing_is_paired_where_draws_are_noticed_alone() -> None:
     stream = Stream(0)
-    with host_draws.noticed(stream):
+    with host_random.noticed(stream):
         random.random()
     assert stream.log() == [[HOST, [], None]]
 

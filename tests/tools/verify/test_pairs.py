@@ -10,9 +10,9 @@ from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.portable.units import needs_compiler
 from migrate_agent.tests.tools.verify import pairs_calls, pairs_layers, pairs_lengths, pairs_models, pairs_numeric
 from migrate_agent.tests.tools.verify.harness import Pair, Wrong, check_pair, told
-from migrate_agent.tools.verify.check import load_checks
-from migrate_agent.tools.verify.checks import compiles_for_tpu
-from migrate_agent.tools.verify.notes import EVALUATES
+from migrate_agent.tools.verify.checks.base import load_checks
+from migrate_agent.tools.verify.checks.portable import compiles_for_tpu
+from migrate_agent.tools.verify.report.notes import EVALUATES
 
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.

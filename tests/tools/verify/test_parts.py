@@ -19,23 +19,25 @@ from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_agent.tools.verify import arrays, codec, limits, reach, sampling, thresholds
-from migrate_agent.tools.verify.checks.signature import constructor_problem, parameters_problem
-from migrate_agent.tools.verify.compare import compare, quiet
-from migrate_agent.tools.verify.curves import NumpyOptimiser
-from migrate_agent.tools.verify.expected import UNKNOWN
-from migrate_agent.tools.verify.initial_structure import Sample, distribution_problem
-from migrate_agent.tools.verify.jax_structure import changed
-from migrate_agent.tools.verify.localise import Record, find
-from migrate_agent.tools.verify.native_judge import _of_infinities, compare_native
-from migrate_agent.tools.verify.notes import UNDETERMINED, left_out
-from migrate_agent.tools.verify.pairing import Pair
-from migrate_agent.tools.verify.signatures import describe
-from migrate_agent.tools.verify.streams import Stream
-from migrate_agent.tools.verify.torch_modes import PairedDraws, Undefined, Undetermined
-from migrate_agent.tools.verify.torch_results import tipped
-from migrate_agent.tools.verify.torch_rounding import RoundingNoise
-from migrate_agent.tools.verify.torch_unit import Result, copied
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import trees as codec
+from migrate_agent.tools.harness.common.compare_arrays import compare, quiet
+from migrate_agent.tools.harness.common.random_streams import Stream
+from migrate_agent.tools.harness.common.signatures import describe
+from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
+from migrate_agent.tools.harness.jax_side.structure import changed
+from migrate_agent.tools.harness.torch_side.module import Result, copied
+from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Undefined, Undetermined
+from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native
+from migrate_agent.tools.verify.checks.shared.outputs import Pair
+from migrate_agent.tools.verify.checks.spec.signature import constructor_problem, parameters_problem
+from migrate_agent.tools.verify.compare.initial_values import Sample, distribution_problem
+from migrate_agent.tools.verify.evidence.original import UNKNOWN
+from migrate_agent.tools.verify.original.outputs import tipped
+from migrate_agent.tools.verify.original.scenarios import fill_values, source_literals
+from migrate_agent.tools.verify.report.localise import Record, find
+from migrate_agent.tools.verify.report.notes import UNDETERMINED, left_out
 
 Point = namedtuple("Point", "x y")
 
@@ -98,8 +100,8 @@ def test_trees_of_other_form_differ(theirs: Any, ours: Any) -> None:
 
 def test_arrays_come_back_from_files(tmp_path: Path) -> None:
     values = {"a": np.array(1.5), "b/c": np.ones((2, 3)).T, "c": np.array([1 + 2j, 0]), "d": np.array([True]), "e": np.zeros((0, 3))}
-    arrays.save(tmp_path / "x/y.safetensors", values)
-    back = arrays.load(tmp_path / "x/y.safetensors")
+    tensor_files.save(tmp_path / "x/y.safetensors", values)
+    back = tensor_files.load(tmp_path / "x/y.safetensors")
     assert back.keys() == values.keys()
     for name, value in values.items():
         np.testing.assert_array_equal(back[name], value)
@@ -121,7 +123,7 @@ PARAMETERS = frozenset({"weight", "bias", "scale", "tied"})
 
 
 def test_states_are_randomised_but_stay_possible() -> None:
-    drawn = sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, (0,), 1.0)
+    drawn = input_sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, (0,), 1.0)
     for name in ("weight", "bias", "scale", "running_mean", "running_var"):
         assert (drawn[name] != STATE[name]).all()
         np.testing.assert_array_equal(drawn[name], drawn[name].astype(np.float32))
@@ -133,7 +135,7 @@ def test_states_are_randomised_but_stay_possible() -> None:
 
 def test_inputs_are_like_the_recorded_ones() -> None:
     recorded = [np.random.default_rng(0).uniform(0, 1, (4, 5)), np.array([3, 7, 7]), np.array([True, False]), np.array([0.0, -np.inf, 0.0])]
-    drawn = sampling.sample_inputs([sampling.Leaf(value, "float32") for value in recorded], (1,), None)
+    drawn = input_sampling.sample_inputs([input_sampling.Leaf(value, "float32") for value in recorded], (1,), None)
     assert (drawn[0] >= 0).all() and (drawn[0] <= 1).all() and not (drawn[0] == recorded[0]).all()
     assert set(drawn[1]) <= {3, 7} and drawn[2].dtype == bool
     assert set(drawn[3]) <= {0.0, -np.inf}
@@ -141,15 +143,15 @@ def test_inputs_are_like_the_recorded_ones() -> None:
 
 def test_edges_move_one_kind_and_leave_masks_alone() -> None:
     leaves_given = [
-        sampling.Leaf(np.linspace(1, 2, 6), "float32"),
-        sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
-        sampling.Leaf(np.arange(3), "int64"),
+        input_sampling.Leaf(np.linspace(1, 2, 6), "float32"),
+        input_sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
+        input_sampling.Leaf(np.arange(3), "int64"),
     ]
-    found = sampling.edges(leaves_given, limits.LARGE)
+    found = input_sampling.edges(leaves_given, tolerances.LARGE)
     assert np.isnan(found["nan"][0]).sum() == 1 and (found["negative"][0] < 0).all()
     assert np.signbit(found["minus-zeros"][0]).all() and not found["minus-zeros"][0].any()
     assert (found["highest"][2] == 2).all() and (found["highest"][0] == leaves_given[0].value).all()
-    masks = sampling.edges(leaves_given[1:2], limits.LARGE)
+    masks = input_sampling.edges(leaves_given[1:2], tolerances.LARGE)
     for name, values in found.items():
         assert name in masks or (values[1] == leaves_given[1].value).all()
         assert name not in masks or (values[0] == leaves_given[0].value).all()
@@ -170,13 +172,13 @@ class Thresholds(torch.nn.Module):
 
 
 def test_numbers_of_the_code_become_inputs() -> None:
-    numbers = thresholds.numbers(Thresholds())
+    numbers = source_literals.numbers(Thresholds())
     assert {0.4, 0.7, 0.1} <= set(numbers) and not {0.0, 1.0e6} & set(numbers)
-    signal, mask = sampling.Leaf(np.linspace(1, 2, 40).reshape(4, 10), "float32"), sampling.Leaf(np.ones(3), "float32")
-    found = thresholds.at([signal, mask, signal], numbers)
+    signal, mask = input_sampling.Leaf(np.linspace(1, 2, 40).reshape(4, 10), "float32"), input_sampling.Leaf(np.ones(3), "float32")
+    found = source_literals.at([signal, mask, signal], numbers)
     assert found is not None and {0.4, -0.1} <= set(found[0].flat) and (found[1] == 1).all()
     assert 0 < np.mean(found[0] == found[2]) < 1
-    assert thresholds.at([mask], numbers) is None and thresholds.at([signal], []) is None
+    assert source_literals.at([mask], numbers) is None and source_literals.at([signal], []) is None
 
 
 FILLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -191,18 +193,18 @@ def test_inputs_reach_numbers_that_decide_nothing(name: str) -> None:
     masked = torch.eye(6, dtype=torch.bool).logical_not()
     masked[:, 0] = False
 
-    def run(seed: int, values: Sequence[sampling.Array], watch: reach.Numbers | None) -> Result:
+    def run(seed: int, values: Sequence[input_sampling.Array], watch: fill_values.Numbers | None) -> Result:
         x = torch.from_numpy(values[0])
         with watch or nullcontext():
             weights = FILLED[name](x @ x.T * -12.0, masked).softmax(-1)
             return Result({"out/0": weights.numpy(), "out/1": (x + 1e5).numpy(), "out/2": (x * 1e3).numpy()})
 
-    leaf = sampling.Leaf(np.random.default_rng(0).standard_normal((6, 4)), "float32")
-    assert reach.hidden(run, [leaf.value]) == [(name, -1e4)]
-    found = reach.reaching(run, [leaf], {0: [leaf.value]}, (name, -1e4))
-    assert found is not None and reach.reaching(run, [leaf], {0: [leaf.value]}, (name, -3e4)) is None
-    for (values,), factor in zip(found[1], reach.FACTORS, strict=True):
-        assert tipped(run(0, [values], None), [run(0, [values], reach.Numbers((name, -1e4), factor))])
+    leaf = input_sampling.Leaf(np.random.default_rng(0).standard_normal((6, 4)), "float32")
+    assert fill_values.hidden(run, [leaf.value]) == [(name, -1e4)]
+    found = fill_values.reaching(run, [leaf], {0: [leaf.value]}, (name, -1e4))
+    assert found is not None and fill_values.reaching(run, [leaf], {0: [leaf.value]}, (name, -3e4)) is None
+    for (values,), factor in zip(found[1], fill_values.FACTORS, strict=True):
+        assert tipped(run(0, [values], None), [run(0, [values], fill_values.Numbers((name, -1e4), factor))])
 
 
 class Kept(nnx.Module):
@@ -249,9 +251,9 @@ def test_comparisons_that_noise_tips_over_are_seen() -> None:
 
 def test_rows_are_made_equal() -> None:
     batch, other = np.arange(6.0).reshape(3, 2), np.arange(2.0)
-    found = sampling.equal_rows([sampling.Leaf(batch, "float32"), sampling.Leaf(other, "float32")], [batch, other])
+    found = input_sampling.equal_rows([input_sampling.Leaf(batch, "float32"), input_sampling.Leaf(other, "float32")], [batch, other])
     assert found is not None and (found[0] == batch[0]).all() and (found[1] == other).all()
-    assert sampling.equal_rows([sampling.Leaf(batch[:1], "float32")], [batch[:1]]) is None
+    assert input_sampling.equal_rows([input_sampling.Leaf(batch[:1], "float32")], [batch[:1]]) is None
 
 
 NOTHING = (0.0, 0.0)
@@ -278,7 +280,7 @@ COMPARISONS: list[tuple[str, Any, Any, tuple[float, float], bool]] = [
 
 @pytest.mark.parametrize(("expected", "got", "noise", "failed"), [row[1:] for row in COMPARISONS], ids=[row[0] for row in COMPARISONS])
 def test_comparison(expected: Any, got: Any, noise: tuple[float, float], failed: bool) -> None:
-    assert compare("x", np.array(expected), np.array(got), lambda: noise, limits.FLOOR_FP64).failed == failed
+    assert compare("x", np.array(expected), np.array(got), lambda: noise, tolerances.FLOOR_FP64).failed == failed
 
 
 def record(path: str, given_value: float, result: float) -> Record:
@@ -289,12 +291,12 @@ def record(path: str, given_value: float, result: float) -> Record:
 def test_culprit_got_equal_inputs() -> None:
     theirs = [record("a.fc", 1, 2), record("a.out", 3, 4), record("a", 1, 4), record("b", 4, 5), record("", 1, 5)]
     ours = [record("a.fc", 1, 2), record("a.out", 3.5, 4.5), record("a", 1, 4.5), record("b", 4.5, 5.5), record("", 1, 5.5)]
-    found = find(theirs, ours, limits.FLOOR_FP64)
+    found = find(theirs, ours, tolerances.FLOOR_FP64)
     assert found is not None and found.path == "a"  # a.out only passes on what a's own code made of a.fc's result
     ours[0] = record("a.fc", 1, 2.5)
-    found = find(theirs, ours, limits.FLOOR_FP64)
+    found = find(theirs, ours, tolerances.FLOOR_FP64)
     assert found is not None and found.path == "a.fc"
-    assert find(theirs, theirs, limits.FLOOR_FP64) is None
+    assert find(theirs, theirs, tolerances.FLOOR_FP64) is None
 
 
 class Base:
@@ -343,9 +345,11 @@ def test_optimisers_are_torchs(kind: str, imaginary: complex) -> None:
     theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
     settings: dict[str, Any] = {"lr": 0.05}
     if kind == "sgd":
-        step: Any = torch.optim.SGD([theirs], momentum=limits.MOMENTUM, **settings)
+        step: Any = torch.optim.SGD([theirs], momentum=tolerances.MOMENTUM, **settings)
     else:
-        step = torch.optim.AdamW([theirs], betas=limits.BETAS, eps=limits.ADAM_EPSILON, weight_decay=limits.WEIGHT_DECAY, **settings)
+        step = torch.optim.AdamW(
+            [theirs], betas=tolerances.BETAS, eps=tolerances.ADAM_EPSILON, weight_decay=tolerances.WEIGHT_DECAY, **settings
+        )
     ours, rule = start, NumpyOptimiser(kind, 0.05, 1)
     for _ in range(4):
         theirs.grad = 2 * theirs.detach()
@@ -390,8 +394,8 @@ def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
 @pytest.mark.parametrize(("width", "same"), [(1.0, True), (1.1, False)])
 def test_initial_values_of_another_width_are_told(width: float, same: bool) -> None:
     draw = np.random.default_rng(0).standard_normal
-    problem, p = distribution_problem(Sample(draw((64, 128))), Sample(width * draw((64, 128))), limits.INIT_ALPHA)
-    assert (not problem) == same == (p > limits.INIT_ALPHA)
+    problem, p = distribution_problem(Sample(draw((64, 128))), Sample(width * draw((64, 128))), tolerances.INIT_ALPHA)
+    assert (not problem) == same == (p > tolerances.INIT_ALPHA)
 
 
 def test_what_is_computed_in_place_gets_noise_too() -> None:
@@ -405,11 +409,11 @@ def test_what_is_computed_in_place_gets_noise_too() -> None:
 
 
 def test_probabilities_are_never_infinite() -> None:
-    signal, share = sampling.Leaf(np.linspace(-1, 2, 6), "float32"), sampling.Leaf(np.linspace(0, 1, 6), "float32")
-    found = sampling.edges([signal, share], 1e3)
+    signal, share = input_sampling.Leaf(np.linspace(-1, 2, 6), "float32"), input_sampling.Leaf(np.linspace(0, 1, 6), "float32")
+    found = input_sampling.edges([signal, share], 1e3)
     assert [np.isinf(value).any() for value in found["minus-inf"]] == [True, False]
     assert [np.isnan(value).any() for value in found["nan"]] == [True, True]
-    assert np.isinf(sampling.edges([share], 1e3)["inf"][0]).any()
+    assert np.isinf(input_sampling.edges([share], 1e3)["inf"][0]).any()
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, False), (0.0, True), (np.nan, False)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.evals import corpus
+from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP

@@ -1,0 +1,195 @@
+"""`migrate-agent check`: which ports are no longer what was verified, and whether they still match. Made for continuous integration."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+
+from migrate_agent.agent.commands.check_report import document, show
+from migrate_agent.agent.config.config import Config, ExampleTable, load_config
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.config.json_files import write, write_text
+from migrate_agent.agent.loop.dependencies import why
+from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.judging import lay_out
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.loop.verified_units import FOLDER, Present, Verified, differences, load, mirror, place, verified, version_changes
+from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.runs.folder import home_of
+from migrate_agent.agent.runs.progress import Progress
+from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.tools.rewrite import Untranslatable
+from migrate_agent.tools.types import Evidence, Inventory, Recording, Unit
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command's options. `listing` runs nothing; `versions` counts another version of a framework as a change."""
+
+    modules: tuple[str, ...] = ()
+    everything: bool = False
+    listing: bool = False
+    versions: bool = False
+    update: bool = False
+    report: Path | None = None
+    sandbox: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A unit that was verified before. `changes` since then; `evidence` where it was verified again, else why not in `reason`."""
+
+    then: Verified
+    changes: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def holds(self) -> bool:
+        """Whether the port is known to match."""
+        return not self.reason if self.evidence is None else self.evidence.status == "verified"
+
+    @property
+    def status(self) -> str:
+        """For people: `unchanged`, or what verifying it again came to."""
+        if self.evidence is None:
+            return "stale" if self.reason else "unchanged"
+        return self.evidence.status
+
+
+def check(root: Path, asked: Asked, services: Services, progress: Progress) -> int:
+    """Verify again what changed, and print it; gives 0 where all ports match, else 1. Raises `UserError` where there is nothing to check."""
+    repository = open_repository(root)
+    config = load_config(repository.root)
+    units = _chosen(load(repository.root), asked.modules)
+    inventory = services.scan(repository.root)
+    present = Present(inventory, services.examples(inventory, config), mirror(repository.root, units))
+    rows = [_compared(unit, present, asked) for unit in units]
+    changed = [row for row in rows if row.changes and not row.reason]
+    if changed and asked.listing:
+        rows = [
+            Checked(row.then, row.changes, reason=row.reason or "changed since it was verified") if row.changes else row for row in rows
+        ]
+    elif changed:
+        again = _Again(services, config, present, progress)
+        done = {row.then.id: row for row in again.verify(changed, home_of(repository.common), asked.sandbox)}
+        rows = [done.get(row.then.id, row) for row in rows]
+    if asked.update:
+        _update(repository.root, present, rows)
+    show(rows, asked.update)
+    if asked.report is not None:
+        write(asked.report, document(rows, repository.root))
+    return 0 if all(row.holds for row in rows) else 1
+
+
+def _chosen(units: Sequence[Verified], patterns: Sequence[str]) -> list[Verified]:
+    if not units:
+        raise UsageError(
+            f"nothing here was verified yet ({FOLDER} is empty): `migrate-agent run` writes it, along with each port that it commits"
+        )
+    chosen = [unit for unit in units if not patterns or any(_named(unit, pattern) for pattern in patterns)]
+    unknown = [pattern for pattern in patterns if not any(_named(unit, pattern) for unit in units)]
+    if unknown:
+        raise UsageError(f"--module {unknown[0]}: no verified unit is called that; there are {', '.join(unit.id for unit in units[:5])}")
+    return chosen
+
+
+def _named(unit: Verified, pattern: str) -> bool:
+    return pattern in (unit.id, unit.source, unit.target) or fnmatch(unit.id, pattern)
+
+
+def _compared(then: Verified, present: Present, asked: Asked) -> Checked:
+    """What changed of a unit; with a reason where it cannot be verified again."""
+    unit = _unit(present.inventory, then)
+    if unit is None:
+        broken = next((file.error for file in present.inventory.files if file.path == then.source and file.error), "")
+        gone = (
+            f"{then.source} does not parse: {broken}"
+            if broken
+            else f"its original is gone: delete the port and {place(then.source, then.name)}"
+        )
+        return Checked(then, (gone,), reason=gone)
+    now = present.of(unit)
+    changes = [
+        *differences(then, now),
+        *(version_changes(then, now) if asked.versions else ()),
+        *(("asked for",) if asked.everything else ()),
+    ]
+    notes = () if asked.versions else tuple(version_changes(then, now))
+    if not now.port.get(f"{unit.target}:{unit.name.partition('.')[0]}"):
+        return Checked(then, tuple(changes), reason=f"its port is gone: {unit.target} defines no {unit.name}", notes=notes)
+    return Checked(then, tuple(changes), notes=notes)
+
+
+def _unit(inventory: Inventory, then: Verified) -> Unit | None:
+    return next((unit for unit in inventory.units if unit.id == then.id), None)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Verifies units again as they are in the working tree."""
+
+    services: Services
+    config: Config
+    present: Present
+    progress: Progress
+
+    def verify(self, rows: Sequence[Checked], home: Path, sandbox: str) -> list[Checked]:
+        """The rows with evidence, or with the reason why there is none."""
+        units = [self.present.inventory.unit(row.then.id) for row in rows]
+        config = self.config.model_copy(update={"example": self._examples(units)})
+        opened = closing(self.services.open_sandbox(sandbox or config.run.sandbox, config.run.device))
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, opened as box, self.progress.live():
+            exercise = Exercise(self.services, config, self.present.inventory, box, Path(scratch))
+            self.progress.stage("", "running the original on its examples")
+            recording = exercise.known(kept(home, self.present.inventory.root)[0])
+            files = self.present.candidate()
+            return [self._one(exercise, recording, unit, row, files, home) for unit, row in zip(units, rows, strict=True)]
+
+    def _examples(self, units: Sequence[Unit]) -> tuple[ExampleTable, ...]:
+        """The configuration's examples that exercise these units: no other code is run."""
+        wanted = {example for unit in units for example in self.present.exercising(unit)[1]}
+        return tuple(table for table in self.config.example if table.example() in wanted)
+
+    def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
+        if not reached(recording, unit.id):
+            recording = exercise.guessed(unit, recording)
+        examples = examples_of(recording, unit.id)
+        if not examples:
+            return Checked(row.then, row.changes, reason=_unexercised(recording, row.then), notes=row.notes)
+        try:
+            translated = [self.services.translate(exercise.inventory, recording.observations, example) for example in examples]
+        except Untranslatable as error:
+            return Checked(row.then, row.changes, reason=f"its example has no equivalent in the port's names: {error}", notes=row.notes)
+        folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        candidate = lay_out(exercise.folder / "candidate", files)
+        root, inventory, box = exercise.inventory.root, exercise.inventory, exercise.sandbox
+        inputs = (unit, examples, translated, root, candidate, inventory, box, folder, self.config)
+        evidence = self.services.verify(*inputs, lambda text: self.progress.stage(unit.id, f"verifying: {text}"))
+        return Checked(row.then, row.changes, evidence, "" if evidence.status == "verified" else why(evidence), row.notes)
+
+
+def _unexercised(recording: Recording, then: Verified) -> str:
+    error = recording.errors.get(then.id)
+    if error:
+        return f"no example ran: {error}"
+    if then.origin == "recording" and not then.examples:
+        return "it was verified on a recording, which is not in the repository: add an [[example]] for it to migrate.toml"
+    return "no example reaches it any more: add an [[example]] for it to migrate.toml"
+
+
+def _update(root: Path, present: Present, rows: Sequence[Checked]) -> None:
+    """Write what was verified again and matches, for the user to commit."""
+    for row in rows:
+        if row.evidence is not None and row.holds:
+            unit = present.inventory.unit(row.then.id)
+            write_text(root / place(unit.source, unit.name), verified(present, unit, row.evidence, row.then.origin).text())

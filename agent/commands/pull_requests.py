@@ -1,0 +1,74 @@
+"""`migrate-agent pr`: the options, and how the command speaks. What it does is in `agent.pr.command`, imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate_agent.agent.config.secrets import redacted
+
+if TYPE_CHECKING:
+    from migrate_agent.agent.pr.command import Options
+
+
+def pr(
+    repo: Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")] = Path(),
+    single: Annotated[bool, typer.Option("--single/--stack", help="One request for all, or one for each unit on the one below.")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Open drafts.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed and sent, and do nothing.")] = False,
+    label: Annotated[list[str] | None, typer.Option("--label", metavar="NAME", help="Add a label. Repeatable.")] = None,
+    reviewer: Annotated[
+        list[str] | None,
+        typer.Option("--reviewer", metavar="NAME|ORG/TEAM", help="Ask for a review. Repeatable.", show_default="whom CODEOWNERS names"),
+    ] = None,
+    remote: Annotated[str, typer.Option(metavar="NAME", help="The git remote that is pushed to.")] = "origin",
+    forge: Annotated[str, typer.Option(metavar="github|gitlab", help="What serves it.", show_default="by the remote's address")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Where its interface lies.", show_default="by the remote's address")] = "",
+    project: Annotated[str, typer.Option(metavar="OWNER/NAME", help="The project there.", show_default="by the remote's address")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Push without asking.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Open a pull request for each verified unit of the last run, and keep those that are open as they should be. Safe to repeat."""
+    from migrate_agent.agent.pr.command import Options
+    from migrate_agent.agent.pr.wanted import Asked
+
+    asked = Asked(draft, tuple(label or ()), tuple(name.removeprefix("@") for name in reviewer or ()))
+    raise typer.Exit(told(repo, Options(asked, single, dry_run, yes, remote, forge, base_url, project)))
+
+
+def before_run(repo: Path, yes: bool) -> None:
+    """Raises `UserError` where what `run --pr` does at its end cannot be done: a long run should not end with it."""
+    from migrate_agent.agent.config.errors import UsageError
+    from migrate_agent.agent.pr.command import NOBODY, Options, whereto
+    from migrate_agent.agent.repository.git import open_repository
+
+    whereto(open_repository(repo), Options())
+    if not yes and not _terminal():
+        raise UsageError(f"{NOBODY}: add --yes")
+
+
+def after_run(repo: Path, yes: bool) -> int:
+    """What `run --pr` does at its end: `pr` with its defaults."""
+    from migrate_agent.agent.pr.command import Options
+
+    return told(repo, Options(yes=yes))
+
+
+def told(repo: Path, options: Options) -> int:
+    """Run the command; results go to stdout, progress to stderr, the question to a terminal only."""
+    from migrate_agent.agent.pr.command import Talk, submit
+    from migrate_agent.agent.runs.progress import Progress, stdout
+
+    progress = Progress()
+
+    def show(line: str) -> None:
+        stdout().print(redacted(line), markup=False, soft_wrap=True)
+
+    return submit(repo, options, Talk(progress.note, show, progress.warn, typer.confirm if _terminal() else None))
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,79 @@
+"""`migrate-agent sandbox build|check|prune`: the engine's images, what works on this machine, and what was left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from migrate_agent.agent.config.errors import MissingError
+from migrate_agent.sandbox import BACKENDS, SandboxError, missing
+
+app = typer.Typer(help="Where untrusted code runs: build its images, see what works here, clean up.", no_args_is_help=True)
+
+PASSED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+"""Variables of this shell that reach an image's build; the engine keeps none of them in the image."""
+
+
+@contextlib.contextmanager
+def _engine() -> Iterator[Any]:
+    from migrate_agent.sandbox import engine
+
+    try:
+        with contextlib.closing(engine.connect()) as client:
+            yield client
+    except SandboxError as error:
+        raise MissingError(str(error)) from error
+
+
+@app.command()
+def build(
+    base: Annotated[str, typer.Option("--base", metavar="IMAGE", help="Image to build on; `scratch` needs no registry.")] = "scratch",
+    packages: Annotated[
+        bool, typer.Option("--packages", help="Images with torch and JAX of their own, instead of this environment mounted read-only.")
+    ] = False,
+) -> None:
+    """Build the images in which the Docker backend runs code."""
+    from migrate_agent.sandbox import engine
+
+    targets = ("original", "candidate") if packages else ("base",)
+    arguments = {name: os.environ[name] for name in PASSED if name in os.environ}
+    with _engine() as client:
+        for name in engine.build(client, base, targets, arguments, typer.echo):
+            typer.echo(f"built {name}")
+
+
+@app.command()
+def check() -> None:
+    """Say which backends work on this machine, and which one `--sandbox auto` takes."""
+    reasons = {kind: missing(kind) for kind in BACKENDS}
+    for kind, reason in reasons.items():
+        typer.echo(f"{kind:<12}{reason or 'works'}")
+    chosen = next((kind for kind, reason in reasons.items() if not reason), "")
+    typer.echo(f"{'auto':<12}{chosen or 'nothing works'}")
+    if not chosen:
+        raise MissingError("no sandbox works on this machine")
+
+
+@app.command()
+def prune(
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where jobs' folders were made.", show_default="the system's temporary folder")
+    ] = None,
+) -> None:
+    """Remove the containers and folders that runs which were killed have left."""
+    from migrate_agent.sandbox import engine
+    from migrate_agent.sandbox.staging import prune as prune_folders
+
+    removed = [str(path) for path in prune_folders(folder or Path(tempfile.gettempdir()))]
+    if not missing("docker"):
+        with _engine() as client:
+            removed += engine.prune(client)
+    for name in removed:
+        typer.echo(f"removed {name}")
+    typer.echo(f"{len(removed)} left behind" if removed else "nothing was left behind")

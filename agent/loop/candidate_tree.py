@@ -1,0 +1,123 @@
+"""The tree that a rewrite is judged in: the rewrite, wherever it lies, the rest of the mirror, and every torch-free file of the repository."""
+
+from __future__ import annotations
+
+import ast
+import os.path
+import posixpath
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.loop.verified_units import mirror
+from migrate_agent.tools.types import Inventory, SourceFile, Unit
+from migrate_agent.tools.verify.evidence.parsed_source import closure
+
+
+def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Inventory, Unit, dict[str, str]]:
+    """The unit with the rewrite as its target (in the inventory, too), and the candidate tree by path.
+
+    `against` is `PATH[:NAME]`, "" for the mirror's own place; a path is relative to the repository, else to the current folder. What can be
+    imported beside the original stays where it is; any other file (out of the repository, in a hidden folder, beside `src`) is laid out below
+    the original's import root, with what it imports from its own surroundings. Raises `UsageError` where the file or the class is not there.
+    """
+    path, _, name = against.partition(":")
+    file = next(file for file in inventory.files if file.path == unit.source)
+    place = _found(inventory.root, path or unit.target, unit)
+    text = _read(place, path or unit.target)
+    if not _may_define(text, name or unit.name):
+        raise UsageError(f"{path or unit.target} defines no {name or unit.name}")
+    files = mirror(inventory.root)
+    files |= {file.path: _read(inventory.root / file.path, file.path) for file in inventory.files if not file.uses_torch and not file.error}
+    target, brought = _laid_out(inventory, place, file.import_root)
+    files |= brought
+    files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
+    moved = replace(unit, target=target)
+    units = tuple(moved if each.id == unit.id else each for each in inventory.units)
+    sources = tuple(_mirrored(file, target) if file.path == unit.source else file for file in inventory.files)
+    return replace(inventory, units=units, files=sources), moved, files
+
+
+def _found(root: Path, path: str, unit: Unit) -> Path:
+    """The file, without `..`, and below `root` where it lies there by way of links. Raises `UsageError`."""
+    for start in (root, Path.cwd()):
+        place = Path(os.path.abspath(start / path))
+        if place.is_dir():
+            raise UsageError(f"{path} is a folder: name the file in it that holds the rewrite of {unit.id}")
+        if place.exists():
+            real, home = place.resolve(), root.resolve()
+            return root / real.relative_to(home) if real.is_relative_to(home) and not place.is_relative_to(root) else place
+    raise UsageError(f"{path} is not there: write the rewrite of {unit.id}, or say with --against where it is")
+
+
+def _laid_out(inventory: Inventory, place: Path, import_root: str) -> tuple[str, dict[str, str]]:
+    """Where the rewrite goes in the candidate tree, and what is laid out with it, by path (no file of the original).
+
+    Of the folders that a file may be imported from (the original's, its own, the repository's), the first counts from which most of its imports
+    are found.
+    """
+    home = Path(os.path.abspath(inventory.root))
+    starts = dict.fromkeys((Path(os.path.abspath(home / import_root)), _top(place), home))
+    roots = [start for start in starts if _importable(place, start)] or [_top(place)]
+    needed = {start: [source.path for source in closure(start, place.relative_to(start).as_posix(), "")] for start in roots}
+    start = max(roots, key=lambda start: len(needed[start]))
+    others = {place, *(home / file.path for file in inventory.files if file.uses_torch)}
+    path = place.relative_to(start)
+    target = posixpath.join(import_root, path.with_name(path.stem.replace(".", "_") + ".py").as_posix())
+    return target, {posixpath.join(import_root, path): _read(start / path, path) for path in needed[start] if start / path not in others}
+
+
+def _top(place: Path) -> Path:
+    """The folder that a file is imported from by itself: the one above its topmost package."""
+    folder = place.parent
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return folder
+
+
+def _importable(place: Path, start: Path) -> bool:
+    """Whether the file can be imported from this folder: it lies below, and its module's name has no further dots."""
+    return (
+        place.is_relative_to(start)
+        and place.suffix == ".py"
+        and not any("." in part for part in place.relative_to(start).with_suffix("").parts)
+    )
+
+
+def _mirrored(file: SourceFile, target: str) -> SourceFile:
+    """The file with its mirror at another place, imported from the same folder."""
+    if target == file.target:
+        return file
+    inside = posixpath.relpath(target, file.import_root or ".")
+    return replace(file, target=target, target_module=inside.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
+
+
+def _may_define(text: str, name: str) -> bool:
+    """Whether the class or function is there; what does not parse is the verifier's to refuse."""
+    try:
+        body: Sequence[ast.stmt] = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return True
+    for part in name.split("."):
+        found = [node for node in body if part in _bound(node)]
+        if not found:
+            return False
+        body = getattr(found[-1], "body", [])
+    return True
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name for alias in node.names]
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)]
+
+
+def _read(place: Path, path: str) -> str:
+    try:
+        return place.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8: {error.reason}") from None

@@ -1,0 +1,74 @@
+"""What stands in a unit's way though its own checks pass: other units that its draft holds, or would have to hold, and that are not verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import shorten
+
+from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.runs.class_text import class_names
+from migrate_agent.tools.types import Draft, Evidence, Unit, UnitReport
+
+LONGEST = 160
+"""Characters of another unit's reason that are told."""
+
+
+def why(evidence: Evidence) -> str:
+    """The first verdict that did not pass, in one line."""
+    for wanted in ("fail", "unverified"):
+        for verdict in evidence.verdicts:
+            if verdict.status == wanted:
+                return f"{verdict.stage}/{verdict.check}: {verdict.detail}" if verdict.detail else f"{verdict.stage}/{verdict.check}"
+    return "" if evidence.verdicts else "no check could be run"
+
+
+def blocking(context: Context, place: int, draft: Draft, evidence: Evidence | None = None) -> str:
+    """Which unit stands in the way of the one at a place of the plan, and why; "" where none does.
+
+    That is one whose rewrite the draft holds, or whose stub the evidence says was used. One that no example reaches (an abstract base) is in
+    nobody's way: what of it is used was judged with this one. One that was tried and could not be judged is.
+    """
+    own = context.plan.order[place]
+    done = context.settled(place)
+    defined = {(path, name) for path, text in draft.files.items() for name in class_names(text)}
+    for other in context.inventory.units:
+        if other.id == own or (other.target, other.name) not in defined:
+            continue
+        reason = _used(context, done, other, evidence) if other.id in draft.postponed else _held(context, done, own, other)
+        if reason:
+            return f"needs {other.id}, which is {reason}"
+    return ""
+
+
+def _held(context: Context, done: Mapping[str, UnitReport], own: str, other: Unit) -> str:
+    """Why a unit whose rewrite is in the draft must not be there."""
+    report = done.get(other.id)
+    beside = other.id in context.plan.circle(own)
+    if report is None:
+        return "" if beside else _untried(context, other)
+    if report.status == "verified" or _unreached(report) or (beside and context.waits(context.plan.order.index(other.id))):
+        return ""
+    return _told(report)
+
+
+def _used(context: Context, done: Mapping[str, UnitReport], other: Unit, evidence: Evidence | None) -> str:
+    """Why a unit of which the draft has the stub only is needed after all."""
+    words = f"{other.name.partition('.')[0]} is not migrated"
+    if evidence is None or not any(words in verdict.detail for verdict in evidence.verdicts if verdict.status != "pass"):
+        return ""
+    return _told(done[other.id]) if other.id in done else _untried(context, other)
+
+
+def _told(report: UnitReport) -> str:
+    reason = shorten(report.reason, LONGEST, placeholder=" …")
+    return f"{report.status} ({reason})" if reason else report.status
+
+
+def _unreached(report: UnitReport) -> bool:
+    return report.status == "unverified" and not report.holes and not report.verdicts and report.reason.startswith("no example reached")
+
+
+def _untried(context: Context, other: Unit) -> str:
+    if other.id in context.plan.skipped:
+        return f"skipped ({context.plan.skipped[other.id]})"
+    return "not verified before it" if other.id in context.plan.order else "out of the scope of --module"

@@ -1,0 +1,54 @@
+"""How units come to be exercised, in the contract's order: configuration, convention, stored recording, inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.store import merge_recordings
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+
+
+def reached(recording: Recording, identifier: str) -> bool:
+    """Whether an example exercises the unit, or one that should have did not run."""
+    return identifier in recording.errors or any(example.unit == identifier for example in recording.examples)
+
+
+_IMPORTED = "the file was imported"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Runs originals in the sandbox; what they write lies under `folder`."""
+
+    services: Services
+    config: Config
+    inventory: Inventory
+    sandbox: Sandbox
+    folder: Path
+
+    def known(self, stored: Recording, only: Sequence[Example] = ()) -> Recording:
+        """What the examples that the user gave show (or `only` these of them), and what was recorded before."""
+        examples = only or self.services.examples(self.inventory, self.config)
+        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "examples", self.config.limits.limits())
+        return merge_recordings((ran, stored))
+
+    def guessed(self, unit: Unit, recording: Recording) -> Recording:
+        """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported."""
+        limits = self.config.limits.limits()
+        place = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
+        guess = self.services.infer(self.inventory, unit, self.sandbox, place / "guess", limits)
+        if guess is None:
+            return merge_recordings((recording, self._import_error(unit, place / "import")))
+        return merge_recordings((recording, self.services.record(self.inventory, (guess,), self.sandbox, place / "run", limits)))
+
+    def _import_error(self, unit: Unit, folder: Path) -> Recording:
+        """Run nothing of the unit but its import: `setup` comes next, and ends it there."""
+        probe = Example(unit.id, "", "", setup=f"raise LookupError({_IMPORTED!r})")
+        ran = self.services.record(self.inventory, (probe,), self.sandbox, folder, self.config.limits.limits())
+        error = ran.errors.get(unit.id, _IMPORTED)
+        return Recording() if _IMPORTED in error else Recording(errors={unit.id: f"its file cannot be imported: {error}"})

@@ -1,0 +1,77 @@
+"""record: run the original on the examples, and note what reaches each class and what each expression is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+
+from migrate_agent.agent.config.json_files import write
+from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.runs.class_text import is_called
+from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.runs.state import Plan, RunState
+from migrate_agent.tools.record.store import save_recording
+from migrate_agent.tools.scan.plan import circles
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+
+
+def record(context: Context, state: RunState) -> RunState:
+    """Write `recorded/` and `plan.json`.
+
+    The configuration, the convention and the stored recording come first, inference where nothing reached a unit.
+    """
+    context.progress.stage("", "running the original on its examples")
+    folder = context.folder / "recording"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    stored, changed = kept(context.folder.home, context.original)
+    if changed:
+        context.progress.warn(f"the recording is older than {', '.join(changed[:3])}: record again; what it says of them is left out")
+    exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
+    recording = exercise.known(stored)
+    lost = {}
+    for example in context.services.examples(context.inventory, context.config):
+        if example not in recording.examples and example.unit in recording.errors:
+            lost[example.unit] = recording.errors[example.unit]
+    for identifier, error in lost.items():
+        context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
+    for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
+        unit = context.inventory.unit(identifier)
+        if not reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
+            context.progress.stage(identifier, "guessing an example")
+            recording = exercise.guessed(unit, recording)
+    shutil.rmtree(context.folder / "recorded", ignore_errors=True)
+    save_recording(recording, context.folder / "recorded")
+    write(context.folder / "plan.json", replace(reordered(context, recording), lost=lost))
+    return {"outcome": "recorded"}
+
+
+def reordered(context: Context, recording: Recording) -> Plan:
+    """The plan with each unit after those whose rewrites its own names, and after those that its examples name (a block class, say)."""
+    inventory, plan = context.inventory, context.scope
+    known = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
+    together = circles(known)
+    runs = {example.unit for example in recording.examples}
+    rings = (tuple(unit.id for unit in circle if unit.id in runs) for circle in together)
+    order = tuple(unit.id for circle in together for unit in circle)
+    return replace(plan, order=order, circles=tuple(ring for ring in rings if len(ring) > 1))
+
+
+def _with_needs(context: Context, recording: Recording, unit: Unit) -> Unit:
+    """The unit with what its rewrite names as its needs: of one that no example runs, what its source names."""
+    examples = examples_of(recording, unit.id)
+    if not examples:
+        return unit
+    try:
+        found = context.services.mentions(context.inventory, recording.observations, unit.id, examples)
+    except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
+        found = unit.needs
+    return replace(unit, needs=(*found, *_named(context.inventory, examples, unit.id)))
+
+
+def _named(inventory: Inventory, examples: Sequence[Example], identifier: str) -> list[str]:
+    words = {word for example in examples for word in re.findall(r"[A-Za-z_]\w*", f"{example.setup} {example.init}")}
+    return [unit.id for unit in inventory.units if unit.name.rpartition(".")[2] in words and unit.id != identifier]

@@ -1,0 +1,76 @@
+"""The real services: each seam's function, with the errors of other folders told as the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from migrate_agent.agent.config.config import Config
+from migrate_agent.agent.config.errors import ConfigError, MissingError
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.model.interface import Model
+from migrate_agent.agent.runs.folder import RunFolder
+from migrate_agent.agent.runs.state import Settings
+from migrate_agent.sandbox import SandboxError, open_sandbox
+from migrate_agent.sandbox.base import Device, Sandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.record.examples import ExampleError, from_config, from_convention
+from migrate_agent.tools.record.infer import infer
+from migrate_agent.tools.rewrite import compose, mentions, translate
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
+from migrate_agent.tools.verify import Options, Performance, Portable, verify
+
+
+def services(warn: Callable[[str], None]) -> Services:
+    """What a run calls. `warn` is told where the sandbox protects little."""
+
+    def opened(kind: str, device: Device) -> Sandbox:
+        try:
+            return open_sandbox(kind, device=device, warn=lambda text: warn(text.removeprefix("warning: ")))
+        except SandboxError as error:
+            raise MissingError(str(error)) from error
+
+    return Services(scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, connect=_connect)
+
+
+def _connect(settings: Settings, config: Config, folder: RunFolder, told: Callable[[str], None]) -> Model:
+    from migrate_agent.agent.model.connect import connect
+
+    return connect(settings, config, folder, told)
+
+
+def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:
+    try:
+        return (*from_config(inventory, config.example), *from_convention(inventory))
+    except ExampleError as error:
+        raise ConfigError(f"configuration: {error}") from error
+
+
+def _compose(
+    inventory: Inventory,
+    observations: Observations,
+    units: Iterable[str],
+    overrides: Mapping[str, str],
+    examples: Sequence[Example],
+    refused: Collection[str] = (),
+) -> Draft:
+    return compose(inventory, observations, units, overrides, examples, refused)
+
+
+def _verify(
+    unit: Unit,
+    examples: Sequence[Example],
+    translated: Sequence[Example],
+    original: Path,
+    candidate: Path,
+    inventory: Inventory,
+    sandbox: Sandbox,
+    folder: Path,
+    config: Config,
+    progress: Callable[[str], None],
+) -> Evidence:
+    performance = Performance(config.verify.timing, config.verify.max_slowdown)
+    portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
+    options = Options(limits=config.limits.limits(), seed=config.verify.seed, performance=performance, portable=portable)
+    return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

@@ -1,0 +1,58 @@
+"""Commit messages: a subject of at most 72 characters, the verdicts, and trailers by which we know our own commits."""
+
+from __future__ import annotations
+
+import math
+
+from migrate_agent.agent.repository.git import TRAILER
+from migrate_agent.tools.types import Evidence, Unit, Verdict
+
+WIDTH = 72
+
+
+def unit_message(unit: Unit, evidence: Evidence, base: str) -> str:
+    """The message of a verified unit's commit. Holds nothing that changes from run to run, such as times."""
+    passed = sum(verdict.status == "pass" for verdict in evidence.verdicts)
+    return "\n".join(
+        (
+            subject(unit),
+            "",
+            f"Target: {unit.target}",
+            f"{passed} of {len(evidence.verdicts)} checks passed:",
+            "",
+            *table(evidence.verdicts),
+            "",
+            f"Migrate-Agent-Unit: {unit.id}",
+            f"{TRAILER}: {base}",
+            "",
+        )
+    )
+
+
+def report_message(base: str, branch: str) -> str:
+    """The message of the last commit of a run."""
+    return f"Report the migration\n\nWhat was migrated on {branch}, what was not, and why.\n\n{TRAILER}: {base}\n"
+
+
+def subject(unit: Unit) -> str:
+    """`Migrate model.py:GPT to JAX`, by the class alone where that is too long."""
+    full = f"Migrate {unit.id} to JAX"
+    short = full if len(full) <= WIDTH else f"Migrate {unit.name} to JAX"
+    return short if len(short) <= WIDTH else f"{short[: WIDTH - 1]}…"
+
+
+def table(verdicts: tuple[Verdict, ...]) -> list[str]:
+    """One line a verdict, in columns."""
+    rows = [
+        ("stage", "check", "status", "measured", "limit"),
+        *((v.stage, v.check, v.status, number(v.measured), number(v.limit)) for v in verdicts),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def number(value: float | None) -> str:
+    """Two digits are what a reader wants of a measurement."""
+    if value is None:
+        return ""
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e6 else f"{value:.2g}"

@@ -1,0 +1,277 @@
+"""`migrate-agent tpu`: what a unit's rewrite is on a TPU, found by the real compiler without one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from migrate_agent.agent.config.config import Config, load_config
+from migrate_agent.agent.config.errors import MissingError, UsageError
+from migrate_agent.agent.config.json_files import plain, write, write_text
+from migrate_agent.agent.loop.candidate_tree import candidate_of
+from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.judging import lay_out
+from migrate_agent.agent.loop.nodes.plan import find
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.runs.folder import home_of
+from migrate_agent.agent.runs.progress import Progress, stdout
+from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.tpu import kernels as tpu_kernels
+from migrate_agent.agent.tpu import mesh as tpu_mesh
+from migrate_agent.agent.tpu import recompile as tpu_recompile
+from migrate_agent.agent.tpu import tables
+from migrate_agent.agent.tpu.kernels import Substituted
+from migrate_agent.agent.tpu.mesh import Sharded
+from migrate_agent.agent.tpu.page import page
+from migrate_agent.agent.tpu.recompile import Recompiled
+from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
+from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
+from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.portable.fit import MEMORY, Axis, Fit, Remedy, fit, remedies
+from migrate_agent.tools.rewrite import Untranslatable
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+
+REPORT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command's options. Texts of `init` and `call` stand in the place of the example's."""
+
+    topologies: tuple[str, ...] = ()
+    batch: int = 0
+    each: bool = False
+    """Whether `batch` is that of each chip."""
+    length: int = 0
+    dtype: str = ""
+    programs: tuple[str, ...] = PROGRAMS
+    init: str = ""
+    call: str = ""
+    mesh: str = ""
+    kernels: bool = False
+    write: bool = False
+    fit: bool = False
+    recompile: bool = False
+    report: Path | None = None
+    page: Path | None = None
+    sandbox: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is told in the end, in text, JSON and HTML."""
+
+    unit: str
+    target: str
+    costs: tuple[Cost, ...] = ()
+    sharded: Sharded | None = None
+    fits: tuple[Fit, ...] = ()
+    remedies: tuple[tuple[str, tuple[Remedy, ...]], ...] = ()
+    """By topology, where the size that was asked about does not fit."""
+    recompiled: Recompiled | None = None
+    substituted: Substituted | None = None
+
+
+def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
+    """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
+    repository = open_repository(root)
+    config = load_config(repository.root)
+    places = wanted(asked, config)
+    if not has_compiler():
+        raise MissingError(MISSING)
+    inventory = services.scan(repository.root)
+    unit = find(inventory, module)
+    stored, _ = kept(home_of(repository.common), repository.root)
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
+        closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device)) as sandbox,
+        progress.live(),
+    ):
+        exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
+        progress.stage(unit.id, "running the original on its examples")
+        prepared_unit, examples = prepared(exercise, unit, stored, asked)
+        with prepared_unit as ahead:
+            found = answer(ahead, examples, places, asked, config, progress)
+    tell(found, asked)
+    equal = found.sharded is None or found.sharded.check.equal
+    return 0 if equal and all(cost.refused is None for cost in found.costs) else 1
+
+
+MISSING = "unverified: install migrate-agent[tpu], which brings the TPU compiler (libtpu)"
+
+
+def wanted(asked: Asked, config: Config) -> list[Topology]:
+    """The topologies asked for, else those of the configuration. Raises `UsageError`."""
+    texts = asked.topologies or config.tpu.topology
+    if not texts:
+        raise UsageError("say for what: --topology v5e:4x4, or topology = [...] under [tpu] in migrate.toml")
+    try:
+        return [topology(text) for text in texts]
+    except TopologyError as error:
+        raise UsageError(str(error)) from None
+
+
+def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> tuple[Ahead, Sequence[Example]]:
+    """The unit with its rewrite (the one in the working tree, else what the rules write), and all its examples. Raises `UsageError`."""
+    services, inventory = exercise.services, exercise.inventory
+    own = [example for example in services.examples(inventory, exercise.config) if example.unit == unit.id]
+    recording = exercise.known(stored, () if asked.recompile or asked.write else own[:1])
+    if not reached(recording, unit.id):
+        recording = exercise.guessed(unit, recording)
+    example = _example(recording, unit, asked)
+    inventory, unit, files = rewritten(services, inventory, unit, recording, example)
+    candidate = lay_out(exercise.folder / "candidate", files)
+    try:
+        translated = services.translate(inventory, recording.observations, example)
+    except Untranslatable as error:
+        raise UsageError(f"the example of {unit.id} has no equivalent in the mirror's names: {error}") from error
+    ahead = Ahead(unit, example, translated, inventory, candidate, exercise.sandbox, exercise.config.limits.limits())
+    return ahead, examples_of(recording, unit.id)
+
+
+def _example(recording: Recording, unit: Unit, asked: Asked) -> Example:
+    examples = examples_of(recording, unit.id)
+    if not examples:
+        raise UsageError(recording.errors.get(unit.id) or f"no example reaches {unit.id}: add one to migrate.toml")
+    return replace(examples[0], init=asked.init or examples[0].init, call=asked.call or examples[0].call)
+
+
+def rewritten(
+    services: Services, inventory: Inventory, unit: Unit, recording: Recording, example: Example
+) -> tuple[Inventory, Unit, Mapping[str, str]]:
+    """The tree of the rewrite. Raises `UsageError` where there is none in the working tree and the rules leave holes."""
+    if (inventory.root / unit.target).is_file():
+        return candidate_of(inventory, unit, "")
+    draft = services.compose(inventory, recording.observations, [unit.id], {}, (example,))
+    if draft.holes:
+        hole = draft.holes[0]
+        place = f"{hole.source}:{hole.span.line}"
+        raise UsageError(f"{unit.id} is not rewritten yet, and the rules leave {len(draft.holes)} places open: {place}: {hole.reason}")
+    return inventory, unit, draft.files
+
+
+def answer(
+    ahead: Ahead, examples: Sequence[Example], places: Sequence[Topology], asked: Asked, config: Config, progress: Progress
+) -> Found:
+    """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
+    variant = Variant(asked.batch or config.tpu.batch, asked.length, asked.dtype or config.tpu.dtype)
+    found: list[Cost] = []
+    shards = None
+    try:
+        if asked.mesh:
+            progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
+            shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(asked.mesh))
+            shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if asked.write else shards
+        kernels = None
+        if asked.kernels:
+            progress.stage(ahead.unit.id, "trying kernels")
+            kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
+        sized = {place: replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places}
+        ahead.facts(list(dict.fromkeys(sized.values())), asked.programs)
+        for size in dict.fromkeys(sized.values()):
+            alike = [place for place in places if sized[place] == size]
+            progress.stage(ahead.unit.id, f"compiling for {', '.join(place.name for place in alike)}")
+            if shards:
+                found += tpu_mesh.costs(ahead, size, alike, shards.proposal)
+            else:
+                found += ahead.costs(size, [Target(place) for place in alike], asked.programs)
+        found.sort(key=lambda cost: [place.name for place in places].index(cost.topology))
+        fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
+        again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
+    except ExtraMissing:
+        raise MissingError(MISSING) from None
+    except PortableError as error:
+        raise UsageError(f"{ahead.unit.id}: {error}") from None
+    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again, kernels)
+
+
+def fitted(
+    ahead: Ahead, places: Sequence[Topology], variant: Variant, found: Sequence[Cost], progress: Progress
+) -> tuple[tuple[Fit, ...], tuple[tuple[str, tuple[Remedy, ...]], ...]]:
+    """The largest batch and length for each topology, and what helps where the size that was asked about does not fit."""
+    fits: list[Fit] = []
+    helped = []
+    for place in places:
+        target = Target(place)
+        refused = any(cost.topology == place.name and cost.refused and cost.refused.kind in MEMORY for cost in found)
+        if refused:
+            progress.stage(ahead.unit.id, f"trying what helps on {place.name}")
+            helped.append((place.name, tuple(remedies(ahead, target, variant))))
+        axes: tuple[Axis, ...] = ("batch", "length")
+        for axis in axes:
+            progress.stage(ahead.unit.id, f"looking for the largest {axis} on {place.name}")
+            fits.append(fit(ahead, target, variant, axis))
+    return tuple(fits), tuple(helped)
+
+
+def tell(found: Found, asked: Asked) -> None:
+    """Print the tables; write report and page."""
+    out = stdout()
+    out.print(tables.costs(found.costs))
+    for line in told(found):
+        out.print(escape(line), soft_wrap=True)
+    if asked.report is not None:
+        write(asked.report, report(found))
+    if asked.page is not None:
+        write_text(asked.page, page(found))
+
+
+def told(found: Found) -> list[str]:
+    """What is said below the table."""
+    return [
+        *tables.lines(found.costs),
+        *(tpu_mesh.lines(found.sharded) if found.sharded else ()),
+        *tables.fits(found.fits, found.remedies),
+        *(tpu_kernels.lines(found.substituted) if found.substituted else ()),
+        *(tpu_recompile.lines(found.recompiled) if found.recompiled else ()),
+    ]
+
+
+def report(found: Found) -> dict[str, Any]:
+    """All that was found, as JSON (version 1)."""
+    rows = [_row(cost) for cost in found.costs]
+    return {
+        "version": REPORT_VERSION,
+        "unit": found.unit,
+        "target": found.target,
+        "costs": rows,
+        "mesh": _mesh(found.sharded),
+        **_fits(found),
+        "recompilation": _again(found.recompiled),
+        "kernels": _kernels(found.substituted),
+    }
+
+
+def _mesh(found: Sharded | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    placed = [plain(each) for each in found.proposal.placed]
+    kept = {"axes": dict(found.proposal.axes), "parameters": placed, "activations": list(found.proposal.activations)}
+    return {**kept, "check": plain(found.check), "notes": list(found.notes), "written": list(found.written)}
+
+
+def _kernels(found: Substituted | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    told = {"tried": plain(found.adoption.tried), "adopted": list(found.adoption.kernels), "check": plain(found.adoption.check)}
+    return {**told, "written": list(found.written)}
+
+
+def _fits(found: Found) -> dict[str, Any]:
+    helped = {place: [{"name": each.name, "helps": each.helps, **_row(each.cost)} for each in rows] for place, rows in found.remedies}
+    return {"fits": plain(found.fits), "remedies": helped}
+
+
+def _row(cost: Cost) -> dict[str, Any]:
+    return {**plain(cost), "peak": cost.peak, "intensity": cost.intensity}
+
+
+def _again(found: Recompiled | None) -> dict[str, Any] | None:
+    return None if found is None else dict(plain(tpu_recompile.smaller(found)))

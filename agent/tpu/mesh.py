@@ -1,0 +1,107 @@
+"""A unit on a mesh: shardings proposed, checked on simulated devices, compiled with their collectives, and written where that is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.config.json_files import write_text
+from migrate_agent.tools.portable.ahead import Ahead, Target, Variant
+from migrate_agent.tools.portable.annotate import annotate
+from migrate_agent.tools.portable.chips import Topology
+from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.portable.mesh_check import MeshCheck, check
+from migrate_agent.tools.portable.refusal import Refusal
+from migrate_agent.tools.portable.sharding import MeshError, Proposal, mesh, propose
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """What became of a mesh. `written` are the files that carry the annotations now."""
+
+    proposal: Proposal
+    check: MeshCheck
+    notes: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+
+def axes_of(text: str) -> dict[str, int]:
+    """`--mesh` as sizes by axis. Raises `UsageError`."""
+    try:
+        return mesh(text)
+    except MeshError as error:
+        raise UsageError(str(error)) from None
+
+
+def sharded(ahead: Ahead, variant: Variant, axes: dict[str, int]) -> Sharded:
+    """The proposal for the unit, and its step on simulated devices beside one device. Raises `PortableError`, `UsageError`."""
+    facts = _facts(ahead, variant)
+    proposal = propose(facts["train"]["arguments"], facts["layers"], axes)
+    return Sharded(proposal, check(ahead, proposal), proposal.notes)
+
+
+def costs(ahead: Ahead, variant: Variant, places: Sequence[Topology], proposal: Proposal) -> list[Cost]:
+    """The sharded programs compiled for the topologies. Raises `ExtraMissing`, `PortableError`, `UsageError`."""
+
+    def specs(rows: Any, batch: int, target: Target) -> Any:
+        try:
+            return proposal.specs(rows, batch)
+        except MeshError as error:
+            return Refusal("batch", "", str(error), "give another --batch")
+
+    count = math.prod(proposal.axes.values())
+    for place in places:
+        if count > place.chips * 2:
+            raise UsageError(f"the mesh has {count} devices, {place.name} has {place.chips} chips")
+    return ahead.costs(variant, [Target(place, proposal.axes) for place in places], specs=specs)
+
+
+def written(ahead: Ahead, variant: Variant, found: Sharded, root: Path) -> Sharded:
+    """Write the annotations into the rewrite in the working tree, once NNX reads them as they are meant. Raises `UsageError`."""
+    if not found.check.equal:
+        raise UsageError(f"nothing is written: the sharded step differs from one device ({found.check.worst}: {found.check.measured:.1e})")
+    facts = _facts(ahead, variant)
+    paths = {file for file, _ in facts["owners"].values()}
+    lacking = sorted(path for path in paths if not (root / path).is_file())
+    if lacking:
+        raise UsageError(f"--write: {lacking[0]} is not in the working tree: merge the branch that `migrate-agent run` made first")
+    done = annotate({path: (root / path).read_text(encoding="utf-8") for path in paths}, found.proposal, facts["owners"], facts["layers"])
+    for path, text in done.files.items():
+        (ahead.candidate / path).write_text(text, encoding="utf-8")
+    ahead.forget()
+    read = _facts(ahead, variant)["annotations"]
+    wanted = {each.path: list(each.spec) for each in found.proposal.placed if each.spec}
+    if any(wanted.get(path) != spec for path, spec in read.items()):
+        raise UsageError("nothing is written: NNX does not read the annotations as they are meant")
+    for path, text in done.files.items():
+        write_text(root / path, text)
+    return replace(found, notes=(*found.notes, *done.notes), written=tuple(sorted(done.files)))
+
+
+def lines(found: Sharded) -> Iterator[str]:
+    """The proposal and the check, for people."""
+    for each in found.proposal.placed:
+        if each.spec:
+            yield f"{each.path} {'x'.join(map(str, each.shape))} ({each.layer}): ({', '.join(str(axis) for axis in each.spec)}): {each.why}"
+    yield f"{sum(not each.spec for each in found.proposal.placed)} further parameters are whole on every device"
+    yield from (f"activations of {line}" for line in found.proposal.activations)
+    seen = found.check
+    told = "is that of one device" if seen.equal else "DIFFERS from one device"
+    yield (
+        f"a training step on {seen.devices} simulated devices {told}: {seen.compared} results compared in float64, worst {seen.worst}: "
+        f"{seen.problem or f'{seen.measured:.1e}'}, limit {seen.limit:.1e}; {seen.split} arguments were split"
+    )
+    yield from (f"note: {note}" for note in found.notes)
+    yield from (f"annotations written to {path}" for path in found.written)
+
+
+def _facts(ahead: Ahead, variant: Variant) -> dict[str, Any]:
+    (facts,) = ahead.facts([variant])
+    refused = facts.get("refused") or facts["train"].get("refused")
+    if refused:
+        raise UsageError(f"{ahead.unit.id}: its training step cannot be exported: {refused['text'].splitlines()[0][:300]}")
+    return facts

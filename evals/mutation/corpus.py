@@ -1,0 +1,194 @@
+"""The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats, one small file a case.
+
+A case is a JAX module; its docstring says in its first line what it is, and below, as `key: value` lines, which `original` it stands for
+(a file of `originals/`, whose docstring holds the examples), its `family`, and the `place` of the divergence. The unit is the class `M`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, SourceFile, Unit
+from migrate_agent.tools.verify import Options, verify
+
+Kind = Literal["wrong", "cheats", "right"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FOLDER = Path(__file__).parents[2] / "tests" / "corpus"
+HELPERS = "nnx_layers_jax"
+UNIT = Unit("model.py", "M", "model_jax.py", "rewrite")
+SELF = "the unit itself"
+"""How verdicts name the unit where no submodule of it diverges; in a header it is `.`."""
+CASE_KEYS = {"original", "family", "place", "only", "skip"}
+ORIGINAL_KEYS = {"init", "call", "setup", "train", "domain"}
+CASE_SECONDS = 120.0
+LOCALISED = frozenset(
+    """forward_fp64 forward_fp32 forward_bf16 shapes_fp64 edges_fp64 nonfinite worst_input training_fp64 gradients_inputs
+    gradients_parameters gradients_edges buffers""".split()
+)
+"""Checks that compare values which some submodule gave; the others have nothing that a submodule could be named for."""
+
+FAST = """
+right/mlp_norm_by_hand right/inplace_dynamic_update right/embedding_one_hot_lookup
+wrong/mlp_eps_1e6 wrong/mlp_tanh_gelu wrong/mlp_transposed_weight wrong/mlp_affine_ignored wrong/mlp_nan_swallowed
+wrong/inplace_view_update_lost wrong/inplace_no_bias_correction wrong/inplace_ring_stale wrong/embedding_padding_gradient
+wrong/spectral_conjugated_filter
+right/settings_refused wrong/settings_heads_baked_in wrong/settings_eps_ignored
+cheats/mlp_imports_original cheats/mlp_pure_callback cheats/mlp_memoised cheats/mlp_shape_specific cheats/mlp_zero_vjp
+cheats/mlp_patches_clock cheats/mlp_forges_result
+""".split()
+"""A fixed part that takes under a minute; the cases of an original stand together, so that torch runs once for them."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A torch module with its examples: constructor arguments and calls, as text."""
+
+    name: str
+    title: str
+    source: str
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A candidate, and what it is.
+
+    `place` is the submodule that localisation must name ("" where none is to be named); `only` names the sandboxes that it may run in
+    (all where empty), and `skip` says why not in others.
+    """
+
+    kind: Kind
+    name: str
+    title: str
+    original: str
+    family: str
+    place: str
+    source: str
+    only: tuple[str, ...] = ()
+    skip: str = ""
+
+    @property
+    def id(self) -> str:
+        """`wrong/tanh_gelu`."""
+        return f"{self.kind}/{self.name}"
+
+
+class CorpusError(Exception):
+    """Raised for a file of the corpora whose docstring is not as it must be; says which and what."""
+
+
+def load_originals(folder: Path = FOLDER) -> dict[str, Original]:
+    """Name → original. Raises `CorpusError`."""
+    return {path.stem: _original(path) for path in sorted((folder / "originals").glob("*.py"))}
+
+
+def load_cases(kinds: Sequence[Kind] = KINDS, folder: Path = FOLDER) -> list[Case]:
+    """All cases of these kinds, by kind and name. Raises `CorpusError`."""
+    return [_case(kind, path) for kind in kinds for path in sorted((folder / kind).glob("*.py"))]
+
+
+def _original(path: Path) -> Original:
+    title, facts, source = _header(path, ORIGINAL_KEYS)
+    if not facts.get("call"):
+        raise CorpusError(f"{path}: its docstring has no line `call: …`")
+    train = {"": None, "true": True, "false": False}[facts.get("train", [""])[0]]
+    low_high = [float(text) for text in facts.get("domain", [""])[0].split()]
+    domain = (low_high[0], low_high[1]) if low_high else None
+    init, setup = facts.get("init", [""])[0], facts.get("setup", [""])[0]
+    examples = tuple(Example(UNIT.id, init, call, setup, domain=domain, train=train) for call in facts["call"])
+    return Original(path.stem, title, source, examples)
+
+
+def _case(kind: Kind, path: Path) -> Case:
+    title, facts, source = _header(path, CASE_KEYS)
+    for key in ("original", "family"):
+        if len(facts.get(key, [])) != 1:
+            raise CorpusError(f"{path}: its docstring must have one line `{key}: …`")
+    place = facts.get("place", [""])[0]
+    only = tuple(facts.get("only", [""])[0].replace(",", " ").split())
+    original, family = facts["original"][0], facts["family"][0]
+    return Case(kind, path.stem, title, original, family, SELF if place == "." else place, source, only, facts.get("skip", [""])[0])
+
+
+def _header(path: Path, known: set[str]) -> tuple[str, Mapping[str, list[str]], str]:
+    """First line, facts and whole text of a file. The docstring is read even where the rest does not parse."""
+    source = path.read_text(encoding="utf-8")
+    found = re.match(r'r?"""(.+?)"""', source, re.DOTALL)
+    if not found:
+        raise CorpusError(f"{path}: it has no docstring")
+    first, *lines = [line.strip() for line in found[1].strip().splitlines()]
+    facts: dict[str, list[str]] = {}
+    for line in filter(None, lines):
+        key, colon, value = line.partition(": ")
+        if not colon or key not in known:
+            raise CorpusError(f"{path}: {line!r} is no line of the form `key: value` with a key of {', '.join(sorted(known))}")
+        facts.setdefault(key, []).append(value.strip())
+    return first, facts, source
+
+
+def helper_names(source: str) -> set[str]:
+    """What a candidate imports from the vendored helpers."""
+    pattern = re.compile(rf"^from {HELPERS} import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
+    return {name.strip() for match in pattern.finditer(source) for name in (match[1] or match[2]).split(",") if name.strip()}
+
+
+def write_trees(original: Original, candidate: str, folder: Path) -> tuple[Path, Path]:
+    """Both trees, as a repository would hold them: `model.py`, and `model_jax.py` with the helpers that it imports."""
+    theirs, ours = folder / "original", folder / "candidate"
+    names = helper_names(candidate)
+    files = {theirs / "model.py": original.source, ours / "model_jax.py": candidate}
+    files[ours / f"{HELPERS}.py"] = helpers.render(names) if names else ""
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    return theirs, ours
+
+
+def inventory(root: Path) -> Inventory:
+    """The inventory of an original's tree."""
+    return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (UNIT,))
+
+
+def mirrored(example: Example) -> Example:
+    """The example for the candidate: the same texts, with `rngs`."""
+    init = f"{example.init}, rngs=rngs" if example.init else "rngs=rngs"
+    return Example(example.unit, init, example.call, example.setup, domain=example.domain, train=example.train)
+
+
+def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Path, options: Options | None = None) -> Evidence:
+    """Verify this text against the original, in this folder: the same one for all candidates of an original, so that torch runs once."""
+    theirs, ours = write_trees(original, candidate, folder)
+    options = options or Options(limits=Limits(seconds=CASE_SECONDS))
+    given = [mirrored(example) for example in original.examples]
+    return verify(UNIT, original.examples, given, theirs, ours, inventory(theirs), sandbox, folder / "work", options)
+
+
+def submodules(original: Original) -> bool:
+    """Whether the original assigns modules to attributes, so that localisation has something to name."""
+    tree = ast.parse(original.source)
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name != "M"}
+    return "nn.Module)" in original.source and (bool(re.search(r"self\.\w+.*= nn\.(?!Parameter)[A-Z]", original.source)) or bool(classes))
+
+
+def named_place(evidence: Evidence) -> str | None:
+    """The submodule that the first failed verdict names, "" for none, and None where that verdict compares no submodule's values."""
+    failed = next((verdict for verdict in evidence.verdicts if verdict.status == "fail"), None)
+    if failed is None or failed.check not in LOCALISED:
+        return None
+    found = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
+    return found[1] if found else ""
+
+
+def told(evidence: Evidence) -> dict[str, str]:
+    """The check that refused, and its words."""
+    refused = [verdict for verdict in evidence.verdicts if verdict.status != "pass"]
+    first = next((verdict for verdict in refused if verdict.status == "fail"), refused[0] if refused else None)
+    return {"check": first.check if first else "", "detail": first.detail[:300] if first else "every check passed"}

@@ -1,0 +1,90 @@
+"""One package of the `zoo` suite: laid out as a git repository, migrated by the command line, judged by the verifier."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from migrate_agent.evals.suite import Outcome, Status
+from migrate_agent.evals.zoo_packages.packages import Package, cache_folder, lay_out
+from migrate_agent.evals.zoo_packages.tidiness import untidy
+from migrate_agent.tools.scan import scan
+
+GIT = ["git", "-c", "user.name=zoo", "-c", "user.email=zoo@example.invalid", "-c", "commit.gpgsign=false"]
+CLI = "from migrate_agent.agent.cli import main; main()"
+STATUS: Mapping[str, Status] = {"verified": "right", "failed": "wrong", "unverified": "refused", "skipped": "excluded"}
+
+
+def make_repository(package: Package, folder: Path) -> None:
+    """The package as a git repository of one commit, with its `migrate.toml`. Raises `PackageError`."""
+    lay_out(package, folder, cache_folder())
+    (folder / "migrate.toml").write_text("\n".join(_example_text(row) for row in package.examples), encoding="utf-8")
+    commit_all(folder)
+
+
+def commit_all(folder: Path) -> None:
+    """Make the folder a git repository of one commit."""
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", folder.name]):
+        subprocess.run([*GIT, *command], cwd=folder, check=True)
+
+
+def _example_text(row: Mapping[str, Any]) -> str:
+    lines = [f"{key} = {json.dumps(value)}" for key, value in row.items() if key != "domain"]
+    if domain := row.get("domain"):
+        lines.append(f"domain = {{ min = {domain['min']}, max = {domain['max']} }}")
+    return "\n".join(["[[example]]", *lines, ""])
+
+
+def verified(package: Package, folder: Path, sandbox: str) -> Iterator[Outcome]:
+    """The command line's own judgement: `migrate-agent run --yes --no-llm`, one outcome for each unit of its report."""
+    make_repository(package, folder / "repository")
+    yield from migrated(package.name, folder / "repository", folder / "report.json", sandbox, package.exclude)
+
+
+def migrated(
+    name: str, repository: Path, report: Path, sandbox: str, exclude: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Outcome]:
+    """The same of any repository; `exclude` says of units why they do not count. The report is written to `report`."""
+    command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
+    done = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
+    if not report.exists():
+        last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
+        yield Outcome(name, "wrong", f"the run gave no report: {last[0]}")
+        return
+    rows = json.loads(report.read_text(encoding="utf-8"))
+    yield from (_outcome(name, exclude, row) for row in rows["units"])
+    sources = {file.target: (repository / file.path).read_text(encoding="utf-8") for file in scan(repository).files}
+    yield from tidiness(name, branch_files(repository, rows["branch"]), sources)
+
+
+def _outcome(name: str, exclude: Mapping[str, str], row: Mapping[str, Any]) -> Outcome:
+    unit = f"{row['source']}:{row['name']}"
+    if unit in exclude:
+        return Outcome(f"{name}/{unit}", "excluded", exclude[unit])
+    bad = [verdict for verdict in row["verdicts"] if verdict["status"] != "pass"]
+    holes = [f"{hole['code']}: {hole['reason']}" for hole in row.get("holes", [])]
+    reasons = [f"{verdict['check']}: {verdict['detail']}" for verdict in bad] + holes + [row.get("reason", "")]
+    reason = "" if row["status"] == "verified" else next((text for text in reasons if text), "no reason given")
+    return Outcome(f"{name}/{unit}", STATUS[row["status"]], reason[:500], {"seconds": row["seconds"]})
+
+
+def branch_files(repository: Path, branch: str) -> dict[str, str]:
+    """The Python files that the branch added."""
+    names = _git(repository, "diff", "--name-only", "--diff-filter=A", f"HEAD...{branch}").split()
+    return {name: _git(repository, "show", f"{branch}:{name}") for name in names if name.endswith(".py")}
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=repository, capture_output=True, text=True, check=True).stdout
+
+
+def tidiness(package: str, files: Mapping[str, str], sources: Mapping[str, str]) -> Iterator[Outcome]:
+    """What the static check finds in these files (path → text); `sources` are the originals, by the same paths."""
+    found = untidy(files, sources)
+    status: Status = "untidy" if found else "tidy"
+    yield Outcome(f"{package}/static check", status, "; ".join(found[:5])[:500], {"files": len(files), "untidy": found})

@@ -1,0 +1,76 @@
+"""Convolutions that the verifier lowers in a form of its own give what jax's lowering gives."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+from migrate_agent.tools.harness.jax_side.convolutions import plain, plainer
+
+NUMBERS = [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("NCHW", "HWOI", "NHWC")]
+WINDOWS = [
+    {"padding": [(0, 0), (0, 0)], "window_strides": (1, 1)},
+    {"padding": [(2, 1), (0, 3)], "window_strides": (2, 1)},
+    {"padding": [(-1, 2), (1, -1)], "window_strides": (1, 2), "lhs_dilation": (2, 3)},
+    {"padding": [(1, 1), (1, 1)], "window_strides": (1, 1), "rhs_dilation": (2, 1)},
+]
+GROUPS = [(1, 1), (2, 1), (4, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(("numbers", "window", "groups"), list(itertools.product(NUMBERS, WINDOWS, GROUPS)))
+def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[int, int]) -> None:
+    features, batches = groups
+    rng = np.random.default_rng(0)
+    lhs, rhs = rng.normal(size=(4, 4, 6, 5)), rng.normal(size=(8, 4 // features, 3, 2))
+    lhs = lhs.transpose(["NCHW".index(axis) for axis in numbers[0]])
+    rhs = rhs.transpose(["OIHW".index(axis) for axis in numbers[1]])
+
+    def usual(lhs: Any, rhs: Any) -> jax.Array:
+        return lax.conv_general_dilated(
+            lhs, rhs, dimension_numbers=numbers, feature_group_count=features, batch_group_count=batches, **window
+        )
+
+    [equation] = [e for e in jax.make_jaxpr(usual)(lhs, rhs).jaxpr.eqns if e.primitive is lax.conv_general_dilated_p]
+    found = plainer(*map(jax.numpy.asarray, (lhs, rhs)), **equation.params)
+    np.testing.assert_allclose(found, usual(lhs, rhs), rtol=1e-5, atol=1e-5)
+    parts = [
+        e
+        for e in jax.make_jaxpr(lambda *a: plainer(*a, **equation.params))(lhs, rhs).jaxpr.eqns
+        if e.primitive is lax.conv_general_dilated_p
+    ]
+    assert all(plain(e.invars[0].aval.shape, **e.params) for e in parts)
+    assert len(parts) == (features * batches if features < 4 else 1)
+
+
+LOWERED = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax import lax
+    from migrate_agent.tools.verify.jax_convolutions import quick_convolutions
+
+    jax.config.update("jax_enable_x64", True)
+    x, w = (jnp.asarray(np.random.default_rng(seed).normal(size=shape)) for seed, shape in ((0, (2, 16, 32, 32)), (1, (16, 16, 3, 3))))
+
+    def loss(x, w):
+        return (lax.conv(x, w, (2, 2), "SAME") ** 2).sum()
+
+    before = jax.jit(jax.value_and_grad(loss, (0, 1)))(x, w)
+    quick_convolutions()
+    jax.clear_caches()
+    text = jax.jit(jax.grad(loss, (0, 1))).lower(x, w).as_text()
+    after = jax.jit(jax.value_and_grad(loss, (0, 1)))(x, w)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12), before, after)
+    lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
+    assert len(lines) == 3 and all("pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1]" in line for line in lines), text
+"""
+
+
+def test_the_lowering_is_replaced_in_a_process_that_asks_for_it() -> None:
+    subprocess.run([sys.executable, "-c", textwrap.dedent(LOWERED)], check=True, env={"JAX_PLATFORMS": "cpu", "PATH": ""})

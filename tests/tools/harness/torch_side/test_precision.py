@@ -1,0 +1,60 @@
+"""How the original is run: tensors that an example gives, rounding noise at saturation, draws that ties decide."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from migrate_agent.tools.harness.common.random_streams import Stream
+from migrate_agent.tools.harness.torch_side.precision import PairedDraws, wide_names
+from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+
+
+def test_tensors_of_an_example_are_wide_and_those_of_its_module_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("given")
+    module.table = torch.ones(2)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "given", module)
+    weight = torch.nn.Parameter(torch.ones(2))
+    namespace = {
+        **vars(module),
+        "bins": [torch.ones(2), (torch.ones(2, dtype=torch.complex64), 3)],
+        "weight": weight,
+        "ids": torch.arange(2),
+    }
+    wide = wide_names(namespace, "given")
+    assert wide["table"] is module.table and wide["weight"] is weight
+    assert wide["bins"][0].dtype == torch.float64 and wide["bins"][1][0].dtype == torch.complex128 and wide["bins"][1][1] == 3
+    assert wide["ids"].dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    ("values", "function", "moves"),
+    [
+        ([40.0, -40.0], torch.tanh, True),
+        ([40.0, 50.0], torch.sigmoid, True),
+        ([40.0, -40.0], torch.Tensor.tanh_, True),
+        ([2.0, 3.0], torch.square, False),
+        ([2.5, 3.5], torch.round, False),
+    ],
+)
+def test_what_saturation_leaves_is_rounded(values: list[float], function: object, moves: bool) -> None:
+    assert callable(function)
+    plain = function(torch.tensor(values, dtype=torch.float64))
+    assert torch.equal(plain, plain.round())
+    with RoundingNoise(0):
+        noisy = function(torch.tensor(values, dtype=torch.float64))
+    assert torch.equal(plain, noisy) is not moves
+    assert torch.allclose(plain, noisy, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("weights", "count", "tied"),
+    [([0.5, 0.3, 0.2], 2, False), ([1.0, 0.0, 0.0], 2, True), ([1.0, 1e-310, 0.0], 2, True), ([1.0, 0.0, 0.0], 1, False)],
+)
+def test_weights_that_vanish_are_tied(weights: list[float], count: int, tied: bool) -> None:
+    with PairedDraws(Stream(0)) as mode:
+        torch.multinomial(torch.tensor(weights, dtype=torch.float64), count)
+    assert mode.stream.tied is tied

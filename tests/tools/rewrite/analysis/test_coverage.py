@@ -1,0 +1,133 @@
+"""Notes on code that no example ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tools.rewrite import compose
+from migrate_agent.tools.rewrite.analysis.coverage import unexercised
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Observed, Span
+from tests.tools.rewrite.snippets import snippet_workspace
+
+SOURCE = """from torch import nn
+
+class M(nn.Module):
+    def forward(self, x, deep=False):
+        y = x.sin()
+        if deep:
+            y = y.cos()
+        elif x.ndim > 9:
+            raise ValueError(x.shape)
+        return y
+
+    def other(self, x):
+        return x.exp()
+"""
+
+
+def _observed(*lines: int) -> dict[str, dict[Span, Observed]]:
+    return {"snippet.py": {Span(line, 8, line, 9): Observed(("tensor",)) for line in lines}}
+
+
+def test_branches_and_methods_that_did_not_run_are_named(tmp_path: Path) -> None:
+    space = snippet_workspace(tmp_path, SOURCE, _observed(5, 10))
+    model = space.repo.files["snippet.py"].classes["M"]
+    assert unexercised(model, space.observed_lines("snippet.py")) == [
+        "snippet.py:7: this branch of M.forward is run by no example",
+        "snippet.py:12: M.other is run by no example",
+    ]
+
+
+def test_nothing_is_said_where_nothing_was_observed(tmp_path: Path) -> None:
+    space = snippet_workspace(tmp_path, SOURCE)
+    assert unexercised(space.repo.files["snippet.py"].classes["M"], frozenset()) == []
+
+
+TAIL = """import torch
+import torch.distributed as dist
+
+def mean(x: torch.Tensor):
+    if x.ndim:
+        return x
+    dist.all_reduce(x)
+    x = x / dist.get_world_size()
+    return x
+"""
+
+
+def test_what_follows_a_return_that_was_always_taken_becomes_a_stub(tmp_path: Path) -> None:
+    result = snippet_workspace(tmp_path, TAIL, _observed(5, 6)).rewritten("snippet.py")
+    assert not result.holes
+    text = "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
+    assert text.count("raise NotImplementedError") == 1 and "world_size" not in text.partition("raise")[0]
+    assert any("no example runs it" in note for note in result.notes)
+
+
+def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:
+    assert snippet_workspace(tmp_path, TAIL, _observed(5, 7, 8)).rewritten("snippet.py").holes
+
+
+UNDEFINED = """import torch
+from torch import nn
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor, never=False):
+        if never:
+            return einsum("i,i", x, x)
+        return x * 2
+"""
+
+
+def test_a_name_that_the_original_does_not_define_either_is_a_note(tmp_path: Path) -> None:
+    draft = _composed(tmp_path, UNDEFINED)
+    assert not draft.holes
+    assert any("einsum is not defined in the original either" in note for note in draft.notes)
+
+
+@pytest.mark.parametrize("line", ["from elsewhere import *", "import torch\n\ndef einsum(*args):\n    return torch.unheard_of(*args)"])
+def test_a_name_that_something_may_define_is_not(tmp_path: Path, line: str) -> None:
+    assert _composed(tmp_path, f"{line}\n{UNDEFINED}").holes
+
+
+def _composed(folder: Path, text: str) -> Draft:
+    (folder / "model.py").write_text(text)
+    return compose(scan(folder), {}, ["model.py:M"])
+
+
+MUTATING = """import torch
+
+def fill(x: torch.Tensor):
+    x.fill_(3.0)
+
+def f(a: torch.Tensor):
+    fill({argument})
+    return a
+"""
+
+
+@pytest.mark.parametrize(("argument", "holes"), [("a[0]", 1), ("a.t()", 1), ("a.data", 1), ("a * 2", 0), ("a", 0)])
+def test_a_view_that_a_helper_changes_and_that_is_read_again_is_a_hole(tmp_path: Path, argument: str, holes: int) -> None:
+    space = snippet_workspace(tmp_path, MUTATING.format(argument=argument))
+    assert len(space.rewritten("snippet.py").holes) == holes
+
+
+UNDEFINED = """from torch import nn
+
+class M(nn.Module):
+    def forward(self, x, fast=True):
+        if fast:
+            return x.sin()
+        y = einsum(x)
+        return y * 2
+"""
+
+
+def test_names_that_the_original_lacks_become_errors_where_nothing_ran(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(UNDEFINED)
+    seen = {"m.py": {Span(6, 19, 6, 20): Observed(("tensor",))}}
+    draft = compose(scan(tmp_path), seen, ["m.py:M"])
+    assert not draft.holes and "einsum(" not in draft.files["m_jax.py"]
+    assert "einsum is not defined in the original either" in draft.files["m_jax.py"].replace('"\n            "', "")

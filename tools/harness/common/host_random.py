@@ -1,0 +1,182 @@
+"""Random numbers of Python's and numpy's own generators: paired on the original's side, where `jit` bakes nothing in, and noticed on both.
+
+Used inside the sandbox.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common.random_streams import HOST, Stream
+
+GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
+@contextmanager
+def noticed(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
+    """Note a draw of kind `host` where, within, a generator of Python or numpy moves on: the global ones, those that a module of the job's own
+    files keeps in a global name, and those that an owner keeps in an attribute."""
+    watched = [
+        *_global(),
+        *(value for owner in owners for value in getattr(owner, "__dict__", {}).values() if isinstance(value, GENERATORS)),
+    ]
+    before = [_state(generator) for generator in watched]
+    try:
+        yield
+    finally:
+        if before != [_state(generator) for generator in watched]:
+            stream.note(HOST, ())
+
+
+@contextmanager
+def paired(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
+    """The same, with the plainest functions of the global generators drawing from the stream: what they give can be drawn by `jax.random` too."""
+    hidden: Any = random._inst
+    own, plain = type(hidden), [(name, getattr(random, name)) for name in PYTHON]
+    with noticed(stream, owners):
+        replaced = {id(getattr(np.random, name)): make(stream, getattr(np.random, name)) for name, make in NUMPY.items()}
+        hidden.__class__ = FromStream
+        hidden.stream = stream
+        replaced |= {id(function): getattr(hidden, name) for name, function in plain}
+        names = [(names, name, value) for names in _namespaces() for name, value in list(names.items()) if id(value) in replaced]
+        for names_of, name, value in names:
+            names_of[name] = replaced[id(value)]
+        try:
+            yield
+        finally:
+            for names_of, name, value in names:
+                names_of[name] = value
+            hidden.__class__ = own
+            del hidden.stream
+
+
+class FromStream(random.Random):
+    """Python's hidden generator, as long as it draws from a stream."""
+
+    stream: Stream
+
+    def random(self) -> float:
+        """A number of [0, 1), as `jax.random.uniform` draws it."""
+        return float(self.stream.draw("uniform", ()))
+
+    def _randbelow(self, n: int) -> int:
+        """A number below `n`, as `jax.random.randint` draws it; what takes one number of a few asks for it."""
+        return int(float(self.stream.draw("integers", ())) * n)
+
+    def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
+        """A normal number, as `jax.random.normal` draws it."""
+        return mu + sigma * float(self.stream.draw("normal", ()))
+
+    normalvariate = gauss
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        """An exponential number, as `jax.random.exponential` draws it."""
+        return float(self.stream.draw("exponential", ())) / lambd
+
+
+def _sized(value: Any, size: Any) -> Any:
+    return value if size is not None else value.item()
+
+
+def _shape(size: Any) -> Sequence[int]:
+    return () if size is None else (int(size),) if np.ndim(size) == 0 else tuple(size)
+
+
+def _standard(kind: str) -> Callable[[Stream, Any], Any]:
+    return lambda stream, own: lambda size=None: _sized(stream.draw(kind, _shape(size)), size)
+
+
+def _spread(kind: str) -> Callable[[Stream, Any], Any]:
+    return lambda stream, own: lambda *size: _sized(stream.draw(kind, size), size or None)
+
+
+def _between(stream: Stream, own: Any) -> Any:
+    def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        if np.ndim(low) or np.ndim(high):
+            return own(low, high, size)
+        return _sized(low + stream.draw("uniform", _shape(size)) * (high - low), size)
+
+    return uniform
+
+
+def _integers(stream: Stream, own: Any) -> Any:
+    def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        if np.ndim(low) or np.ndim(high):
+            return own(low, high, size, dtype)
+        least, most = (0, low) if high is None else (low, high)
+        return _sized(np.floor(least + stream.draw("integers", _shape(size)) * (most - least)).astype(dtype), size)
+
+    return randint
+
+
+def _normal(stream: Stream, own: Any) -> Any:
+    def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        if np.ndim(loc) or np.ndim(scale):
+            return own(loc, scale, size)
+        return _sized(loc + scale * stream.draw("normal", _shape(size)), size)
+
+    return normal
+
+
+def _permutation(stream: Stream, own: Any) -> Any:
+    def permutation(x: Any) -> Any:
+        order = stream.draw("permutation", (int(x) if np.ndim(x) == 0 else len(x),)).astype(np.int64)
+        return order if np.ndim(x) == 0 else np.asarray(x)[order]
+
+    return permutation
+
+
+PYTHON = ("random", "gauss", "normalvariate", "expovariate")
+"""Functions of Python's that are bound to their own generator; the others ask `random` and `_randbelow` of it."""
+NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
+    "random": _standard("uniform"),
+    "random_sample": _standard("uniform"),
+    "rand": _spread("uniform"),
+    "uniform": _between,
+    "randint": _integers,
+    "randn": _spread("normal"),
+    "standard_normal": _standard("normal"),
+    "normal": _normal,
+    "permutation": _permutation,
+}
+"""What draws from the stream. Whatever else the generators are asked moves them on, and is noticed."""
+
+
+def _own_modules() -> list[ModuleType]:
+    """The modules that were imported from the job's own folder."""
+    return _imported_from(sys.path[0], len(sys.modules))
+
+
+@lru_cache(1)
+def _imported_from(root: str, count: int) -> list[ModuleType]:
+    """Found once for as many modules as there are."""
+    return [module for module in list(sys.modules.values()) if root and (getattr(module, "__file__", None) or "").startswith(root)]
+
+
+def _namespaces() -> list[dict[str, Any]]:
+    """Where the functions are looked up by name."""
+    return [vars(random), vars(np.random), *(vars(module) for module in _own_modules())]
+
+
+def _global() -> list[Any]:
+    """The hidden generators of Python and numpy, and what the job's own modules keep in global names."""
+    kept = [value for module in _own_modules() for value in vars(module).values() if isinstance(value, GENERATORS)]
+    return [random._inst, np.random.mtrand._rand, *kept]
+
+
+def _state(generator: Any) -> Any:
+    """The generator's state, comparable."""
+    if isinstance(generator, random.Random):
+        return None if isinstance(generator, random.SystemRandom) else generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return pickle.dumps(generator.get_state(legacy=False))
+    return pickle.dumps(generator.bit_generator.state)

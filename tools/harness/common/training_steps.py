@@ -1,0 +1,118 @@
+"""K optimiser steps on the same batches: torch's own optimisers on one side, the same formulas in numpy on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.input_sampling import Array
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.harness.torch_side.module import Original
+
+
+def torch_curve(
+    unit: Original,
+    state: Mapping[str, Array],
+    batches: Sequence[Sequence[Array]],
+    targets: Sequence[Mapping[int, Array]],
+    optimiser: str,
+    rate: float,
+    *,
+    native: bool,
+    noise: int = 0,
+    share: float = tolerances.EPS64,
+    untrained: set[str] | None = None,
+    buffers: dict[str, Array] | None = None,
+) -> list[float]:
+    """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises.
+
+    `untrained` gains the names of parameters that no backward pass reached, which torch's optimisers leave alone, weight decay and all.
+    `buffers` gains the buffers as they are in the end.
+    """
+    import torch
+
+    from migrate_agent.tools.harness.common import trees
+    from migrate_agent.tools.harness.common.random_streams import Stream
+    from migrate_agent.tools.harness.torch_side.module import comparable, is_leaf, loss, tensors_of, to_numpy
+
+    module = unit.module(state, "train", native=native)
+    trained = [value for value in module.parameters() if value.requires_grad]
+    rows: dict[str, Any] = {
+        "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=tolerances.MOMENTUM),
+        "adamw": lambda: torch.optim.AdamW(
+            trained, lr=rate, betas=tolerances.BETAS, eps=tolerances.ADAM_EPSILON, weight_decay=tolerances.WEIGHT_DECAY
+        ),
+    }
+    step = rows[optimiser]()
+    losses = []
+    for index in range(tolerances.STEPS + 1):
+        batch = index % len(batches)
+        _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
+        with comparable(Stream(0), module, native=native, noise=noise, share=share):
+            outputs: list[Any] = []
+            trees.encode(module(*args, **kwargs), outputs, is_leaf)
+            value = loss(outputs, targets[batch])
+            step.zero_grad()
+            if value.requires_grad:
+                torch.autograd.backward(value)
+        if untrained is not None and index == 0:
+            untrained |= {name for name, parameter in module.named_parameters() if parameter.grad is None}
+        step.step()
+        losses.append(value.item())
+    if buffers is not None:
+        names = dict(module.named_parameters(remove_duplicate=False))
+        buffers.update({name: to_numpy(value) for name, value in tensors_of(module).items() if name not in names})
+    return losses
+
+
+def first_rate(gradients: Mapping[str, Array], parameters: Sequence[Array]) -> float:
+    """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
+    steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
+    norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
+    return tolerances.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else tolerances.RELATIVE_STEP
+
+
+class NumpyOptimiser:
+    """SGD with momentum or AdamW on a list of arrays, as in torch.optim (https://docs.pytorch.org/docs/stable/optim.html)."""
+
+    def __init__(self, kind: str, rate: float, count: int) -> None:
+        self.kind, self.rate = kind, rate
+        self.steps = 0
+        self.first: list[Any] = [None] * count
+        self.second: list[Any] = [0.0] * count
+
+    def step(self, values: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
+        """The values after one step, in their own dtypes."""
+        self.steps += 1
+        rule = self._sgd if self.kind == "sgd" else self._adamw
+        return [
+            _as(value, rule(index, _parts(value), _parts(gradient)))
+            for index, (value, gradient) in enumerate(zip(values, gradients, strict=True))
+        ]
+
+    def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
+        momentum = self.first[index]
+        self.first[index] = gradient if momentum is None else tolerances.MOMENTUM * momentum + gradient
+        return np.asarray(value - self.rate * self.first[index])
+
+    def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
+        (b1, b2), rate = tolerances.BETAS, self.rate
+        value = value * (1 - rate * tolerances.WEIGHT_DECAY)
+        self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
+        self.second[index] = self.second[index] * b2 + (1 - b2) * gradient**2
+        root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + tolerances.ADAM_EPSILON
+        return np.asarray(value - rate / (1 - b1**self.steps) * self.first[index] / root)
+
+
+def _parts(value: Array) -> Array:
+    """Real and imaginary parts of complex numbers as two real ones each, which is what torch's optimisers step."""
+    return np.stack([value.real, value.imag], -1) if np.iscomplexobj(value) else value
+
+
+def _as(like: Array, value: Array) -> Array:
+    """The same numbers again, in the dtype of `like`."""
+    return np.asarray(value[..., 0] + 1j * value[..., 1] if np.iscomplexobj(like) else value, dtype=like.dtype)

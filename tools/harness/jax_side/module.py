@@ -1,0 +1,248 @@
+"""One example of the candidate: constructed, and loaded with given states. Used inside the sandbox."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.interpreters import partial_eval
+
+from migrate_agent.tools import weights
+from migrate_agent.tools.harness.common.argument_changes import changed
+from migrate_agent.tools.harness.common.example_text import seed_python
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS
+from migrate_agent.tools.harness.common.xla_flags import quick
+from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
+from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
+from migrate_agent.tools.weights import Leaf
+
+_EVALUATED: dict[str, list[Any]] = {}
+"""What programs gave, by their text."""
+
+
+def is_trainable(path: Any, value: Any) -> bool:
+    """An nnx filter: parameters of floating dtype."""
+    return isinstance(value, nnx.Param) and jnp.issubdtype(value.get_value().dtype, jnp.inexact)
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value travels as an array."""
+    return isinstance(value, (jax.Array, np.ndarray, np.generic, nnx.Variable))
+
+
+def is_key(value: Any) -> bool:
+    """Whether an array holds random keys."""
+    return bool(jnp.issubdtype(value.dtype, jax.dtypes.prng_key))
+
+
+def split(model: Any) -> tuple[Any, Any, Any]:
+    """Graph definition, trainable parameters, and the rest."""
+    parts: Any = nnx.split(model, is_trainable, ...)
+    return parts[0], parts[1], parts[2]
+
+
+def split_kept(model: Any) -> tuple[Any, Any, Any]:
+    """As `split`, without what the model has noted in `nnx.Intermediate`s: by NNX's convention that is no state. Takes them out of the model."""
+    parts: Any = nnx.split(model, nnx.Intermediate, is_trainable, ...)
+    if not len(parts[1]):
+        return parts[0], parts[2], parts[3]
+    nnx.pop(model, nnx.Intermediate)
+    return split(model)
+
+
+def sets_modes_alone(model: Any) -> bool:
+    """Whether `train` and `eval` are NNX's own and meet no property of a class: then they set flags, and nothing else."""
+    own = all(getattr(type(model), name) is getattr(nnx.Module, name) for name in ("train", "eval", "set_attributes"))
+    flags = ("deterministic", "use_running_average")
+    return own and not any(hasattr(getattr(type(module), flag, None), "__set__") for _, module in nnx.iter_modules(model) for flag in flags)
+
+
+def keeps_tracers(graphdef: Any) -> bool:
+    """Whether a module constructed under `jit` holds tracers where arrays would be if it were constructed eagerly."""
+    values = [getattr(attribute, "value", None) for _, attribute in graphdef.attributes]
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+def _evaluated(jaxpr: Any, constants: Sequence[Any]) -> Sequence[Any]:
+    """What a program without arguments gives. Of one that makes keys and counts alone, once: other configurations often have the same."""
+
+    def evaluate() -> list[Any]:
+        return list(jax.jit(lambda: jax.core.eval_jaxpr(jaxpr, constants), compiler_options=quick())())
+
+    if constants or not all(is_key(each.aval) or (not each.aval.shape and each.aval.dtype.kind in "iu") for each in jaxpr.outvars):
+        return evaluate()
+    text = str(jaxpr)
+    if text not in _EVALUATED:
+        _EVALUATED[text] = evaluate()
+    return _EVALUATED[text]
+
+
+class Candidate:
+    """The candidate's module of one example. Raises what import, setup and constructor raise."""
+
+    copies = 1
+    """How many times over each draw counts that is seen while tracing happens."""
+    initialises = True
+    """Whether fresh initial values are compared."""
+    omitted: Sequence[str] = ()
+    """State names of the original that this one does not keep."""
+    customs = NO_CUSTOMS
+
+    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
+        found: Any = importlib.import_module(module)
+        self.namespace = make_namespace(found, texts, tensors, exact)
+        self.cls = found
+        for part in name.split("."):
+            self.cls = getattr(self.cls, part)
+        if not (isinstance(self.cls, type) and issubclass(self.cls, nnx.Module)):
+            raise TypeError(f"{name} is no flax.nnx.Module")
+        self.unit = changed(self.cls, texts.get("changes") or {})
+        self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
+        self.exact = exact
+        self.model = self._build()
+        self.constructed = modes(self.model)
+
+    def fresh(self, rngs: nnx.Rngs) -> Any:
+        """A newly constructed module."""
+        seed_python()
+        return eval(self.init, {**self.namespace, "_unit": self.unit, "rngs": rngs})
+
+    def _build(self) -> Any:
+        """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
+        try:
+            graphdef, trainable, rest = self._staged()
+            if keeps_tracers(graphdef):
+                raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
+        except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
+            graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
+        zeros = jax.tree.map(lambda leaf: jax.device_put(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
+        return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
+
+    def _staged(self) -> tuple[Any, Any, Any]:
+        """The parts of a new module, constructed once under a trace: of the parameters only their shapes, the rest computed."""
+        made: list[Any] = []
+
+        def construct() -> Any:
+            graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
+            made[:] = [graphdef]
+            return trainable, rest
+
+        with tracers_as_data():
+            program, (trainable, rest) = jax.make_jaxpr(construct, return_shape=True)()
+        count = len(jax.tree.leaves(trainable))
+        wanted = [index >= count for index in range(len(program.jaxpr.outvars))]
+        values = _evaluated(partial_eval.dce_jaxpr(program.jaxpr, wanted)[0], program.consts) if any(wanted) else []
+        return made[0], trainable, jax.tree.unflatten(jax.tree.structure(rest), values)
+
+    def _widened(self, dtype: Any) -> Any:
+        if not self.exact or not jnp.issubdtype(dtype, jnp.inexact):
+            return dtype
+        return np.complex128 if jnp.issubdtype(dtype, jnp.complexfloating) else np.float64
+
+    def _widen(self, leaf: Any) -> Any:
+        return leaf if is_key(leaf) else jax.device_put(np.asarray(leaf).astype(self._widened(leaf.dtype)))
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Put a torch state into the module. Raises what `load_state_dict` raises."""
+        weights.load_leaves(self._leaves, dict(state))
+
+    def state(self, model: Any = None) -> dict[str, Array]:
+        """The module's state (or another's of the same class) under torch's names and in torch's layout."""
+        if model is not None:
+            return weights.state_dict(model)
+        return {name: leaf.to_torch(leaf.variable.get_value()) for name, leaf in self._leaves.items()}
+
+    def weights(self) -> list[dict[str, Any]]:
+        """The weight map as data: torch's name, the variable's path, the shape in torch, the order of axes."""
+        paths = weights.variable_paths(self.model)
+        return [
+            {"name": name, "path": paths[name], "shape": list(leaf.shape), "axes": None if leaf.axes is None else list(leaf.axes)}
+            for name, leaf in self._leaves.items()
+        ]
+
+    @cached_property
+    def _leaves(self) -> dict[str, Leaf]:
+        """What `load` fills."""
+        return weights.leaves(self.model)
+
+    def parts(self, mode: str) -> tuple[Any, Any, Any]:
+        """Graph definition, trainable parameters and the rest, in `train` or `eval` mode. The states hold the model's own variables."""
+        if mode not in self._parts or not self._sets_modes_alone:
+            self.model.train() if mode == "train" else self.model.eval()
+            self._parts[mode] = split(self.model)
+        return self._parts[mode]
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[Any, Any, Any]]:
+        return {}
+
+    @cached_property
+    def _sets_modes_alone(self) -> bool:
+        return sets_modes_alone(self.model)
+
+    def state_of(self, graphdef: Any, *states: Any) -> dict[str, Array]:
+        """These leaves under torch's names and in torch's layout."""
+        values, structure = jax.tree.flatten(states)
+        key = (id(graphdef), structure)
+        if key not in self._places:
+            self._places[key] = graphdef, self._located(graphdef, structure, values)
+        places = self._places[key][1]
+        if places is None:
+            return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, *states, copy=True)).items()}
+        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in places.items()}
+
+    @cached_property
+    def _places(self) -> dict[Any, tuple[Any, dict[str, tuple[int, Leaf]] | None]]:
+        """By graph definition (kept, since its id is the key) and structure: where each name's leaf is."""
+        return {}
+
+    def _located(self, graphdef: Any, structure: Any, values: Sequence[Any]) -> dict[str, tuple[int, Leaf]] | None:
+        """The number of the leaf behind each name; None where the model has to be made, since its variables give other values than they hold."""
+        mark: Any = jax.ShapeDtypeStruct
+        marks = [mark(value.shape, value.dtype) for value in values]
+        numbers = {id(each): number for number, each in enumerate(marks)}
+        try:
+            made = nnx.merge(graphdef, *jax.tree.unflatten(structure, marks), copy=True)
+            return {name: (numbers[id(leaf.variable.get_value())], leaf) for name, leaf in weights.leaves(made).items()}
+        except Exception:  # what is wrong here is told where it is made of values
+            return None
+
+    def kinds(self) -> dict[str, str]:
+        """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""
+        graphdef, trainable, rest = self.parts("eval")
+        ones = jax.tree.map(lambda leaf: jax.device_put(np.ones(leaf.shape, leaf.dtype)), trainable)
+        zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
+        state = self.state_of(graphdef, ones, zeros)
+        return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
+
+
+def modes(model: Any) -> list[Any]:
+    """What says of each part of a module whether it trains."""
+    return [[getattr(part, name, None) for name in ("deterministic", "use_running_average")] for _, part in nnx.iter_modules(model)]
+
+
+def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:
+    """The names in which the example's texts are evaluated. Raises what the setup raises."""
+    namespace = {**vars(module), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
+    seed_python()
+    exec(compile(texts["setup"], "<setup of the example>", "exec"), namespace)
+    return namespace
+
+
+def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:
+    if path is None:
+        return {}
+    from safetensors.flax import load_file
+
+    found = load_file(path)
+    return {
+        name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in found.items()
+    }

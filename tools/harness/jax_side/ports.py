@@ -1,0 +1,363 @@
+"""Ports that are no NNX mirror, seen as one: Linen, Equinox, plain functions with a parameter tree, and NNX under other names.
+
+Used inside the sandbox. The adapter is an NNX module whose variables are the leaves of the port's tree, so that all else runs it as any other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.jax_side.module import Candidate, is_key, make_namespace
+from migrate_agent.tools.harness.jax_side.weight_map import Leaf, MapError, match, tokens
+
+TRAIN = ("train", "training", "is_training")
+EVAL = ("deterministic", "inference", "use_running_average", "eval")
+KEY = ("key", "rng", "rng_key", "prng_key")
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Fixed:
+    """Something that belongs to a module's structure; equal to itself only."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Port(nnx.Module):
+    """The leaves of a port's tree as variables, and the function that calls it with them."""
+
+    def __init__(self, values: Sequence[Any], trained: Sequence[bool], call: Fixed, key: Any) -> None:
+        self.values = nnx.List([nnx.Param(value) if kind else nnx.Variable(value) for value, kind in zip(values, trained, strict=True)])
+        self.call = call
+        self.rngs = nnx.Rngs(key)
+        self.deterministic = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the port; what it gives back of its state is kept."""
+        leaves = [value.get_value() for value in self.values]
+        result, after = self.call.value(leaves, self.rngs, not self.deterministic, args, kwargs)
+        for value, new, old in zip(self.values, after, leaves, strict=True):
+            if new is not old:
+                value.set_value(new)
+        return result
+
+
+class PortCandidate(Candidate):
+    """A port of one example. `described` says what torch keeps (`state`, `parameters`), `sample` gives the arguments of a call."""
+
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        texts: Mapping[str, Any],
+        tensors: Path | None,
+        port: Mapping[str, Any],
+        described: Mapping[str, Any],
+        sample: Callable[[], Arguments],
+        *,
+        exact: bool,
+    ) -> None:
+        self.exact, self.port, self.sample = exact, port, sample
+        found: Any = importlib.import_module(module)
+        self.namespace = make_namespace(found, texts, tensors, exact)
+        self.cls = found
+        for part in name.split("."):
+            self.cls = getattr(self.cls, part)
+        self.kind = port.get("kind") or kind_of(self.cls)
+        self.init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")
+        self.wanted = {key: tuple(shape) for key, shape in described["state"].items()}
+        parameters = set(described["parameters"])
+        self.of_torch = {key: key in parameters for key in self.wanted}
+        self.how = HOWS[self.kind](self.cls, self)
+        self.model = self._build()
+
+    def build(self, **further: Any) -> Any:
+        """What the init text makes, with further keywords where the class takes them."""
+        accepted = {key: value for key, value in further.items() if key in {**parameters_of(self.cls), **parameters_of(self.cls.__init__)}}
+        return eval(self.init, {**self.namespace, "_unit": lambda *args, **kwargs: self.cls(*args, **kwargs, **accepted)})
+
+    def _build(self) -> Any:
+        shapes = self.how.leaves(jax.random.key(0))
+        self.tree = [Leaf(path, tuple(shape.shape), self.how.trained(path)) for path, shape in zip(self.how.paths, shapes, strict=True)]
+        made = self.kind != "function" or "params" in self.port
+        self.initialises = made and self.port.get("initialisation") is not False
+        self.copies = _batch(self.sample()) if self.port.get("vmap") else 1
+        self.places, self.omitted = match(self.wanted, self.of_torch, self.tree, self.port.get("weights", {}))
+        of_leaf = {place.leaf: self.of_torch[name] for name, place in self.places.items()}
+        self.trained = [of_leaf[index] if leaf.trained is None else leaf.trained for index, leaf in enumerate(self.tree)]
+        return Port([jnp.zeros(s.shape, self._widened(s.dtype)) for s in shapes], self.trained, Fixed(self.how.call), 0)
+
+    def fresh(self, rngs: nnx.Rngs) -> Any:
+        """A newly initialised port."""
+        key = rngs.params()
+        return Port(self.how.leaves(key), self.trained, self.model.call, key)
+
+    def weights(self) -> list[dict[str, Any]]:
+        """None: where a port's weights lie, its own file says."""
+        return []
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Put a torch state into the port. Raises `MapError`."""
+        filled: dict[int, Array] = {}
+        for name, place in self.places.items():
+            value = place.to_port(np.asarray(state[name]))
+            if place.leaf in filled and not np.array_equal(filled[place.leaf], value, equal_nan=value.dtype.kind in "fc"):
+                raise MapError(f"{name} shares a leaf with another name, but they differ")
+            filled[place.leaf] = value
+        for index, value in filled.items():
+            self.model.values[index].set_value(jnp.asarray(value))
+
+    def state(self, model: Any = None) -> dict[str, Array]:
+        """The port's (or another's of the same kind) leaves under torch's names and in torch's layout."""
+        leaves = (self.model if model is None else model).values
+        return {name: place.to_torch(np.asarray(leaves[place.leaf].get_value()), self.wanted[name]) for name, place in self.places.items()}
+
+    def _located(self, *parts: Any) -> None:
+        """Nothing: the names of a port's leaves are not those of its attributes."""
+        return
+
+
+class NNX:
+    """An NNX class under other names."""
+
+    def __init__(self, cls: Any, owner: PortCandidate) -> None:
+        self.owner = owner
+        self.template = owner.build(rngs=nnx.Rngs(0))
+        self.paths = [path for path, value in variables_of(self.template).items() if not _is_random(value)]
+
+    def leaves(self, key: Any) -> list[Any]:
+        """Values of all variables that are no random state, in the order of `paths`."""
+        found = variables_of(self.owner.build(rngs=nnx.Rngs(key)))
+        return [found[path].get_value() for path in self.paths]
+
+    def trained(self, path: tuple[str, ...]) -> bool | None:
+        """Whether it is an `nnx.Param`."""
+        return isinstance(variables_of(self.template)[path], nnx.Param)
+
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """Put these values into a copy of the module, call it, and read them back."""
+        graphdef, state = nnx.split(self.template)
+        model = nnx.merge(graphdef, state, copy=True)
+        model.train() if train else model.eval()
+        variables = variables_of(model)
+        for path, value in zip(self.paths, leaves, strict=True):
+            variables[path].set_value(value)
+        for value in variables.values():
+            if is_key(value.get_value()):
+                value.set_value(rngs())
+        result = model(*args, **kwargs)
+        return result, [variables[path].get_value() for path in self.paths]
+
+
+def variables_of(model: Any) -> dict[tuple[str, ...], Any]:
+    """All variables by their path."""
+    return {tuple(map(str, path)): node for path, node in nnx.iter_graph(model) if isinstance(node, nnx.Variable)}
+
+
+def _is_random(value: Any) -> bool:
+    return isinstance(value, nnx.RngState) or is_key(value.get_value())
+
+
+class Linen:
+    """A Flax Linen module: `init` and `apply`, collections other than `params` being mutable."""
+
+    def __init__(self, cls: Any, owner: PortCandidate) -> None:
+        self.owner, self.module = owner, owner.build()
+        self.streams = tuple(owner.port.get("rngs", ("dropout",)))
+        self.paths: list[tuple[str, ...]] = []
+        self.structure: Any = None
+
+    def _rngs(self, key: Any, *names: str) -> dict[str, Any]:
+        return {name: jax.random.fold_in(key, index) for index, name in enumerate((*names, *self.streams))}
+
+    def leaves(self, key: Any) -> list[Any]:
+        """What `init` gives."""
+        args, kwargs = self.owner.sample()
+        flags = mode_of(type(self.module).__call__, self.owner.port, train=False)
+        variables = self.module.init(self._rngs(key, "params"), *args, **kwargs, **flags)
+        paths, flat, structure = flatten(dict(variables))
+        if self.structure is None:
+            self.paths, self.structure = paths, structure
+        return flat
+
+    def trained(self, path: tuple[str, ...]) -> bool | None:
+        """Whether it is in `params`."""
+        return path[0] == "params"
+
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """`apply`, with what is mutable given back."""
+        variables = jax.tree.unflatten(self.structure, leaves)
+        others = [name for name in variables if name != "params"]
+        flags = mode_of(type(self.module).__call__, self.owner.port, train=train)
+        keys = self._rngs(rngs()) if train and self.streams else {}
+        result = self.module.apply(variables, *args, **kwargs, **flags, rngs=keys, mutable=others or False)
+        if not others:
+            return result, list(leaves)
+        result, updated = result
+        return result, jax.tree.leaves({**variables, **updated})
+
+
+class Equinox:
+    """An Equinox module: its arrays are the leaves. `vmap` in the port's file maps it over the batch."""
+
+    def __init__(self, cls: Any, owner: PortCandidate) -> None:
+        self.owner = owner
+        self.paths: list[tuple[str, ...]] = []
+        self.structure: Any = None
+
+    def leaves(self, key: Any) -> list[Any]:
+        """The arrays of a new module."""
+        import equinox
+
+        arrays, static = equinox.partition(self.owner.build(key=key), equinox.is_inexact_array)
+        paths, flat, structure = flatten(arrays)
+        if self.structure is None:
+            self.paths, self.structure, self.static = paths, structure, static
+        return flat
+
+    def trained(self, path: tuple[str, ...]) -> bool | None:
+        """Equinox does not tell."""
+        return None
+
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """Call the module with these arrays, in inference mode where not `train`."""
+        import equinox
+
+        model = equinox.combine(jax.tree.unflatten(self.structure, leaves), self.static)
+        model = equinox.nn.inference_mode(model, value=not train)
+        flags = mode_of(type(model).__call__, self.owner.port, train=train)
+        return called(model, self.owner.port, rngs, train, flags, args, kwargs), list(leaves)
+
+
+class Function:
+    """`f(params, *args)`; `params` in the port's file names a function of a key that makes them, else the weight map alone says what they are."""
+
+    def __init__(self, function: Any, owner: PortCandidate) -> None:
+        self.function, self.owner = function, owner
+        self.paths: list[tuple[str, ...]] = []
+        self.structure: Any = None
+
+    def leaves(self, key: Any) -> list[Any]:
+        """New parameters, or zeros in the tree that the weight map describes."""
+        name, weights = self.owner.port.get("params"), self.owner.port.get("weights", {})
+        paths, flat, structure = flatten(self.owner.namespace[name](key) if name else described_tree(weights, self.owner.wanted))
+        if self.structure is None:
+            self.paths, self.structure = paths, structure
+        return flat
+
+    def trained(self, path: tuple[str, ...]) -> bool | None:
+        """Nothing tells."""
+        return None
+
+    def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """Call the function with these parameters."""
+        params = jax.tree.unflatten(self.structure, leaves)
+        flags = mode_of(self.function, self.owner.port, train=train)
+
+        def bound(*args: Any, **kwargs: Any) -> Any:
+            return self.function(params, *args, **kwargs)
+
+        return called(bound, self.owner.port, rngs, train, flags, args, kwargs, of=self.function), list(leaves)
+
+
+def is_mirror(module: str, name: str, port: Mapping[str, Any]) -> bool:
+    """Whether nothing describes it as a port and it is an NNX class: then it must keep a mirror's names."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return not port and isinstance(found, type) and issubclass(found, nnx.Module)
+
+
+HOWS: Mapping[str, Any] = {"nnx": NNX, "linen": Linen, "equinox": Equinox, "function": Function}
+
+
+def kind_of(found: Any) -> str:
+    """Which kind of port a class or function is. Raises `TypeError` for anything else."""
+    bases = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in getattr(found, "__mro__", ())}
+    if isinstance(found, type) and issubclass(found, nnx.Module):
+        return "nnx"
+    if "equinox.Module" in bases:
+        return "equinox"
+    if "flax.Module" in bases:
+        return "linen"
+    if callable(found) and not isinstance(found, type):
+        return "function"
+    raise TypeError(f"{getattr(found, '__name__', found)} is no flax.nnx.Module, flax.linen.Module, equinox.Module or function")
+
+
+def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters by name; none where Python cannot tell."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def mode_of(function: Any, port: Mapping[str, Any], *, train: bool) -> dict[str, bool]:
+    """The keyword that tells the port about the mode: the file's, else one of the usual names that it takes."""
+    names = parameters_of(function)
+    if port.get("train") or port.get("eval"):
+        return {port[kind]: value for kind, value in (("train", train), ("eval", not train)) if port.get(kind)}
+    return {name: train for name in TRAIN if name in names} | {name: not train for name in EVAL if name in names}
+
+
+def called(
+    function: Any, port: Mapping[str, Any], rngs: nnx.Rngs, train: bool, flags: Mapping[str, bool], args: Any, kwargs: Any, of: Any = None
+) -> Any:
+    """Call with a random key where one is taken, mapped over the batch where the file says so."""
+    names = parameters_of(function if of is None else of)
+    name = port.get("key") or next((key for key in KEY if key in names), "")
+    key = rngs() if train and name else None
+    if not port.get("vmap"):
+        return function(*args, **kwargs, **flags, **({name: key} if name else {}))
+    keys = None if key is None else jax.random.split(key, _batch((args, kwargs)))
+
+    def one(args: Any, kwargs: Any, key: Any) -> Any:
+        return function(*args, **kwargs, **flags, **({name: key} if name else {}))
+
+    axes = jax.tree.map(lambda leaf: 0 if hasattr(leaf, "ndim") and leaf.ndim else None, (args, kwargs))
+    return jax.vmap(one, in_axes=(*axes, None if keys is None else 0))(args, kwargs, keys)
+
+
+def _batch(arguments: Arguments) -> int:
+    return next((int(leaf.shape[0]) for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "ndim") and leaf.ndim), 1)
+
+
+def flatten(tree: Any) -> tuple[list[tuple[str, ...]], list[Any], Any]:
+    """Paths, leaves and structure."""
+    pairs, structure = jax.tree_util.tree_flatten_with_path(tree)
+    return [tuple(_token(entry) for entry in path) for path, _ in pairs], [leaf for _, leaf in pairs], structure
+
+
+def _token(entry: Any) -> str:
+    return str(next(getattr(entry, name) for name in ("key", "name", "idx") if hasattr(entry, name)))
+
+
+def described_tree(weights: Mapping[str, Any], wanted: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Zeros in nested dictionaries, as the weight map says. Raises `MapError` for names of which it says nothing."""
+    tree: dict[str, Any] = {}
+    for name, shape in wanted.items():
+        row = weights.get(name)
+        if row is None:
+            raise MapError(f"{name} is not in the weight map, and no function makes the parameters (`params` in the file)")
+        if row is False:
+            continue
+        table: Mapping[str, Any] = {"path": row} if isinstance(row, str) else row
+        moved = np.zeros(shape) if table.get("reshape") is None else np.zeros(tuple(table["reshape"]))
+        moved = moved if table.get("transpose") is None else moved.transpose(table["transpose"])
+        *folders, last = tokens(table["path"])
+        place = tree
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[last] = jnp.asarray(moved)
+    return tree

@@ -1,0 +1,295 @@
+"""How jax is made comparable: float64 throughout and paired random draws. Used inside the sandbox, on the candidate's side.
+
+jax has no modes like torch's, so this replaces private functions of jax 0.10: `tests/tools/verify/test_modes.py` holds them down.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from migrate_agent.tools.harness.common.random_streams import Stream
+from migrate_agent.tools.harness.common.xla_flags import KERNEL_LIBRARY, library, set_flag
+from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, key_data
+
+NARROW = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
+ALIASES = ("float32", "float16", "bfloat16", "complex64", "single", "csingle")
+
+set_flag(KERNEL_LIBRARY, library())
+
+
+def configure(name: str, value: Any) -> None:
+    """Set an option of jax's configuration."""
+    update: Any = jax.config.update
+    update(name, value)
+
+
+def configured(name: str) -> Any:
+    """The value of an option of jax's configuration."""
+    read: Any = jax.config.read
+    return read(name)
+
+
+@cache
+def lift_to_float64() -> None:
+    """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""
+    configure("jax_enable_x64", True)
+    wide = {name: getattr(jnp, NARROW[np.dtype(getattr(jnp, name)).name]) for name in ALIASES if hasattr(jnp, name)}
+    narrow = {getattr(jnp, name): value for name, value in wide.items()}
+    dtypes: Any = importlib.import_module("jax._src.dtypes")
+    original = dtypes.check_and_canonicalize_user_dtype
+
+    def lifted(dtype: Any, fun_name: Any = None) -> Any:
+        found = original(dtype, fun_name)
+        return np.dtype(NARROW[found.name]) if getattr(found, "name", "") in NARROW else found
+
+    dtypes.check_and_canonicalize_user_dtype = lifted
+    _lift_flax_defaults(narrow)
+    for name, value in wide.items():
+        setattr(jnp, name, value)
+
+
+def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
+    """Flax's layers were defined with `param_dtype=jnp.float32` as default."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("flax.nnx"):
+            continue
+        for item in list(vars(module).values()):
+            for function in (item, *vars(item).values()) if isinstance(item, type) else (item,):
+                defaults = getattr(function, "__kwdefaults__", None)
+                if isinstance(defaults, dict):
+                    function.__kwdefaults__ = {
+                        key: narrow.get(value, value) if isinstance(value, type(jnp.int32)) else value for key, value in defaults.items()
+                    }
+
+
+def untraced_origins() -> None:
+    """A tracer that is asked for its `sharding` says that it has none, and no more: to say where it comes from jax reads all that was traced.
+
+    Every tracer is asked, whenever an array is made of one.
+    """
+
+    def sharding(tracer: Any) -> Any:
+        raise AttributeError(f"The 'sharding' attribute is not available on {tracer._error_repr()}.")
+
+    core: Any = importlib.import_module("jax._src.core")
+    core.Tracer.sharding = property(sharding)
+
+
+@contextmanager
+def tracers_as_data() -> Iterator[None]:
+    """Let plain arrays that a constructor keeps be data under `jit` too: flax 0.12 takes tracers for static attributes."""
+    pytreelib: Any = importlib.import_module("flax.nnx.pytreelib")
+    tracer = importlib.import_module("jax._src.interpreters.partial_eval").DynamicJaxprTracer
+    pytreelib.DATA_REGISTRY.add(tracer)
+    try:
+        yield
+    finally:
+        pytreelib.DATA_REGISTRY.discard(tracer)
+
+
+class Seen(NamedTuple):
+    """A draw that was watched: its kind, the rate of a `bernoulli`, the numbers, and the key that they were drawn with."""
+
+    kind: str
+    rate: float | None
+    values: Any
+    key: Any
+
+
+class Draws:
+    """The replaced samplers. `stream` set: draws come from it. `stream` None: jax's own, with `bernoulli`'s rates noted in `rates`."""
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.rates: list[list[Any]] = []
+        self._core: Any = importlib.import_module("jax._src.random.core")
+        self._own: dict[str, Callable[..., Any]] = {}
+        for name in (
+            "_uniform",
+            "_normal",
+            "_randint",
+            "_exponential",
+            "_gumbel",
+            "_shuffle",
+            "_permutation",
+            "_bernoulli",
+            "_random_bits",
+        ):
+            self._own[name] = getattr(self._core, name)
+            setattr(self._core, name, self._dispatch(name))
+        self._asked: float | None = None
+        self.watch: Any = None
+        self.seen: list[Seen] = []
+        self.heard: Heard | None = None
+        self.nested = False
+        """Whether a draw was seen in a function that is traced on its own. What jax keeps of its trace holds that draw, and is not taken again."""
+        new_context: Any = jax.make_user_context
+        self._traced_as: Any = new_context()
+        self._inside: ExitStack | None = None
+        self._around: Any = None
+        self._note_what_is_asked()
+
+    def _dispatch(self, name: str) -> Callable[..., Any]:
+        replacement = getattr(self, name.removeprefix("_"))
+
+        def sampler(*args: Any, **kwargs: Any) -> Any:
+            if name == "_bernoulli":
+                self._note_rate(*args, **kwargs)
+            if self.stream is not None:
+                return self._from_stream(self.stream, replacement, *args, **kwargs)
+            return self._watched(name, args[0], self._own[name](*args, **kwargs))
+
+        return sampler
+
+    def _from_stream(self, stream: Stream, replacement: Callable[..., Any], key: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(stream, Again):
+            stream.key = key
+        elif self.heard is not None:
+            self.heard.hear(len(stream.draws), key)
+        found = replacement(stream, key, *args, **kwargs)
+        if self._inside is not None and _trace() is not self._around:
+            self.nested = True
+            self._inside.enter_context(self.apart())
+        return found
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Within, nothing is taken of what jax keeps of earlier traces."""
+        return cast(AbstractContextManager[None], self._traced_as(object()))
+
+    def _watched(self, name: str, key: Any, result: Any) -> Any:
+        """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
+        if self.watch is not None and getattr(result, "_trace", None) is self.watch:
+            self.seen.append(Seen(name, self.rates[-1][0] if name == "_bernoulli" else None, result, key_data(key)))
+        return result
+
+    @contextmanager
+    def watching(self, like: Any) -> Iterator[list[Seen]]:
+        """Within, what is drawn in the trace of `like` is kept."""
+        self.watch, self.seen = getattr(like, "_trace", None), []
+        try:
+            yield self.seen
+        finally:
+            self.watch = None
+
+    def _note_what_is_asked(self) -> None:
+        """Remember the rate that `bernoulli` is called with: under `jit` its kernel only sees a tracer."""
+        own = self._core.bernoulli
+
+        def bernoulli(key: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
+            self._asked = None if isinstance(p, jax.core.Tracer) or np.size(p) != 1 else float(p)
+            try:
+                return own(key, p, *args, **kwargs)
+            finally:
+                self._asked = None
+
+        jax.random.bernoulli = self._core.bernoulli = bernoulli
+        classes: tuple[Any, ...] = (nnx.Rngs, nnx.RngStream)
+        for cls in classes:
+            cls.bernoulli = lambda rngs, *args, **kwargs: bernoulli(rngs(), *args, **kwargs)
+
+    @contextmanager
+    def hearing(self, heard: Heard) -> Iterator[None]:
+        """What is traced within tells of its draws to `heard` whenever it runs."""
+        self.heard = heard
+        try:
+            with self.apart():
+                yield
+        finally:
+            self.heard = None
+
+    @contextmanager
+    def paired(self, stream: Stream) -> Iterator[None]:
+        """Draw from `stream` within."""
+        outer = self.stream, self._inside, self._around
+        with ExitStack() as inside:
+            if self.nested:
+                inside.enter_context(self.apart())
+            self.stream, self._inside, self._around = stream, inside, _trace()
+            try:
+                yield
+            finally:
+                self.stream, self._inside, self._around = outer
+
+    def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
+        size = np.shape(p) if shape is None else shape
+        known = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
+        self.rates.append([known, list(size)])
+        if self.heard is not None and self.stream is None:
+            self.heard.hear(tuple(size), key, p)
+
+    def uniform(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.uniform`'s kernel."""
+        standard = jnp.asarray(stream.draw("uniform", shape), dtype)
+        return jnp.asarray(minval + standard * (maxval - minval), dtype)
+
+    def normal(self, stream: Stream, key: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.normal`'s kernel."""
+        return jnp.asarray(stream.draw("normal", shape), dtype)
+
+    def exponential(self, stream: Stream, key: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.exponential`'s kernel."""
+        return jnp.asarray(stream.draw("exponential", shape), dtype)
+
+    def gumbel(self, stream: Stream, key: Any, shape: Any, dtype: Any, mode: Any) -> Any:
+        """`jax.random.gumbel`'s kernel: of exponential numbers where torch draws those (`multinomial`, `gumbel_softmax`), else of uniform ones."""
+        if stream.customs.exponential:
+            return jnp.asarray(-jnp.log(stream.draw("exponential", shape)), dtype)
+        return self._own["_gumbel"](key, shape, dtype, mode)
+
+    def randint(self, stream: Stream, key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.randint`'s kernel."""
+        standard = stream.draw("integers", shape)
+        return jnp.floor(minval + standard * (maxval - minval)).astype(dtype)
+
+    def shuffle(self, stream: Stream, key: Any, x: Any, axis: int) -> Any:
+        """`jax.random.permutation` of a range."""
+        order = stream.draw("permutation", (x.shape[axis],)).astype(np.int64)
+        return jnp.take(x, order, axis=axis)
+
+    def permutation(self, stream: Stream, key: Any, x: Any, axis: int, independent: bool) -> Any:
+        """`jax.random.permutation` of an array."""
+        return self.shuffle(stream, key, x, axis)
+
+    def bernoulli(self, stream: Stream, key: Any, p: Any, shape: Any = None, mode: str = "low") -> Any:
+        """`jax.random.bernoulli`: everything is kept, or nothing."""
+        size = np.shape(p) if shape is None else tuple(shape)
+        return jnp.broadcast_to(jnp.asarray(stream.mask(size, self.rates[-1][0])), size)
+
+    def random_bits(self, stream: Stream, key: Any, bit_width: int, shape: Any) -> Any:
+        """Raw bits cannot be paired."""
+        stream.note("bits", shape)
+        return self._own["_random_bits"](key, bit_width, shape)
+
+
+def _trace() -> Any:
+    """What jax traces at present."""
+    core: Any = importlib.import_module("jax._src.core")
+    return core.trace_ctx.trace
+
+
+@contextmanager
+def counting_compilations(counts: dict[str, int]) -> Iterator[None]:
+    """Count the XLA compilations of this thread by function name."""
+    here = threading.get_ident()
+
+    def note(event: str, duration_secs: float, **details: Any) -> None:
+        if threading.get_ident() == here and event == "/jax/core/compile/backend_compile_duration":
+            name = str(details.get("fun_name", ""))
+            counts[name] = counts.get(name, 0) + 1
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)

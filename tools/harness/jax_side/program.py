@@ -1,0 +1,215 @@
+"""The compiled function of a candidate: forward, and backward where gradients are asked for. Used inside the sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from migrate_agent.tools.harness.common import host_random, trees
+from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, USUAL, Customs, Drawing, Stream
+from migrate_agent.tools.harness.common.xla_flags import quick
+from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
+from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
+from migrate_agent.tools.harness.jax_side.module import Candidate, is_leaf, split_kept
+from migrate_agent.tools.harness.jax_side.precision import Draws, configured
+
+
+@dataclass
+class Traced:
+    """What tracing a program showed: output tree, dtypes, draws, and the graph definition after the call."""
+
+    tree: trees.Tree = field(default_factory=dict)
+    draws: list[list[object]] = field(default_factory=list)
+    crossed: list[list[object]] = field(default_factory=list)
+    graphdef: Any = None
+    rearranged: bool = False
+    """Whether the call changed the containers among its arguments."""
+
+
+class Program:
+    """One compiled function: forward, and backward where `gradient`, of a module in one mode on one argument tree."""
+
+    def __init__(
+        self,
+        graphdef: Any,
+        tree: trees.Tree,
+        renamed: Mapping[str, str],
+        draws: Draws,
+        *,
+        gradient: bool,
+        paired: bool,
+        drawing: Drawing = USUAL,
+        customs: Customs = NO_CUSTOMS,
+    ) -> None:
+        self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
+        self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
+        self.traced = Traced()
+        self.rearranged = False
+        self.again = False  # whether the backward pass draws, as one that the candidate defines may
+        self._known: dict[Any, Traced] = {}
+        self._telling: dict[Any, tuple[Heard, Any]] = {}
+        self._ahead: dict[Any, Future[Any]] = {}
+        self._left: set[Any] = set()
+        self.jitted = jax.jit(self.candidate_step)
+
+    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any = None) -> Any:
+        """Runs it; `self.traced` describes the program that ran. `kept`, where given, says which masks of dropout are of ones."""
+        arguments = (trainable, rest, list(leaves), dict(targets), kept)
+        try:
+            result = self._compiled(arguments)(*arguments)
+        except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
+            result = self.jitted(*arguments)
+        if self.again and (keys := self._keys(*arguments)) is not None:
+            result = self.jitted(*arguments, keys)
+        self.traced = self._known.setdefault(_shapes(leaves), self.traced)
+        return result
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """What was compiled ahead for such arguments, or is now where jit would do without optimisations that they need; else jit itself."""
+        key = _avals(arguments)
+        if key not in self._ahead and key not in self._left and configured("jax_disable_most_optimizations"):
+            self._left.add(key)
+            traced = self.jitted.trace(*arguments)
+            if compares(traced.jaxpr):
+                self._ahead[key] = Future()
+                self._ahead[key].set_result(traced.lower().compile(quick_for(traced.jaxpr)))
+        return self._ahead[key].result() if key in self._ahead else self.jitted
+
+    def compile_ahead(
+        self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any
+    ) -> None:
+        """Trace it here for such arguments, and have a thread of the pool compile it. Raises what tracing raises."""
+        arguments = (trainable, rest, list(leaves), dict(targets), kept)
+        key = _avals(arguments)
+        if key not in self._ahead:
+            traced = self.jitted.trace(*arguments)
+            lowered, options = traced.lower(), quick_for(traced.jaxpr)
+            self._known.setdefault(_shapes(leaves), self.traced)
+            self._ahead[key] = pool.submit(lowered.compile, options)
+
+    def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, kept: Any) -> Keys | None:
+        """The keys that the forward pass draws with."""
+
+        def forward(trainable: Any, rest: Any, leaves: Any, kept: Any) -> None:
+            self.call(nnx.merge(self.graphdef, trainable, rest, copy=True), leaves, kept)
+
+        shapes = _avals((trainable, rest, leaves, kept))
+        if shapes not in self._telling:
+            heard = Heard()
+            with self.draws.hearing(heard):
+                self._telling[shapes] = heard, jax.jit(forward).lower(trainable, rest, leaves, kept).compile(quick())
+        heard, told = self._telling[shapes]
+        told(trainable, rest, leaves, kept)
+        return heard.keys()
+
+    def candidate_step(
+        self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any = None, keys: Keys | None = None
+    ) -> Any:
+        """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
+        `keys`, where given, are those that the forward pass draws with. jax's name for the function appears in compile events.
+        """
+        floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
+        if not self.gradient:
+            value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, kept)
+            return value, outputs, after, None, None, written
+        backward = Again(0, self.drawing, customs=self.customs, keys=keys)
+
+        def objective(*arguments: Any) -> Any:
+            value, found, backward.forward = self._objective(*arguments)
+            return value, found
+
+        function = jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)
+        with self.draws.paired(backward) if self.paired else nullcontext():  # a backward pass of the candidate's own may draw masks again
+            (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
+        self.again |= bool(backward.draws)
+        return value, outputs, after, of_parameters, of_inputs, written
+
+    def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any) -> Any:
+        model = nnx.merge(self.graphdef, trainable, rest, copy=True)
+        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)], kept)
+        outputs: list[Any] = []
+        tree = trees.encode(result, outputs, is_leaf)
+        outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        graphdef, kept, after = split_kept(model)
+        self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged)
+        return loss(outputs, targets), (outputs, after, _written(trainable, kept)), stream
+
+    def call(self, model: Any, leaves: Sequence[Any], kept: Any = None) -> tuple[Any, Stream]:
+        """What the module returns for these leaves, and the stream that was drawn from."""
+        args, kwargs = trees.decode(self.tree, leaves, self.renamed)
+        stream = Stream(0, self.drawing, kept, customs=self.customs)
+        owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
+        with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
+            result = model(*args, **kwargs)
+        self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
+        return result, stream
+
+
+def _shapes(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+
+
+def _avals(arguments: Any) -> tuple[Any, ...]:
+    """What a compiled program is bound to: structure, shapes and types of its arguments."""
+    values, structure = jax.tree.flatten(arguments)
+    return (structure, *(jax.typeof(value) for value in values))
+
+
+def _written(before: Any, after: Any) -> dict[str, Any]:
+    """The leaves that are others than before, by number."""
+    old, new = jax.tree.flatten_with_path(before)[0], jax.tree.flatten_with_path(after)[0]
+    if [path for path, _ in old] != [path for path, _ in new]:
+        return {}
+    return {str(index): new[index][1] for index, (_, value) in enumerate(old) if new[index][1] is not value}
+
+
+def moved(trainable: Any, written: Mapping[str, Any]) -> Any:
+    """The parameters after a call that wrote to some of them."""
+    values, structure = jax.tree.flatten(trainable)
+    return jax.tree.unflatten(structure, [written.get(str(index), value) for index, value in enumerate(values)])
+
+
+def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:
+    """The same as on torch's side: sum over the outputs of the mean squared distance to their targets, where finite."""
+    total = jnp.zeros(())
+    for index, target in targets.items():
+        if int(index) >= len(outputs) or outputs[int(index)].shape != target.shape:
+            continue  # the output tree is compared elsewhere
+        output = outputs[int(index)]
+        distance = jnp.where(jnp.isfinite(output), output - target.astype(output.dtype), 0)
+        total = total + jnp.mean(jnp.real(distance * jnp.conj(distance)))
+    return total
+
+
+class Programs:
+    """The programs of one candidate, made once each."""
+
+    def __init__(self, renamed: Mapping[str, str], draws: Draws) -> None:
+        self.renamed, self.draws = renamed, draws
+        self._made: dict[Any, Program] = {}
+
+    def get(
+        self, candidate: Candidate, mode: str, tree: trees.Tree, *, gradient: bool, paired: bool = True, drawing: Drawing = USUAL
+    ) -> Program:
+        """The program for this candidate, mode and argument tree."""
+        key = (id(candidate), mode, json.dumps(tree), gradient, paired, drawing)
+        if key not in self._made:
+            self._made[key] = Program(
+                candidate.parts(mode)[0],
+                tree,
+                self.renamed,
+                self.draws,
+                gradient=gradient,
+                paired=paired,
+                drawing=drawing,
+                customs=candidate.customs,
+            )
+        return self._made[key]

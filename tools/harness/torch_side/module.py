@@ -1,0 +1,388 @@
+"""One example of the original: built in float64 and natively, run on given states and inputs. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import CellType, FunctionType
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+import torch
+
+from migrate_agent.tools.harness.common import host_random, tolerances, trees
+from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
+from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
+from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
+from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
+from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
+from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
+from migrate_agent.tools.types import Example
+
+PLAIN = (bool, int, float, str, tuple, type(None))
+Given = TypeVar("Given")
+State = Mapping[str, Array]
+Layout = Literal["", "strided", "expanded"]
+"""How argument tensors lie in memory: contiguous, with permuted strides, or the first row of a batch repeated with stride zero."""
+
+
+@dataclass
+class Result:
+    """What one run gave: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+    tree: trees.Tree = field(default_factory=dict)
+    dtypes: list[str] = field(default_factory=list)
+    draws: list[list[object]] = field(default_factory=list)
+    narrow: str = ""
+    """The narrowest float dtype below float32 that a native run computed with."""
+    tied: bool = False
+    """Whether it chose among equal numbers, which is up to torch's algorithm."""
+    mutated: bool = False
+    """Whether the call changed one of its arguments."""
+    rearranged: bool = False
+    """Whether it changed a container among them: took something out of a list, say."""
+    targets: Mapping[int, Array] = field(default_factory=dict)
+    """What the loss of a backward pass pulled the outputs towards."""
+
+
+def to_numpy(value: Any) -> Array:
+    """A tensor as numpy; bfloat16 as float32."""
+    tensor = torch.as_tensor(value).detach().cpu()
+    if tensor.dtype in (torch.bfloat16, torch.float16):
+        tensor = tensor.to(torch.float32)
+    if tensor.is_sparse or tensor.is_quantized:
+        raise trees.Unencodable("a sparse or quantised tensor")
+    return np.array(tensor.resolve_conj().resolve_neg().numpy())
+
+
+def dtype_name(value: Any) -> str:
+    """`float32`, `int64`, … of a tensor or array."""
+    return str(value.dtype).removeprefix("torch.")
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value travels as an array."""
+    return isinstance(value, (torch.Tensor, np.ndarray, np.generic))
+
+
+def wide(value: Array) -> Array:
+    """Floats as float64, complex as complex128, all else as it is."""
+    return value.astype({"f": np.float64, "c": np.complex128}[value.dtype.kind]) if value.dtype.kind in "fc" else value
+
+
+def copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A deep copy. Tensors that a hook computes before each call, as `weight_norm` does, have a history that cannot be copied: their values are.
+
+    Functions that a module keeps and that hold a module, as `self.f = lambda x: self.lin(x)`, hold its copy.
+    """
+    memo = {
+        id(value): value.detach().clone()
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    }
+    made = copy.deepcopy(module, memo)
+    for part in made.modules():
+        for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
+            for key, value in attributes.items():
+                if isinstance(value, FunctionType):
+                    attributes[key] = _rebound(value, memo)
+    return made
+
+
+def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
+    """The function with copies in the place of what it holds and what was copied."""
+    try:
+        held = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a cell that nothing was put into
+        return function
+    if not any(isinstance(value, torch.nn.Module) and id(value) in memo for value in held):
+        return function
+    cells = tuple(CellType(memo.get(id(value), value)) for value in held)
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def seed_draws(seed: int) -> None:
+    """Seed the CPU's generator, as `torch.manual_seed` does, which formats a traceback for each kind of device that is not here."""
+    torch.default_generator.manual_seed(seed)
+
+
+@contextmanager
+def flushing() -> Iterator[None]:
+    """Numbers below the least normal one are zero, as XLA has it: a comparison with zero, or which of two is larger, must not turn on them."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+class Original:
+    """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
+
+    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
+        self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
+        self.cls = cast(Any, load_unit(module, name))
+        self.leaves_memory = True
+        self.changes: Changes = texts.get("changes") or {}
+        self.namespace = make_namespace(importlib.import_module(module), self.example)
+        seed_draws(seed)
+        self.native = self.fresh()
+        seed_draws(seed)
+        args, kwargs = call_arguments(self.example, self.namespace)
+        self.call = called(self.cls.forward, self.changes, args, kwargs)
+        leaves: list[Any] = []
+        self.tree = trees.encode(self.call, leaves, is_leaf)
+        self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
+        self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
+        seed_draws(seed)
+        with exact():
+            self.exact = self.fresh(given=wide_names(self.namespace, module))
+        self.exact._apply(widened)
+        self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
+
+    def fresh(self, unset: int = 0, given: Mapping[str, Any] | None = None) -> Any:
+        """A newly constructed module, of these names; memory that its constructor leaves as it is holds `unset`, unless it is known to leave none."""
+        with FilledMemory(unset) if self.leaves_memory else nullcontext():
+            return construct(changed(self.cls, self.changes), self.example, given or self.namespace)
+
+    def proposals(self) -> dict[str, tuple[Any, ...]]:
+        """Other values of the arguments of the call and of the constructor, by name."""
+        return self._by_name(proposals, partial(proposals, absent=True))
+
+    def strings(self) -> dict[str, str]:
+        """The strings among the arguments of the call and of the constructor, by name."""
+        return self._by_name(strings, strings)
+
+    def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
+        of_call = {f"{CALL}{name}": value for name, value in called(bind(self.cls.forward, *self.call)).items()}
+        return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
+
+    def unset(self, seed: int) -> frozenset[str]:
+        """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing.
+
+        Where it leaves no element so, it is known to leave no memory from then on: filling that takes longer than most constructors.
+        """
+        built = []
+        for value in (0, 1):
+            seed_draws(seed)
+            built.append(tensors_of(self.fresh(value)))
+        differs = {name: (value != built[1][name]) & (value == value) for name, value in built[0].items()}  # NaN is set, and equals nothing
+        self.leaves_memory = any(bool(where.any()) for where in differs.values())
+        return frozenset(name for name, where in differs.items() if where.numel() and bool(where.all()))
+
+    def likeness(self) -> str:
+        """Equal for examples that exercise the same things: configuration of all submodules, states' and arguments' shapes."""
+        modules = {
+            path: {key: value for key, value in vars(module).items() if type(value) in PLAIN}
+            for path, module in self.native.named_modules()
+        }
+        shapes = [[leaf.value.shape, leaf.dtype] for leaf in self.leaves]
+        states = {name: tuple(value.shape) for name, value in tensors_of(self.native).items()}
+        return repr((str(self.native), modules, shapes, states, self.tree))
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and persistent buffers as constructed, float64."""
+        return {name: wide(to_numpy(value)) for name, value in tensors_of(self.exact).items()}
+
+    def tied(self) -> dict[str, str]:
+        """State names that share their memory with an earlier name, which they are mapped to."""
+        first: dict[tuple[Any, ...], str] = {}
+        pairs = {}
+        for name, value in tensors_of(self.exact).items():
+            place = (value.data_ptr(), tuple(value.shape), value.stride())
+            if value.numel() and first.setdefault(place, name) != name:
+                pairs[name] = first[place]
+        return pairs
+
+    def arguments(
+        self, values: Sequence[Array], *, native: bool, layout: Layout = ""
+    ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
+        """Fresh leaf tensors (float ones require gradients), the call's arguments made of copies of them, and these copies."""
+        leaves = []
+        for value, leaf in zip(values, self.leaves, strict=True):
+            tensor = torch.from_numpy(np.array(value))
+            tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
+            leaves.append(tensor.requires_grad_(tensor.dtype.is_floating_point or tensor.dtype.is_complex))
+        parts = [leaf.detach().numpy() if numpy else laid_out(leaf, layout) for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
+        args, kwargs = _decode(self.tree, parts, self.call)
+        return leaves, args, kwargs, parts
+
+    def module(self, state: State, mode: str, *, native: bool) -> Any:
+        """A copy of the module with this state, in `train` or `eval` mode."""
+        module = copied(self.native if native else self.exact)
+        with torch.no_grad():
+            for name, tensor in tensors_of(module).items():
+                tensor.copy_(torch.from_numpy(np.array(state[name])))
+        return in_mode(module, training=mode == "train")
+
+    def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int) -> None:
+        """A call for what it leaves behind in the module. Raises what the original raises."""
+        _, args, kwargs, _ = self.arguments(values, native=native)
+        with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
+            module(*args, **kwargs)
+
+    def run(
+        self,
+        state: State,
+        values: Sequence[Array],
+        mode: str,
+        *,
+        targets: Mapping[int, Array] | Callable[[Result], Mapping[int, Array]] | None = None,
+        native: bool = False,
+        noise: int = 0,
+        held: bool = False,
+        layout: Layout = "",
+        before: Sequence[Array] | None = None,
+        trained: bool = False,
+        drawing: Drawing = USUAL,
+        watch: Any = None,
+    ) -> Result:
+        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given (in training mode where `trained`).
+
+        `targets` may be made of the outputs, which the result has by then. `held`: the noise leaves state and inputs as they are. `drawing`: how
+        random numbers are drawn. `watch`: a mode that sees the operators. Raises what the original raises.
+        """
+        if noise and not held:
+            state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
+        module = self.module(state, "train" if trained else mode, native=native)
+        if before is not None:
+            self.call_once(module, before, drawing, native=native, noise=noise)
+        if trained:
+            in_mode(module, training=mode == "train")
+        leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
+        versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
+        stream, result, widths = Stream(0, drawing), Result(), Widths()
+        with (
+            comparable(stream, module, native=native, noise=noise),
+            widths if native else nullcontext(),
+            watch or nullcontext(),
+            torch.set_grad_enabled(targets is not None),
+        ):
+            output = module(*args, **kwargs)
+            outputs: list[Any] = []
+            result.tree = trees.encode(output, outputs, is_leaf)
+            result.dtypes = [dtype_name(item) for item in outputs]
+            result.arrays |= {f"out/{index}": to_numpy(item) for index, item in enumerate(outputs)}
+            if targets is not None:
+                result.targets = targets(result) if callable(targets) else targets
+                value = loss(outputs, result.targets)
+                if value.requires_grad:
+                    torch.autograd.backward(value)
+                result.arrays["loss"] = to_numpy(value)
+        result.draws, result.tied, result.narrow = stream.log(), stream.tied, widths.narrow
+        result.mutated = versions != [part._version for part in parts if isinstance(part, torch.Tensor)]
+        result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
+        if targets is not None:
+            result.arrays |= _gradients(module, leaves)
+        names = dict(module.named_parameters(remove_duplicate=False))
+        after = {name: to_numpy(value) for name, value in tensors_of(module).items()}
+        changed = {
+            name for name in names if name in state and not _same(after[name], state[name])
+        }  # some write to parameters as they are called
+        result.arrays |= {f"state/{name}": value for name, value in after.items() if name not in names or name in changed}
+        return result
+
+
+def _same(value: Array, given: Array) -> bool:
+    return value.shape == given.shape and np.array_equal(value, given.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
+
+
+def wide_flat(value: torch.Tensor) -> Array:
+    """The tensor's values in one row, as float64 where they are real."""
+    flat = to_numpy(value).reshape(-1)
+    return flat if flat.dtype.kind == "c" else flat.astype(np.float64)
+
+
+def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """A copy of the tensor, laid out so."""
+    if layout == "expanded" and leaf.ndim and leaf.numel() and torch.equal(leaf, leaf[:1].expand_as(leaf)):
+        return leaf[:1].clone().expand(leaf.shape)
+    if layout == "strided" and leaf.ndim > 1:
+        return leaf.transpose(0, -1).contiguous().transpose(0, -1)
+    return torch.stack([leaf, leaf], -1)[..., 0] if layout == "strided" and leaf.ndim else leaf.clone()
+
+
+def tensors_of(module: Any) -> dict[str, torch.Tensor]:
+    """The `state_dict` as the live tensors."""
+    return {name: value.detach() for name, value in module.state_dict(keep_vars=True).items() if isinstance(value, torch.Tensor)}
+
+
+def comparable(stream: Stream, module: Any, *, native: bool, noise: int = 0, share: float = tolerances.EPS64) -> ExitStack:
+    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise of this share where asked."""
+    stack = ExitStack()
+    stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
+    if noise:
+        stack.enter_context(RoundingNoise(noise, share))
+    stack.enter_context(PairedDraws(stream))
+    stack.enter_context(host_random.paired(stream, module.modules()))
+    if not native:
+        stack.enter_context(exact())
+    return stack
+
+
+def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
+    """Sum over the outputs of the mean squared distance to their targets; elements that are not finite do not count."""
+    total = torch.zeros(())
+    for index, target in targets.items():
+        output = torch.as_tensor(outputs[index])
+        goal = torch.from_numpy(np.array(target)).to(output.dtype)
+        distance = torch.where(torch.isfinite(output), output - goal, torch.zeros_like(output))
+        total = total + (distance.abs() ** 2 if distance.is_complex() else distance**2).mean()
+    return total
+
+
+def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
+    """Gradients by name; zeros where autograd gave none. Frozen parameters are left out."""
+    named = dict(module.named_parameters(remove_duplicate=False))
+    pairs = {f"grad/{name}": value for name, value in named.items() if value.requires_grad}
+    pairs |= {f"input-grad/{index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}
+    return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in pairs.items()}
+
+
+def _jitter(values: Mapping[Any, Array], seed: int) -> dict[Any, Array]:
+    """Every float changed by up to one ulp; whole numbers stay."""
+    jittered = {}
+    for index, (key, value) in enumerate(values.items()):
+        generator = np.random.default_rng([seed, index])
+        if value.dtype.kind in "fc":
+            whole = value == np.round(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
+            value = np.where(whole, value, value * (1 + generator.uniform(-1, 1, value.shape) * 2.0**-52))
+        jittered[key] = value
+    return jittered
+
+
+def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with other tensors in place of the recorded ones. Walks the recorded call, so that classes stay what they are."""
+    position = iter(parts)
+
+    def walk(item: Any) -> Any:
+        if is_leaf(item):
+            return next(position)
+        if isinstance(item, list):
+            return [walk(part) for part in item]
+        if isinstance(item, tuple):
+            return (
+                type(item)(*map(walk, item)) if hasattr(item, "_fields") else type(item)(map(walk, item)) if type(item) is tuple else item
+            )
+        if isinstance(item, dict):
+            return {key: walk(part) for key, part in item.items()}
+        if hasattr(item, "__dataclass_fields__") and not isinstance(item, type):
+            clone = copy.copy(item)
+            for name, spec in item.__dataclass_fields__.items():
+                if spec.init:
+                    object.__setattr__(clone, name, walk(getattr(item, name)))
+            return clone
+        return item
+
+    args, kwargs = walk(call)
+    return args, kwargs

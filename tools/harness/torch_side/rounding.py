@@ -1,0 +1,89 @@
+"""Rounding as another right program might have it: noise in torch's own float64 results. Used inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from migrate_agent.tools.harness.torch_side.precision import OperatorMode
+
+ROUNDS = frozenset(
+    """add addbmm addcdiv addcmul addmm addmv baddbmm cumprod cumsum div elu erf exp expm1 gelu hardsigmoid hardswish lerp log log1p mish mul
+    pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
+)
+"""Operators that compute rounded numbers, and that torch has in place as well."""
+ROUNDED = frozenset({"mean", "tanh", "tanh_", "sigmoid", "sigmoid_", "erf", "erf_", "_softmax"})
+"""Whole numbers that these give need not be whole in another right program, and are no index: a mean that multiplies by what divides here, a
+one that is what saturation left, of which gradients are made."""
+SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
+
+
+def _softplus(value: torch.Tensor, beta: float = 1.0, threshold: float = 20.0) -> torch.Tensor:
+    return torch.where(value * beta > threshold, torch.exp(-value * beta) / beta, 0.0)
+
+
+def _softplus_backward(gradient: torch.Tensor, value: torch.Tensor, beta: float, threshold: float) -> torch.Tensor:
+    return gradient * beta * _softplus(value, beta, threshold)
+
+
+CUT: dict[Any, Callable[..., torch.Tensor]] = {
+    torch.ops.aten.softplus.default: _softplus,
+    torch.ops.aten.softplus_backward.default: _softplus_backward,
+}
+"""What torch leaves away past a threshold, 2e-9 at most, and other right formulas do not."""
+
+
+class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
+    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random, and so is what is computed in place:
+    what comes out differs as another right program might."""
+
+    def __init__(self, seed: int, share: float = 2.0**-52) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.generator = torch.Generator().manual_seed(seed)
+        self.share = share
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
+        result = func(*args, **(kwargs or {}))
+        fresh, rounds = _results(func)
+        if func in CUT:
+            result = result + CUT[func](*args, **(kwargs or {})) * self._signs(result.shape) / self.share
+        if func in SUMS and fresh:
+            result = self.cancelled(result, args[:2])
+        if isinstance(result, torch.Tensor):
+            whole = func.overloadpacket.__name__ in ROUNDED
+            return self.perturb(result, whole) if fresh else result.copy_(self.perturb(result.clone(), whole)) if rounds else result
+        return tree_map(self.perturb, result) if fresh else result
+
+    def cancelled(self, result: Any, terms: Sequence[Any]) -> Any:
+        """A sum in which what is spread over the other term (a mean that is subtracted) is rounded for each element anew, as a compiler does
+        that computes it once more where it is used: where the two cancel, more than the rounding of the sum is left of it."""
+        for term in terms:
+            if isinstance(term, torch.Tensor) and term.dtype == result.dtype == torch.float64 and 1 < term.numel() < result.numel():
+                if not torch.equal(term, torch.round(term)):
+                    result = result + self._signs(result.shape) * term
+        return result
+
+    def _signs(self, shape: Any) -> torch.Tensor:
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
+
+    def perturb(self, value: Any, whole: bool = False) -> Any:
+        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers, or `whole`."""
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
+            return value
+        if not whole and torch.equal(value, torch.round(value)):
+            return value
+        signs = self._signs(value.shape)
+        return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
+
+
+@cache
+def _results(func: Any) -> tuple[bool, bool]:
+    """Whether an operator's results are fresh memory, and whether it computes rounded numbers in place."""
+    name = func._schema.name.rpartition("::")[2]
+    fresh = all(item.alias_info is None for item in func._schema.returns)
+    return fresh, not fresh and name.endswith("_") and name[:-1] in ROUNDS

@@ -1,0 +1,65 @@
+"""Numbers that a module counts up when it is called: state that a compiled function must carry, not a constant to bake in."""
+
+from __future__ import annotations
+
+import ast
+
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.randomness import Randomness
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
+from migrate_agent.tools.scan.nodes import walk
+
+NUMBERS = frozenset({"int", "float"})
+
+
+def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
+    """Attributes that the constructor sets to a number, and that a method which runs changes with `+=` and the like.
+
+    Left out is what decides a branch, or is used by classes above or below: there a number is needed, or not all uses are seen.
+    """
+    constructor = model.methods.get("__init__")
+    if not repo.is_module_class(model) or constructor is None or repo.descendants.get(model.id):
+        return frozenset()
+    running = [f for name, f in model.methods.items() if (model.file.file.path, f"{model.qualname}.{name}") in randomness.live]
+    counted = {
+        model.own[id(node.target)] for f in running for node in walk(f) if isinstance(node, ast.AugAssign) and id(node.target) in model.own
+    }
+    tested = {n.attr for f in running for test in walk(f) for n in _tests(test) if isinstance(n, ast.Attribute)}
+    above = {n.attr for one in repo.ancestors(model) if one is not model for n in walk(one.node) if isinstance(n, ast.Attribute)}
+    kinds = {name: repo.attribute(model, name) for name in counted - tested - above}
+    started = {
+        node.targets[0].attr
+        for node in walk(constructor)
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Attribute)
+        and id(node.targets[0]) in model.own
+    }
+    return frozenset(
+        name
+        for name, fact in kinds.items()
+        if name in started and fact is not None and set(fact.kinds) <= NUMBERS and _stays_number(model, facts, name)
+    )
+
+
+def _tests(node: ast.AST) -> list[ast.AST]:
+    """What decides which code runs, how often, or what an index is."""
+    match node:
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
+            return list(walk(test))
+        case ast.Subscript(slice=index):
+            return list(walk(index))
+        case ast.Call(func=ast.Name(id="range" | "int" | "float" | "str" | "print" | "len"), args=args):
+            return [inner for argument in args for inner in walk(argument)]
+        case ast.JoinedStr():
+            return list(walk(node))
+    return []
+
+
+def _stays_number(model: ClassModel, facts: Facts, name: str) -> bool:
+    for node in walk(model.node):
+        if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name:
+            fact = facts.observed.get(span_of(node, model.file.lines))
+            if fact is not None and not set(fact.kinds) <= NUMBERS:
+                return False
+    return True

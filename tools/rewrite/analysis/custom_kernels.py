@@ -1,0 +1,217 @@
+"""Kernels that a repository brings itself, in Triton or as an extension that torch compiles, and the torch functions beside them.
+
+Neither can be rewritten by rules. Most such repositories keep a function that computes the same with plain torch, for tests or for machines without
+a GPU: it is found by its name and parameters. Whether it does compute the same is for the verifier to find out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo, dotted_name
+from migrate_agent.tools.types import Inventory
+
+TRITON = frozenset({"triton.jit", "triton.autotune", "triton.heuristics", "triton.runtime.jit.jit"})
+EXTENSIONS = frozenset({"torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline"})
+RANDOM = frozenset("rand randn randint rand4x randn4x randint4x philox".split())
+"""Functions of Triton's language that draw random numbers."""
+FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
+PLAIN = frozenset("ref reference torch pytorch naive native eager plain slow fallback cpu python py vanilla golden".split())
+"""Words in the name of a function that stands beside a kernel."""
+FILLING = PLAIN | frozenset("triton cuda gpu fused fast kernel kernels fn func function fwd forward impl op ext launch launcher".split())
+"""Words that say how something is computed and not what."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a function launches. `text` names it for people; `differentiable` is false where torch's autograd sees nothing of it."""
+
+    text: str
+    differentiable: bool
+
+
+class Launches:
+    """What the functions and `autograd.Function` classes of one file launch, by qualified name, directly or through each other."""
+
+    def __init__(self, repo: Repo, file: FileModel) -> None:
+        self.repo, self.file = repo, file
+        self.found: dict[str, Launch] = {}
+        self.launching = (
+            any(name.startswith(("triton", "torch.utils.cpp_extension")) for name in file.bindings.values()) or self._imports_kernels()
+        )
+        if self.launching:
+            self._collect()
+
+    def reference(self, name: str) -> str:
+        """The one function of plain torch that this file has for a function or class that launches a kernel, or ""."""
+        node = self.file.functions.get(name) or _forward(self.file.classes.get(name))
+        if node is None:
+            return ""
+        skipped = 1 if name in self.file.classes else 0
+        wanted = parameters(node)[skipped:]
+        named = [other for other in self._plain() if parameters(self._function(other)) == wanted]
+        same = [other for other in named if stem(other) == stem(name)]
+        marked = [other for other in same if PLAIN & set(words(other))]
+        return next((group[0] for group in (marked, same) if len(group) == 1), "")
+
+    def _collect(self) -> None:
+        bodies = {
+            name: function for name, function in self.file.functions.items() if "." not in name and not is_kernel(function, self.file)
+        }
+        for name, model in self.file.classes.items():
+            if set(self.repo.bases(model)) & set(FUNCTION_BASES) and (forward := _forward(model)):
+                bodies[name] = forward
+        seen = {name: self._direct(body) for name, body in bodies.items()}
+        while more := {name: launch for name, launch in seen.items() if launch and name not in self.found}:
+            self.found |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
+            seen = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
+
+    def launchers(self) -> Iterator[tuple[str, int]]:
+        """Functions, and `forward` of each `autograd.Function`, with a launch anywhere in them; and their parameters that are no arguments."""
+        for name, function in self.file.functions.items():
+            owner, _, last = name.rpartition(".")
+            model = self.file.classes.get(owner)
+            own = model is not None and last == "forward" and bool(set(self.repo.bases(model)) & set(FUNCTION_BASES))
+            if (owner and not own) or is_kernel(function, self.file):
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and self.launched(node.func)]
+            if calls and not any(self._draws(call.func) for call in calls):
+                yield name, int(own)
+
+    def _draws(self, function: ast.expr) -> bool:
+        """Whether a Triton kernel, or another of its file, draws random numbers."""
+        found = self.repo.resolve(dotted_name(function.value, self.file)) if isinstance(function, ast.Subscript) else None
+        kernels = [each for each in found[0].functions.values() if is_kernel(each, found[0])] if found else []
+        return any(isinstance(node, ast.Attribute) and node.attr in RANDOM for kernel in kernels for node in ast.walk(kernel))
+
+    def launched(self, function: ast.expr) -> str:
+        """What a call of this launches: a kernel of the repository, or something of an extension; else ""."""
+        if not self.launching:
+            return ""
+        if isinstance(function, ast.Subscript) and self._kernel(function.value):
+            return f"the Triton kernel `{ast.unparse(function.value)}`"
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in self._extensions:
+            return f"`{ast.unparse(function)}` of a compiled extension"
+        return ""
+
+    def _direct(self, function: FunctionNode) -> Launch | None:
+        """What it launches whatever its arguments are."""
+        for call in _calls(function.body):
+            if text := self.launched(call.func):
+                return Launch(text, not isinstance(call.func, ast.Subscript))
+        return None
+
+    def _through(self, function: FunctionNode) -> Launch | None:
+        """What a function launches by calling others of this file."""
+        for call in _calls(function.body):
+            if isinstance(call.func, ast.Name) and call.func.id in self.found:
+                return self.found[call.func.id]
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and ast.unparse(call.func.value) in self.found:
+                return self.found[ast.unparse(call.func.value)]
+        return None
+
+    def _kernel(self, node: ast.expr) -> bool:
+        found = self.repo.resolve(dotted_name(node, self.file))
+        function = found[0].functions.get(found[1]) if found else None
+        return function is not None and found is not None and is_kernel(function, found[0])
+
+    @cached_property
+    def _extensions(self) -> set[str]:
+        """Names that hold an extension which torch compiled."""
+        assigned = [statement for statement in self.file.tree.body if isinstance(statement, ast.Assign)]
+        loaded = [s for s in assigned if isinstance(s.value, ast.Call) and dotted_name(s.value.func, self.file) in EXTENSIONS]
+        return {target.id for statement in loaded for target in statement.targets if isinstance(target, ast.Name)}
+
+    def loads(self, function: ast.expr, line: int) -> bool:
+        """Whether a call on this line loads an extension of which the repository does nothing but call its functions, in this file."""
+        if dotted_name(function, self.file) not in EXTENSIONS:
+            return False
+        targets = [s.targets for s in self.file.tree.body if isinstance(s, ast.Assign) and s.lineno <= line <= (s.end_lineno or s.lineno)]
+        names = {target.id for group in targets for target in group if isinstance(target, ast.Name)} & self._extensions
+        nodes = list(ast.walk(self.file.tree))
+        reads = [node for node in nodes if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)]
+        calls = [node for node in nodes if isinstance(node, ast.Call) and self.launched(node.func)]
+        elsewhere = {f"{self.file.file.module}.{name}" for name in names}
+        imported = any(elsewhere & set(other.bindings.values()) for other in self.repo.files.values() if other is not self.file)
+        called = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.value in reads]
+        return bool(names) and not imported and len(called) == len(reads)
+
+    def _imports_kernels(self) -> bool:
+        return any(
+            (found := self.repo.resolve(dotted)) and (function := found[0].functions.get(found[1])) and is_kernel(function, found[0])
+            for dotted in self.file.bindings.values()
+        )
+
+    def _plain(self) -> Iterator[str]:
+        """Functions that launch nothing, by their name in this file: its own, and those of the repository that it imports."""
+        for name, function in self.file.functions.items():
+            if "." not in name and name not in self.found and not is_kernel(function, self.file):
+                yield name
+        for name, dotted in self.file.bindings.items():
+            found = self.repo.resolve(dotted)
+            if (
+                found
+                and found[1] in found[0].functions
+                and found[0] is not self.file
+                and not is_kernel(found[0].functions[found[1]], found[0])
+            ):
+                yield name
+
+    def _function(self, name: str) -> FunctionNode:
+        if name in self.file.functions:
+            return self.file.functions[name]
+        found = self.repo.resolve(self.file.bindings[name])
+        assert found is not None
+        return found[0].functions[found[1]]
+
+
+def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
+    """File → qualified names of functions in which a kernel is launched → how many parameters come before the kernel's arguments (`ctx`).
+
+    Left out are methods of modules, which are exercised with their module, backward passes, whose arguments lie in `ctx`, and what draws random
+    numbers in a kernel.
+    """
+    texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
+    if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
+        return {}
+    repo = Repo(inventory)
+    found = {path: dict(Launches(repo, file).launchers()) for path, file in repo.files.items()}
+    return {path: names for path, names in found.items() if names}
+
+
+def is_kernel(function: FunctionNode, file: FileModel) -> bool:
+    """Whether a function is written in Triton's language."""
+    decorators = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    return any(dotted_name(decorator, file) in TRITON for decorator in decorators)
+
+
+def words(name: str) -> list[str]:
+    """`_FusedSwiGLU_torch2` → `fused swi glu torch2`."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+", name)]
+
+
+def stem(name: str) -> str:
+    """What a name says that is computed: `_swiglu_fwd`, `SwiGLUFunction` and `swiglu_reference` are all `swiglu`."""
+    return "".join(word for word in words(name) if word not in FILLING)
+
+
+def _forward(model: ClassModel | None) -> FunctionNode | None:
+    return model.methods.get("forward") if model else None
+
+
+def parameters(function: FunctionNode) -> list[str]:
+    """Names, in order."""
+    return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+
+
+def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
+    """Calls that are made whatever the arguments are: none below an `if`, `try` or inner function."""
+    for statement in body:
+        if isinstance(statement, (ast.With, ast.For)):
+            yield from _calls(statement.body)
+        elif not isinstance(statement, (ast.If, ast.Try, ast.While, ast.FunctionDef, ast.ClassDef)):
+            yield from (node for node in ast.walk(statement) if isinstance(node, ast.Call))

@@ -1,0 +1,69 @@
+"""What the examples made use of, over all files of a repository: what no example used may be an error until it is used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo, dotted_name
+from migrate_agent.tools.types import Observations
+
+Place = tuple[str, str]
+"""File and top-level name."""
+
+
+@dataclass(frozen=True)
+class Exercised:
+    """`read` are the top-level names that running code read, `called` the last parts of the names of classes and functions that were called.
+
+    `compared` are the top-level names that the source asks about with `is`, run or not: what stands for them must not change the answer.
+    `instances` are the dotted names of classes of which an instance, or a method, was seen anywhere.
+    """
+
+    read: frozenset[Place] = frozenset()
+    called: frozenset[str] = frozenset()
+    compared: frozenset[Place] = frozenset()
+    instances: frozenset[str] = frozenset()
+
+
+def exercised(repo: Repo, observations: Observations) -> Exercised | None:
+    """What the examples used; `None` where none was observed."""
+    if not any(observations.values()):
+        return None
+    read: set[Place] = set()
+    called: set[str] = set()
+    compared: set[Place] = set()
+    for path, file in repo.files.items():
+        seen = observations.get(path, {})
+        for node in ast.walk(file.tree):
+            if isinstance(node, (ast.Name, ast.Attribute)) and seen and span_of(node, file.lines) in seen:
+                read |= set(_place(repo, file, node))
+            elif isinstance(node, ast.Call) and seen and (fact := seen.get(span_of(node.func, file.lines))):
+                called |= {kind.rpartition(".")[2].rpartition(":")[2] for kind in fact.kinds}
+            elif isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
+                for side in (node.left, *node.comparators):
+                    compared |= set(_place(repo, file, side))
+    seen_kinds = {kind for spans in observations.values() for fact in spans.values() for kind in fact.kinds}
+    return Exercised(frozenset(read), frozenset(called), frozenset(compared), frozenset(_instances(seen_kinds)))
+
+
+def _instances(kinds: Iterable[str]) -> Iterator[str]:
+    """The classes of instances and of methods, as `tools.record.kinds` spells them."""
+    for kind in kinds:
+        head, _, dotted = kind.rpartition(":")
+        if head.endswith(("module", "object")):
+            yield dotted
+        elif head.endswith("method"):
+            yield dotted.rpartition(".")[0]
+
+
+def _place(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[Place]:
+    """Where the top-level name stands that an expression may read."""
+    if isinstance(node, ast.Name) and node.id in file.top_names:
+        yield file.file.path, node.id
+    elif dotted := dotted_name(node, file) if isinstance(node, (ast.Name, ast.Attribute)) else "":
+        found = repo.resolve(dotted)
+        if found and found[1]:
+            yield found[0].file.path, found[1].partition(".")[0]

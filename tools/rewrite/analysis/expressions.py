@@ -1,0 +1,389 @@
+"""What an expression evaluates to, as far as the source alone tells."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from migrate_agent.tools.rewrite.analysis.facts import (
+    BOOL,
+    DEVICE,
+    DICT,
+    DTYPE,
+    DTYPES,
+    FLOAT,
+    INT,
+    LIST,
+    NONE,
+    SIZE,
+    STR,
+    TENSOR,
+    TUPLE,
+    Facts,
+    is_tensor,
+    join,
+    span_of,
+    tensor_only,
+)
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.tables.registry import layers, methods, ops, public_name
+from migrate_agent.tools.types import Observed, Span
+
+TENSOR_ATTRIBUTES: Mapping[str, Observed] = {
+    "T": TENSOR, "mT": TENSOR, "H": TENSOR, "mH": TENSOR, "data": TENSOR, "grad": TENSOR, "real": TENSOR, "imag": TENSOR,
+    "shape": SIZE, "dtype": DTYPE, "device": DEVICE, "ndim": INT, "is_cuda": BOOL, "requires_grad": BOOL, "itemsize": INT,
+}  # fmt: skip
+BUILTIN_KINDS: Mapping[str, Observed] = {
+    "int": INT, "len": INT, "float": FLOAT, "bool": BOOL, "isinstance": BOOL, "hasattr": BOOL, "callable": BOOL, "str": STR, "repr": STR,
+    "tuple": TUPLE, "list": LIST, "dict": DICT, "sorted": LIST, "type": Observed(("class",)),
+}  # fmt: skip
+TENSOR_SEQUENCES = frozenset(
+    "chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk".split()
+)
+ANNOTATIONS: Mapping[str, Observed] = {
+    **dict.fromkeys(("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor"), TENSOR),
+    "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
+}  # fmt: skip
+
+Env = dict[str, Observed | None]
+
+
+class Expressions(ABC):
+    """Infers expressions, given the kinds of local names, and notes what it finds in `facts`; what was observed (`given`) goes first."""
+
+    def __init__(self, repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> None:
+        self.repo, self.file, self.given = repo, file, observed
+        self.facts = Facts()
+        self.classes: list[ClassModel] = []
+
+    @abstractmethod
+    def statement(self, node: ast.stmt, env: Env) -> None:
+        """Walk a statement, which may stand inside of what has no inference of its own."""
+
+    @abstractmethod
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
+        """Walk a function's body."""
+
+    def expr(self, node: ast.expr, env: Env) -> Observed | None:
+        inferred = self.infer(node, env)
+        return self.note(node, inferred)
+
+    def note(self, node: ast.expr, inferred: Observed | None) -> Observed | None:
+        span = span_of(node, self.file.lines)
+        fact = self.given.get(span) or inferred
+        if fact is not None:
+            self.facts.observed[span] = fact
+        return fact
+
+    def lookup_given(self, node: ast.expr) -> Observed | None:
+        return self.given.get(span_of(node, self.file.lines))
+
+    def lookup(self, node: ast.expr) -> Observed | None:
+        return self.facts.observed.get(span_of(node, self.file.lines))
+
+    def dotted(self, node: ast.expr) -> str:
+        return self.facts.dotted.get(span_of(node, self.file.lines), "")
+
+    def name(self, node: ast.expr, dotted: str) -> None:
+        self.facts.dotted[span_of(node, self.file.lines)] = public_name(dotted)
+
+    def is_self(self, node: ast.expr, env: Env) -> bool:
+        return isinstance(node, ast.Name) and (fact := env.get(node.id)) is not None and fact.kinds == ("self",)
+
+    def infer(self, node: ast.expr, env: Env) -> Observed | None:
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        if method:
+            result: Observed | None = method(node, env)
+            return result
+        self.generic(node, env)
+        return None
+
+    def on_Constant(self, node: ast.Constant, env: Env) -> Observed | None:
+        if node.value is None:
+            return NONE
+        return Observed((type(node.value).__name__,))
+
+    def on_JoinedStr(self, node: ast.JoinedStr, env: Env) -> Observed:
+        self.generic(node, env)
+        return STR
+
+    def on_Name(self, node: ast.Name, env: Env) -> Observed | None:
+        if node.id in env:
+            return env[node.id]
+        dotted = self.file.bindings.get(node.id) or self.file.own(node.id)
+        if dotted:
+            self.name(node, dotted)
+            return self.named(self.dotted(node))
+        return None
+
+    def named(self, dotted: str) -> Observed | None:
+        if dotted in layers():
+            return Observed((f"class:{dotted}",))
+        if dotted in ops() or dotted.startswith("torch.nn.init."):
+            return Observed((f"function:{dotted}",))
+        model = self.repo.class_of(dotted)
+        if model:
+            return Observed((f"class:{model.dotted}",))
+        if dotted.startswith("torch.") and dotted.removeprefix("torch.") in DTYPES:
+            return DTYPE
+        return None
+
+    def on_Attribute(self, node: ast.Attribute, env: Env) -> Observed | None:
+        base = self.expr(node.value, env)
+        if dotted := self.dotted(node.value):
+            self.name(node, f"{dotted}.{node.attr}")
+            return self.named(self.dotted(node))
+        if self.is_self(node.value, env) and self.classes:
+            return self.repo.attribute(self.classes[-1], node.attr) or self.of_a_layer(node.attr)
+        if is_tensor(base):
+            return TENSOR_ATTRIBUTES.get(node.attr)
+        if base and len(base.kinds) == 1 and (model := self.repo.class_of(base.kinds[0].removeprefix("module:"))):
+            return self.repo.attribute(model, node.attr)
+        if base and node.attr in ("weight", "bias") and all(kind.removeprefix("module:") in layers() for kind in base.kinds):
+            return Observed(("parameter",))
+        return None
+
+    def of_a_layer(self, attribute: str) -> Observed | None:
+        """What `self.weight` is in a class that derives from a torch layer, where nothing assigns it."""
+        bases = [name for model in self.repo.ancestors(self.classes[-1]) for name in self.repo.bases(model)]
+        return Observed(("parameter",)) if attribute in ("weight", "bias") and any(name in layers() for name in bases) else None
+
+    def on_Call(self, node: ast.Call, env: Env) -> Observed | None:
+        callee = self.expr(node.func, env)
+        for argument in node.args:
+            self.expr(argument, env)
+        for keyword in node.keywords:
+            self.expr(keyword.value, env)
+        dotted = self.dotted(node.func)
+        if dotted in ops():
+            return Observed((ops()[dotted].returns,)) if ops()[dotted].returns else None
+        if dotted in layers():
+            return Observed((f"module:{dotted}",))
+        if dotted == "torch.nn.Parameter" or dotted == "torch.nn.parameter.Parameter":
+            return Observed(("parameter",))
+        if callee and len(callee.kinds) == 1:
+            kind, _, name = callee.kinds[0].partition(":")
+            if kind == "class" and name:
+                return Observed((f"module:{name}",)) if self.repo.is_module(name) else Observed((f"object:{name}",))
+            if kind == "module" and name in layers() and not _returns_tuple(name):
+                return TENSOR
+        if isinstance(node.func, ast.Name) and node.func.id in BUILTIN_KINDS and node.func.id not in env:
+            return BUILTIN_KINDS[node.func.id]
+        if dotted.startswith("einops."):
+            return TENSOR
+        if isinstance(node.func, ast.Attribute) and not dotted:
+            return self.method(node.func, env)
+        return None
+
+    def method(self, func: ast.Attribute, env: Env) -> Observed | None:
+        receiver = self.lookup(func.value)
+        name = func.attr[:-1] if func.attr.endswith("_") else func.attr
+        row = methods().get(name) or methods().get(func.attr)
+        if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr) and self.file.names_torch)):
+            if receiver is None:
+                self.note(func.value, TENSOR)
+            return Observed((row.returns,)) if row.returns else None
+        return None
+
+    def on_BinOp(self, node: ast.BinOp, env: Env) -> Observed | None:
+        return arithmetic(self.expr(node.left, env), self.expr(node.right, env), isinstance(node.op, ast.Div))
+
+    def on_UnaryOp(self, node: ast.UnaryOp, env: Env) -> Observed | None:
+        operand = self.expr(node.operand, env)
+        return BOOL if isinstance(node.op, ast.Not) else operand
+
+    def on_Compare(self, node: ast.Compare, env: Env) -> Observed | None:
+        sides = [self.expr(side, env) for side in (node.left, *node.comparators)]
+        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            return BOOL
+        if any(is_tensor(side) for side in sides):
+            return Observed(("tensor",), (), ("bool",))
+        return BOOL if all(sides) else None
+
+    def on_BoolOp(self, node: ast.BoolOp, env: Env) -> Observed | None:
+        return join([self.expr(value, env) for value in node.values])
+
+    def on_IfExp(self, node: ast.IfExp, env: Env) -> Observed | None:
+        self.expr(node.test, env)
+        return join((self.expr(node.body, env), self.expr(node.orelse, env)))
+
+    def on_Subscript(self, node: ast.Subscript, env: Env) -> Observed | None:
+        base = self.expr(node.value, env)
+        index = self.expr(node.slice, env)
+        if is_tensor(base):
+            return Observed(("tensor",), (), base.dtypes if base else ())
+        if base and base.kinds == ("size",):
+            return SIZE if isinstance(node.slice, ast.Slice) else INT if index is None or index.kinds == ("int",) else None
+        return None
+
+    def on_Tuple(self, node: ast.Tuple, env: Env) -> Observed:
+        self.generic(node, env)
+        return TUPLE
+
+    def on_List(self, node: ast.List, env: Env) -> Observed:
+        self.generic(node, env)
+        return LIST
+
+    def on_Dict(self, node: ast.Dict, env: Env) -> Observed:
+        self.generic(node, env)
+        return DICT
+
+    def on_Lambda(self, node: ast.Lambda, env: Env) -> Observed:
+        self.function(node, env)
+        return Observed(("function:<lambda>",))
+
+    def on_NamedExpr(self, node: ast.NamedExpr, env: Env) -> Observed | None:
+        fact = self.expr(node.value, env)
+        env[node.target.id] = fact
+        return fact
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Env) -> Env:
+        inner = dict(env)
+        for generator in node.generators:
+            self.expr(generator.iter, inner)
+            self.taken(generator.target, generator.iter, inner)
+            for condition in generator.ifs:
+                self.expr(condition, inner)
+        return inner
+
+    def on_ListComp(self, node: ast.ListComp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return LIST
+
+    def on_SetComp(self, node: ast.SetComp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return Observed(("set",))
+
+    def on_GeneratorExp(self, node: ast.GeneratorExp, env: Env) -> Observed:
+        self.expr(node.elt, self._comprehension(node, env))
+        return Observed(("generator",))
+
+    def on_DictComp(self, node: ast.DictComp, env: Env) -> Observed:
+        inner = self._comprehension(node, env)
+        self.expr(node.key, inner)
+        self.expr(node.value, inner)
+        return DICT
+
+    def on_Starred(self, node: ast.Starred, env: Env) -> Observed | None:
+        return self.expr(node.value, env)
+
+    def generic(self, node: ast.AST, env: Env) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                self.statement(child, env)
+            elif isinstance(child, ast.expr):
+                self.expr(child, env)
+            else:
+                self.generic(child, env)
+
+    def bind(self, target: ast.expr, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
+        if isinstance(target, ast.Name) and target.id in self.file.found:
+            return
+        if isinstance(target, ast.Name):
+            env[target.id] = fact
+            self.note(target, fact)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self.unpack(target, fact, value, env)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, LIST, None, env)
+        else:
+            self.expr(target, env)
+            if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
+                known = self.classes[-1].attributes
+                if fact and _may_be_none(value):
+                    fact = Observed(tuple(dict.fromkeys((*fact.kinds, "none"))), fact.shapes, fact.dtypes)
+                known[target.attr] = fact if target.attr not in known else join((known[target.attr], fact))
+
+    def unpack(self, target: ast.Tuple | ast.List, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
+        values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        if self.unpack_starred(target, values, env):
+            return
+        aligned = len(values) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*values, *target.elts))
+        for i, element in enumerate(target.elts):
+            if aligned:
+                self.bind(element, self.lookup(values[i]), values[i], env)
+            else:
+                self.bind(element, self.element(value, fact), None, env)
+
+    def unpack_starred(self, target: ast.Tuple | ast.List, values: list[ast.expr], env: Env) -> bool:
+        """`b, n, device = *x.shape, x.device`: one spread value among others."""
+        stars = [i for i, value in enumerate(values) if isinstance(value, ast.Starred)]
+        extra = len(target.elts) - len(values)
+        if len(stars) != 1 or extra < -1 or any(isinstance(e, ast.Starred) for e in target.elts):
+            return False
+        at = stars[0]
+        spread = values[at]
+        assert isinstance(spread, ast.Starred)
+        element = self.element(spread.value, self.lookup(spread.value))
+        for i, one in enumerate(target.elts):
+            if at <= i <= at + extra:
+                self.bind(one, element, None, env)
+            else:
+                value = values[i if i < at else i - extra]
+                self.bind(one, self.lookup(value), value, env)
+        return True
+
+    def element(self, node: ast.expr | None, fact: Observed | None) -> Observed | None:
+        """What iterating (or unpacking) gives."""
+        if is_tensor(fact):
+            return TENSOR
+        if fact and fact.kinds == ("size",):
+            return INT
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id == "range":
+                return INT
+            attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            dotted = self.dotted(node.func)
+            if attribute in TENSOR_SEQUENCES or dotted.removeprefix("torch.") in TENSOR_SEQUENCES:
+                receiver = self.lookup(node.func.value) if isinstance(node.func, ast.Attribute) else None
+                if is_tensor(receiver) or dotted.startswith("torch."):
+                    return TENSOR
+        return None
+
+    def taken(self, target: ast.expr, source: ast.expr, env: Env) -> None:
+        """Binds what a loop takes from `source`; of what `zip` and `enumerate` give, each part by itself."""
+        name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id not in env else ""
+        parts = source.args if name in ("zip", "enumerate") and isinstance(source, ast.Call) else []
+        targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        if name == "enumerate" and parts and len(targets) == 2:
+            self.bind(targets[0], INT, None, env)
+            targets, parts = targets[1:], parts[:1]
+        if parts and len(parts) == len(targets) and not any(isinstance(part, ast.Starred) for part in (*parts, *targets)):
+            for one, part in zip(targets, parts, strict=True):
+                self.taken(one, part, env)
+        else:
+            self.bind(target, self.element(source, self.lookup(source)), None, env)
+
+    def annotation(self, node: ast.expr | None) -> Observed | None:
+        """The kind that an annotation names; `Optional[Tensor]` and `Tensor | None` count as tensor."""
+        if node is None:
+            return None
+        text = ast.unparse(node).strip("'\"")
+        for word, kind in ANNOTATIONS.items():
+            if text in (word, f"Optional[{word}]", f"typing.Optional[{word}]", f"{word} | None"):
+                return kind
+        return None
+
+
+def _may_be_none(value: ast.expr | None) -> bool:
+    """Whether one arm of a conditional expression is `None`, whatever the examples took."""
+    return isinstance(value, ast.IfExp) and any(isinstance(arm, ast.Constant) and arm.value is None for arm in (value.body, value.orelse))
+
+
+def _returns_tuple(layer: str) -> bool:
+    return layer.rpartition(".")[2] in {"MultiheadAttention", "RNN", "LSTM", "GRU", "LSTMCell", "Sequential", "ModuleList", "ModuleDict"}
+
+
+def arithmetic(left: Observed | None, right: Observed | None, division: bool = False) -> Observed | None:
+    """The kind of what a binary operator gives."""
+    if is_tensor(left) or is_tensor(right):
+        return TENSOR
+    if left is None or right is None:
+        return None
+    kinds = set(left.kinds) | set(right.kinds)
+    if kinds <= {"int", "bool"}:
+        return FLOAT if division else INT
+    if kinds <= {"int", "float", "bool"}:
+        return FLOAT
+    return left if left.kinds == right.kinds and len(left.kinds) == 1 else None

@@ -1,0 +1,72 @@
+"""What is known of each expression of a file, by source position: what it evaluates to, and the dotted name it stands for.
+
+`statements.infer` fills it in.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from migrate_agent.tools.rewrite.tables.registry import methods
+from migrate_agent.tools.types import Observed, Span
+
+TENSOR = Observed(("tensor",))
+INT, FLOAT, BOOL, STR, NONE = (Observed((kind,)) for kind in ("int", "float", "bool", "str", "none"))
+TUPLE, LIST, DICT, SIZE, DTYPE, DEVICE = (Observed((kind,)) for kind in ("tuple", "list", "dict", "size", "dtype", "device"))
+PLAIN_METHODS = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
+"""Methods that objects other than tensors have too, so that the name alone says nothing."""
+ARRAY_METHODS = frozenset(
+    "all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot fill flatten item max mean min nonzero "
+    "prod put ravel repeat reshape resize round searchsorted sort squeeze std sum swapaxes take tolist trace transpose "
+    "var view conj type to size numpy apply train eval children parameters".split()
+)
+"""Methods that numpy arrays or modules have too."""
+DTYPES = frozenset(
+    "float32 float float64 double float16 half bfloat16 complex64 complex128 uint8 int8 int16 short int32 int int64 long bool uint16 uint32 uint64 "
+    "float8_e4m3fn float8_e5m2 cfloat cdouble".split()
+)
+
+
+@dataclass
+class Facts:
+    """By source position: what an expression is, and the dotted name it stands for."""
+
+    observed: dict[Span, Observed] = field(default_factory=dict)
+    dotted: dict[Span, str] = field(default_factory=dict)
+
+
+def span_of(node: ast.AST, lines: list[str]) -> Span:
+    """The node's span with columns in characters (ast counts UTF-8 bytes)."""
+    line, end = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+    return Span(line, _column(lines, line, node.col_offset), end, _column(lines, end, node.end_col_offset))  # type: ignore[attr-defined]
+
+
+def _column(lines: list[str], line: int, offset: int) -> int:
+    text = lines[line - 1]
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def join(facts: Iterable[Observed | None]) -> Observed | None:
+    """What is known when any of several may hold; nothing where one is unknown."""
+    kinds: dict[str, None] = {}
+    dtypes: dict[str, None] = {}
+    for fact in facts:
+        if fact is None:
+            return None
+        kinds |= dict.fromkeys(fact.kinds)
+        dtypes |= dict.fromkeys(fact.dtypes)
+    return Observed(tuple(kinds), (), tuple(dtypes)) if kinds else None
+
+
+def is_tensor(fact: Observed | None) -> bool:
+    """Whether the expression is always a tensor (parameters included, `None` at times allowed)."""
+    kinds = set(fact.kinds) - {"none"} if fact else set()
+    return bool(kinds) and kinds <= {"tensor", "parameter"}
+
+
+def tensor_only(name: str) -> bool:
+    """Whether a method of this name exists on tensors alone."""
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    return base in methods() and name not in PLAIN_METHODS and name not in ARRAY_METHODS

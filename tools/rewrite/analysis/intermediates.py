@@ -1,0 +1,93 @@
+"""Attributes that a call leaves behind for people to look at, such as attention weights: written in `forward`, read by no computation."""
+
+from __future__ import annotations
+
+import ast
+
+from migrate_agent.tools.rewrite.analysis.facts import Facts, is_tensor, span_of
+from migrate_agent.tools.rewrite.analysis.randomness import Randomness
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
+from migrate_agent.tools.scan.nodes import walk
+
+CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "tensor"))
+
+
+def stashes(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
+    """Names of a module class's attributes that hold an intermediate array: first set when the module is called, and not read while it runs."""
+    if not repo.is_module_class(model):
+        return frozenset()
+    family = [*repo.ancestors(model), *repo.descendants.get(model.id, ())]
+    found = set()
+    for method, function in model.methods.items():
+        if _is_live(model, method, randomness):
+            found |= {name for node in walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
+    return frozenset(
+        name
+        for name in found
+        if repo.buffer(model, name) is None
+        and not any(_computes_with(one, name, randomness) for one in family)
+        and all(_starts_empty(one, name, facts if one.file is model.file else None) for one in family)
+        and not _read_elsewhere(repo, family, name)
+    )
+
+
+def _is_live(model: ClassModel, method: str, randomness: Randomness) -> bool:
+    return (model.file.file.path, f"{model.qualname}.{method}") in randomness.live
+
+
+def _left_behind(node: ast.AST, facts: Facts, model: ClassModel) -> str:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
+            return name if is_tensor(facts.observed.get(span_of(value, model.file.lines))) else ""
+    return ""
+
+
+def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool:
+    """Whether a method that runs reads the attribute other than right after it was set there, or anything looks it up by its name."""
+    for method, function in model.methods.items():
+        nodes = list(walk(function))
+        if any(isinstance(node, ast.Constant) and node.value == name for node in nodes):
+            return True
+        loads = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Store)]
+        stores = [
+            s
+            for s in function.body
+            if isinstance(s, ast.Assign | ast.AnnAssign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in _targets(s))
+        ]
+        since = min((s.end_lineno or s.lineno for s in stores), default=None)
+        if _is_live(model, method, randomness) and any(since is None or load.lineno <= since for load in loads):
+            return True
+    return False
+
+
+def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
+    """Whether the constructor sets it to nothing but `None`, or to a tensor that torch makes there and then (`torch.zeros(1)`)."""
+    constructor = model.methods.get("__init__")
+    values = [
+        node.value
+        for node in (walk(constructor) if constructor else ())
+        if isinstance(node, ast.Assign | ast.AnnAssign) and any(model.own.get(id(t)) == name for t in _targets(node))
+    ]
+    return all(value is None or _empty(value, model, facts) for value in values)
+
+
+def _empty(value: ast.expr, model: ClassModel, facts: Facts | None) -> bool:
+    if isinstance(value, ast.Constant):
+        return value.value is None
+    called = facts.dotted.get(span_of(value.func, model.file.lines), "") if facts and isinstance(value, ast.Call) else ""
+    return called in CREATING
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _read_elsewhere(repo: Repo, family: list[ClassModel], name: str) -> bool:
+    """Whether code outside of these classes reads an attribute of this name."""
+    own = {id(node) for model in family for node in walk(model.node)}
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == name and id(node) not in own
+        for file in repo.files.values()
+        if name in file.text
+        for node in walk(file.tree)
+    )

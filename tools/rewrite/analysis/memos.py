@@ -1,0 +1,239 @@
+"""Attributes that only save recomputing: a mask or table that a call works out once and keeps for the next call of the same size.
+
+Under `jax.jit` nothing is gained by keeping it (the compiler folds it), and a module that grows an attribute when it is first called is
+compiled twice. Where the kept value depends on sizes and buffers alone, each call may as well work it out again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Span
+
+SIZE_ATTRIBUTES = frozenset({"shape", "device", "dtype", "ndim"})
+SIZE_METHODS = frozenset({"size", "dim", "numel", "new_zeros", "new_ones", "new_full", "new_empty", "get_device"})
+PLAIN = frozenset({"int", "float", "bool", "str", "none", "device", "dtype", "size"})
+RANDOM = re.compile(r"rand|normal|uniform|bernoulli|dropout|multinomial|exponential|poisson|gumbel|shuffle|choice|sample|seed", re.I)
+"""Parts of names that may draw: what was drawn once and kept is no memo."""
+
+
+@dataclass(frozen=True)
+class Memo:
+    """An attribute that is kept between calls for speed alone.
+
+    `method` works it out; `start` is the statement of the constructor that sets it to `None`, `store` the one that keeps it, and `test` the
+    `if` around the work (`early` where that `if` returns what is kept instead). The value is called `local` in the rewrite; where that
+    variable is what the store keeps, `plain`. `clears` are statements of the method that set it to `None` where it is not wanted.
+    """
+
+    attribute: str
+    method: str
+    start: Span
+    store: Span
+    test: Span
+    early: bool
+    local: str
+    plain: bool
+    clears: tuple[Span, ...] = ()
+
+
+def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
+    """Attribute → memo, for those of a module class that certainly are nothing else."""
+    if not repo.is_module_class(model) or repo.descendants.get(model.id) or "__init__" not in model.methods:
+        return {}
+    found = (_memo(repo, model, facts, name) for name in _started(model))
+    return {memo.attribute: memo for memo in found if memo}
+
+
+def _started(model: ClassModel) -> dict[str, None]:
+    """Attributes that the constructor sets to `None`."""
+    return {name: None for statement in walk(model.methods["__init__"]) for name, value in _stored(model, statement) if _is_none(value)}
+
+
+def _stored(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(attribute, value) that a statement stores on the module."""
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
+            yield name, value
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(attr="register_buffer") as target, args=[ast.Constant(value=str(name)), value, *_]) as call
+        ) if id(target) in model.own and all(keyword.arg == "persistent" for keyword in call.keywords) and _transient(call):
+            yield name, value
+
+
+def _transient(call: ast.Call) -> bool:
+    given = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
+    return isinstance(given, ast.Constant) and given.value is False
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None:
+    lines = model.file.lines
+    uses = [(method, node) for method, function in model.methods.items() for node in walk(function) if _uses(model, node, name)]
+    others = {method for method, _ in uses} - {"__init__"}
+    if len(others) != 1 or any(_mentions(one, name) for one in repo.ancestors(model) if one is not model):
+        return None
+    method = others.pop()
+    function = model.methods[method]
+    starts = [node for node in walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
+    pairs = [(node, value) for node in walk(function) if isinstance(node, ast.stmt) for key, value in _stored(model, node) if key == name]
+    stores = [node for node, value in pairs if not _is_none(value)]
+    clears = [node for node, value in pairs if _is_none(value)]
+    written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
+    named = sum(isinstance(node, ast.Constant) for _, node in uses)
+    if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
+        return None
+    loads = [node for where, node in uses if where == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
+    around = _around(repo, model, function, name, stores[0])
+    if around is None:
+        return None
+    test, region, early = around
+    inside_test = {id(node) for node in walk(test if early else test.test)}
+    after = [node for node in loads if id(node) not in inside_test]
+    decided = test if not clears else _always_set(function.body, test, clears)
+    if decided is None or any(node.lineno <= ((decided if clears else stores[0]).end_lineno or 0) for node in after):
+        return None
+    if not all(_of_sizes(repo, model, facts, function, node, region) for node in region):
+        return None
+    value = next(value for _, value in _stored(model, stores[0]))
+    stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
+    local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
+    if not plain and local in {*stored, *(a.arg for a in walk(function) if isinstance(a, ast.arg))}:
+        local += "_value"
+    if clears and (plain or early):
+        return None
+    start, store, asked, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
+    return Memo(name, method, start, store, asked, early, local, plain, tuple(gone))
+
+
+def _always_set(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
+    """The statement of a block after which each way through has worked the value out (`test`) or cleared it."""
+    for node in block:
+        if node is test or node in clears:
+            return node
+        if isinstance(node, ast.If) and all(_always_set(arm, test, clears) for arm in (node.body, node.orelse)):
+            return node
+    return None
+
+
+def _uses(model: ClassModel, node: ast.AST, name: str) -> bool:
+    return model.own.get(id(node)) == name or (isinstance(node, ast.Constant) and node.value == name)
+
+
+def _mentions(model: ClassModel, name: str) -> bool:
+    return any(_uses(model, node, name) for node in walk(model.node))
+
+
+def _around(
+    repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt
+) -> tuple[ast.If, list[ast.stmt], bool] | None:
+    """The `if` that decides whether the value is worked out, the statements that do so, and whether that `if` returns early."""
+    for node in walk(function):
+        if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
+            return node, node.body, False
+    if store not in function.body:
+        return None
+    at = function.body.index(store)
+    for index, node in enumerate(function.body[:at]):
+        if (
+            isinstance(node, ast.If)
+            and not node.orelse
+            and isinstance(node.body[-1], ast.Return)
+            and _is_kept(repo, model, node.test, name)
+        ):
+            return node, function.body[index + 1 : at + 1], True
+    return None
+
+
+def _is_missing(model: ClassModel, test: ast.expr, name: str) -> bool:
+    """`self.x is None`, or that `or` more."""
+    first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else test
+    return _is_question(model, first, name, ast.Is)
+
+
+def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
+    """`self.x is not None`, or that `and` more; also by a function that asks just that."""
+    first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+    if _is_question(model, first, name, ast.IsNot):
+        return True
+    match first:
+        case ast.Call(func=ast.Name(id=asked), args=[value], keywords=[]) if _uses(model, value, name):
+            found = repo.resolve(model.file.bindings.get(asked) or model.file.own(asked))
+            definition = found[0].functions.get(found[1]) if found else None
+            return definition is not None and _asks_for_value(definition)
+    return False
+
+
+def _is_question(model: ClassModel, node: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return _uses(model, left, name) and isinstance(op, operator) and _is_none(right)
+    return False
+
+
+def _asks_for_value(function: FunctionNode) -> bool:
+    """`def exists(x): return x is not None`."""
+    match function.body:
+        case [ast.Return(value=ast.Compare(left=ast.Name(id=asked), ops=[ast.IsNot()], comparators=[right]))]:
+            return _is_none(right) and [argument.arg for argument in function.args.args] == [asked]
+    return False
+
+
+def _binds(statement: ast.stmt, name: str) -> int:
+    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(statement))
+
+
+def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
+    """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
+    made = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    sizes: set[int] = set()
+    owners = {id(child.value) for child in walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
+    for child in walk(node):
+        match child:
+            case ast.Attribute(value=value, attr=attribute) if attribute in SIZE_ATTRIBUTES | SIZE_METHODS:
+                sizes.add(id(value))
+            case ast.Call(func=ast.Name(id="len"), args=[value]):
+                sizes.add(id(value))
+            case ast.Call(func=ast.Attribute(attr=method) as target) if id(target) in model.own and method in model.methods:
+                if not _reads_no_parameters(repo, model, model.methods[method]):
+                    return False
+    names = {a.arg for a in walk(function) if isinstance(a, ast.arg)} | {
+        n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    for child in walk(node):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id in names - made and id(child) not in sizes | owners:
+            fact = facts.observed.get(span_of(child, model.file.lines))
+            if fact is None or not set(fact.kinds) <= PLAIN:
+                return False
+    return _reads_no_parameters(repo, model, node)
+
+
+def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
+    """Whether of the module only buffers, numbers and methods are read."""
+    for child in walk(node):
+        if not (isinstance(child, ast.Attribute) and id(child) in model.own):
+            continue
+        if not isinstance(child.ctx, ast.Load) or child.attr in model.methods or child.attr == "register_buffer":
+            continue
+        fact = repo.attribute(model, child.attr)
+        fixed = fact is not None and not any(kind == "parameter" or kind.startswith("module:") for kind in fact.kinds)
+        if not fixed and repo.buffer(model, child.attr) is None:
+            return False
+    return not any(RANDOM.search(name) for child in walk(node) for name in _called(child))
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.Name):
+        yield node.id

@@ -1,0 +1,221 @@
+"""Which functions change a parameter of a module through one of their own parameters, as `def init(weight): nn.init.zeros_(weight)` does.
+
+What they are given must be the variable itself, not the array that it holds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from migrate_agent.tools.rewrite.analysis.aliases import is_sure, surely_shared, viewed_anew
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, called, overrides
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.tables.registry import methods
+from migrate_agent.tools.scan.nodes import walk
+
+INIT = "torch.nn.init."
+
+
+def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
+    """Function → those of its parameters that are written in place and were a module's parameter (or never seen) whenever it ran."""
+    found: dict[FunctionKey, frozenset[str]] = {}
+    functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
+    changed = True
+    while changed:
+        changed = False
+        for file, name, node in functions:
+            key = (file.file.path, name)
+            names = frozenset(_written(repo, file, facts[file.file.path], name, node, found))
+            if names != found.get(key, frozenset()):
+                found[key], changed = names, True
+    return found
+
+
+def _written(
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[str]:
+    names = set(argument_names(node))
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    owner = file.classes.get(qualname.rpartition(".")[0])
+    for child in walk(node):
+        if isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
+            fact = facts.observed.get(span_of(child.value, file.lines))
+            if child.value.id in names - rebound and fact and set(fact.kinds) == {"parameter"}:
+                yield child.value.id
+        if not isinstance(child, ast.Call):
+            continue
+        for target, sure in _targets(repo, file, facts, owner, child, known):
+            if isinstance(target, ast.Name) and target.id in names - rebound:
+                fact = facts.observed.get(span_of(target, file.lines))
+                if (fact is None and sure) or (fact and set(fact.kinds) == {"parameter"}):
+                    yield target.id
+
+
+class Mutations(NamedTuple):
+    """By function: its parameters whose array it changes in place, and those of them that it changes through a view which cannot be undone."""
+
+    changed: dict[FunctionKey, frozenset[str]]
+    out_of_reach: dict[FunctionKey, frozenset[str]]
+
+
+def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
+    """Parameters whose array a function changes in place while the caller may hold it: in JAX the caller's stays as it was."""
+    found = Mutations({}, {})
+    functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
+    changed = True
+    while changed:
+        changed = False
+        for file, name, node in functions:
+            key = (file.file.path, name)
+            rows = dict(_mutated(repo, file, facts[file.file.path], name, node, found.changed))
+            if rows.keys() != found.changed.get(key, frozenset()):
+                found.changed[key], changed = frozenset(rows), True
+            found.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
+    return found
+
+
+def _mutated(
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[tuple[str, bool]]:
+    """Parameters, and whether each can be brought up to date where it is changed; those that cannot come last."""
+    names = set(argument_names(node))
+    same = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in viewed_anew(node)}
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in same}
+    owner = file.classes.get(qualname.rpartition(".")[0])
+    found: list[tuple[str, bool]] = []
+    for child in walk(node):
+        places: list[ast.expr] = []
+        if isinstance(child, ast.AugAssign):
+            places = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
+        elif isinstance(child, ast.Assign):
+            places = [target.value for target in child.targets if isinstance(target, ast.Subscript)]
+        elif isinstance(child, ast.Call):
+            places = [target for target, _ in _targets(repo, file, facts, owner, child, known)]
+        for place in places:
+            inner = through_parts(place)
+            fact = facts.observed.get(span_of(inner, file.lines)) if isinstance(inner, ast.Name) else None
+            if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
+                shared = surely_shared(node, inner.id, inner.lineno)
+                found += [(one, exact) for one, exact in shared.items() if one in names - rebound]
+    yield from sorted(found, key=lambda row: not row[1])
+
+
+def _targets(
+    repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, known: Mapping[FunctionKey, frozenset[str]]
+) -> Iterator[tuple[ast.expr, bool]]:
+    """What a call writes to, and whether that is sure whatever it is."""
+    dotted = facts.dotted.get(span_of(call.func, file.lines), "")
+    if dotted.startswith(INIT) and dotted.endswith("_"):
+        tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
+        if tensor is not None:
+            yield through_data(tensor), True
+    elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
+        yield through_data(call.func.value), False
+    for key in callees(repo, file, facts, owner, call):
+        yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
+
+
+def changes_in_place(name: str) -> bool:
+    """Whether a method of this name changes a tensor."""
+    row = methods().get(name) or methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None
+    return row is not None and row.inplace
+
+
+def through_data(node: ast.expr) -> ast.expr:
+    """`w.data` and `torch.as_tensor(w)` → `w`."""
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_tensor" and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            return node
+
+
+def through_parts(node: ast.expr) -> ast.expr:
+    """`x[:, 0]` → `x`, `x.view(-1)` → `x`: what a view belongs to."""
+    while is_sure(node) and not isinstance(node, ast.Name):
+        inner = node.func if isinstance(node, ast.Call) else node
+        assert isinstance(inner, (ast.Attribute, ast.Subscript))
+        node = inner.value
+    return node
+
+
+def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:
+    """The functions of the repository that a call by name, of a method of `self` or of a plain object, may reach."""
+    span = span_of(call.func, file.lines)
+    dotted = facts.dotted.get(span, "")
+    if dotted and (place := repo.resolve(dotted)) and place[1]:
+        return [(place[0].file.path, place[1])]
+    func = call.func
+    if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
+        return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
+    return sorted(called(repo, facts.observed.get(span)))
+
+
+def given_to(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
+    """The arguments of a call that these parameters of the function get."""
+    return [value for position, value in enumerate(call.args) if parameter_at(repo, key, position) in names] + [
+        keyword.value for keyword in call.keywords if keyword.arg in names
+    ]
+
+
+def parameter_at(repo: Repo, key: FunctionKey, position: int) -> str:
+    """The name of the parameter that gets the positional argument at this place of a call, or ""."""
+    node = repo.files[key[0]].functions.get(key[1])
+    if node is None:
+        return ""
+    names = argument_names(node)
+    method = "." in key[1] and key[1].rpartition(".")[0] in repo.files[key[0]].classes
+    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+    place = position + (1 if method and not static else 0)
+    return names[place] if place < len(names) else ""
+
+
+def argument_names(node: FunctionNode) -> list[str]:
+    """Positional parameters, then keyword-only ones."""
+    return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+
+
+def listed(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
+    """The one assignment that gives the list which a loop goes through its elements, where it is used for loops alone."""
+    if not isinstance(walked, ast.Name):
+        return None
+    stores = [
+        n for n in walk(function) if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == walked.id for t in n.targets)
+    ]
+    walked_by = {id(n.iter) for n in walk(function) if isinstance(n, ast.For)}
+    used = [n for n in walk(function) if isinstance(n, ast.Name) and n.id == walked.id and id(n) not in walked_by]
+    return stores[0] if len(stores) == 1 and len(used) == 1 and len(stores[0].targets) == 1 else None
+
+
+def walks_parameters(
+    repo: Repo, file: FileModel, facts: Facts, known: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
+) -> bool:
+    """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
+    store = listed(function, loop.iter)
+    walked = store.value if store else loop.iter
+    if not isinstance(loop.target, ast.Name) or not isinstance(walked, (ast.List, ast.Tuple)):
+        return False
+    if not walked.elts or not all(isinstance(e, ast.Attribute) for e in walked.elts):
+        return False
+    name = loop.target.id
+    for child in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Call)):
+        dotted = facts.dotted.get(span_of(child.func, file.lines), "")
+        if dotted.startswith(INIT):
+            target = through_data(child.args[0]) if child.args else None
+            target = target.value if isinstance(target, ast.Subscript) else target
+        elif isinstance(child.func, ast.Attribute) and changes_in_place(child.func.attr):
+            target = through_data(child.func.value)
+            fact = facts.observed.get(span_of(target, file.lines))
+            if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
+                continue
+        else:
+            given = [v for key in callees(repo, file, facts, None, child) for v in given_to(repo, key, child, known.get(key, frozenset()))]
+            target = next((v for v in given if isinstance(v, ast.Name) and v.id == name), None)
+        if isinstance(target, ast.Name) and target.id == name:
+            return True
+    return False

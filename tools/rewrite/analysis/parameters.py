@@ -1,0 +1,86 @@
+"""What the parameters of a function are, by what they were seen to be and by how they are used; code that no example ran is known by it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from migrate_agent.tools.rewrite.tables.registry import methods
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observed
+
+TENSOR_OR_NONE = Observed(("tensor", "none"))
+ELSEWHERE = frozenset(
+    "all any argmax argmin argsort astype clip copy count cumprod cumsum diagonal dot extend fill flatten index item max mean min nonzero pop "
+    "prod put ravel remove repeat reshape resize reverse round searchsorted sort split squeeze std sum swapaxes take tolist trace transpose update "
+    "var conj type to numpy apply train eval children parameters append insert format join keys values items get add clear float double half "
+    "is_integer bit_length real imag".split()
+)
+"""Methods that arrays, modules or Python's own types have as well."""
+
+
+def parameter_facts(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, given: Callable[[ast.expr], Observed | None], uses_torch: bool = True
+) -> Mapping[str, Observed]:
+    """Parameter → what it is when the function starts, where its reads before it is bound anew say so, or else methods of tensors alone.
+
+    In a file that does not use torch, methods say nothing: it may be another library's arrays that have them.
+    """
+    loads: dict[str, list[ast.Name]] = {}
+    stores: dict[str, int] = {}
+    shown: set[str] = set()
+    called: set[str] = set()
+    for node in walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            loads.setdefault(node.id, []).append(node)
+        elif isinstance(node, ast.Name):
+            stores[node.id] = min(node.lineno, stores.get(node.id, node.lineno))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            if uses_torch and _of_tensors(node, node.func.attr):
+                shown.add(node.func.value.id)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and uses_torch and _of_tensors(node, node.func.attr):
+            shown |= _start(node.func.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called.add(node.func.id)
+    found: dict[str, Observed] = {}
+    arguments = function.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        name = argument.arg
+        early = [node for node in loads.get(name, ()) if node.lineno <= stores.get(name, node.lineno)]
+        fact = _joined([fact for node in early if (fact := given(node)) is not None])
+        if fact is not None and fact.kinds != ("none",):
+            found[name] = fact
+        elif name in shown and name not in called:
+            found[name] = TENSOR_OR_NONE
+    return found
+
+
+def _of_tensors(call: ast.Call, name: str) -> bool:
+    """Whether a call such as `x.view(-1, 3)` is spelled as of a tensor."""
+    if name == "transpose":
+        return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    return base in methods() and name not in ELSEWHERE
+
+
+def _start(node: ast.expr) -> set[str]:
+    """What a chain of methods begins with: `x` of `x.transpose(0, 1)`, which is a tensor where its result has methods of tensors alone."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods():
+        node = node.func.value
+        if isinstance(node, ast.Name):
+            return {node.id}
+    return set()
+
+
+def _axis(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _joined(facts: list[Observed]) -> Observed | None:
+    kinds = tuple(dict.fromkeys(kind for fact in facts for kind in fact.kinds))
+    dtypes = tuple(dict.fromkeys(dtype for fact in facts for dtype in fact.dtypes))
+    return Observed(kinds, (), dtypes) if kinds else None

@@ -1,0 +1,397 @@
+"""Which functions need an `nnx.Rngs`, and by which name they reach it.
+
+Torch draws from a global generator; JAX draws from keys that are passed along. A constructor of a module takes `rngs`; what a constructor calls to
+build or initialise parts takes it too; a method that draws while the module runs uses `self.rngs`; a free function that draws takes `rngs`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from functools import cache
+
+from migrate_agent.tools.record.kinds import CALLING
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of
+from migrate_agent.tools.rewrite.tables.registry import Op, layers, methods, ops
+from migrate_agent.tools.rewrite.tables.signatures import literal_argument, parse_signature
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observed, Span
+
+FunctionKey = tuple[str, str]
+"""File path and qualified name."""
+
+
+def draws(op: Op, call: ast.Call | None = None) -> bool:
+    """Whether the row's template asks for a key; of a function, whether this call of it may."""
+    signature = parse_signature(op.signature)
+    return _asks(op) and not (call and any(literal_argument(signature, call, name) == value for name, value in op.quiet))
+
+
+@cache
+def _asks(op: Op) -> bool:
+    return "{rng" in (op.to if isinstance(op.to, str) else _source(op))
+
+
+def _source(op: Op) -> str:
+    try:
+        kept = inspect.getclosurevars(op.to).nonlocals.values()  # type: ignore[arg-type]
+        return " ".join([inspect.getsource(op.to), *(value for value in kept if isinstance(value, str))])  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
+
+
+@dataclass
+class Randomness:
+    """`parameter` holds the functions that gain a keyword-only `rngs`; `stored` the classes (ids) whose methods use `self.rngs`."""
+
+    parameter: set[FunctionKey] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
+    constructing: set[FunctionKey] = field(default_factory=set)
+    """Methods that run only while the module is constructed."""
+    live: set[FunctionKey] = field(default_factory=set)
+    """Functions that constructing or calling a module may reach."""
+    written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → its parameters through which it changes a module's parameter (see `written.py`)."""
+    passing: set[tuple[str, Span]] = field(default_factory=set)
+    """File path and place of what is called with all keywords of the caller: an `rngs` among them goes along."""
+    mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Function → its parameters whose array it changes in place."""
+    out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
+    """Those of them that it changes through a view which cannot be undone."""
+
+
+@dataclass
+class _Function:
+    key: FunctionKey
+    node: FunctionNode | ast.Lambda
+    model: ClassModel | None
+    calls: set[FunctionKey] = field(default_factory=set)
+    needs: bool = False
+    mentions: set[str] = field(default_factory=set)
+    """Attribute names read from anything but `self`."""
+    groups: set[frozenset[FunctionKey]] = field(default_factory=set)
+    """What is called where another may be: methods (`self.m()` with `m` defined anew below), and functions (`(f if x else g)()`)."""
+    later: set[FunctionKey] = field(default_factory=set)
+    """Methods that are kept as a value (`self.fn = self.m`, `partial(self.m, 2)`), and called who knows when."""
+
+
+def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
+    """Fixed point over the calls of the repository."""
+    functions = {
+        f.key: f for file in repo.files.values() for found in (_functions, _lambdas) for f in found(repo, file, facts[file.file.path])
+    }
+    groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
+    constructing = _constructing(functions)
+    for group in groups:
+        if not group <= constructing:
+            constructing -= group
+    free = {key for key, function in functions.items() if function.model is None}
+    together = [group for group in groups if group <= constructing or group <= free]
+    changed = True
+    while changed:
+        changed = False
+        for function in functions.values():
+            if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
+                function.needs = changed = True
+        for group in together:
+            if len({functions[k].needs for k in group}) > 1:
+                changed = True
+                for key in group:
+                    functions[key].needs = True
+    passing = {(file.file.path, span) for file in repo.files.values() for span in _passing(file)}
+    result = Randomness(constructing=constructing, live=_live(functions), passing=passing)
+    for function in functions.values():
+        _place(repo, function, result)
+    return result
+
+
+def _live(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+    by_name: dict[str, list[FunctionKey]] = {}
+    for key in functions:
+        by_name.setdefault(key[1].rpartition(".")[2], []).append(key)
+    todo = [key for key, function in functions.items() if function.model and (key[1].endswith((".forward", "__")))]
+    found = set(todo)
+    while todo:
+        function = functions[todo.pop()]
+        mentioned = [key for name in function.mentions for key in by_name.get(name, ()) if functions[key].model]
+        for key in [*function.calls, *mentioned]:
+            if key in functions and key not in found:
+                found.add(key)
+                todo.append(key)
+    return found
+
+
+def _place(repo: Repo, function: _Function, result: Randomness) -> None:
+    model = function.model
+    is_module = model is not None and repo.is_module_class(model)
+    name = function.key[1].rpartition(".")[2]
+    if is_module and name == "__init__":
+        result.parameter.add(function.key)
+    elif not function.needs:
+        return
+    elif is_module and model and not _static(function.node) and function.key not in result.constructing:
+        result.stored.add(model.id)
+    else:
+        result.parameter.add(function.key)
+
+
+def _static(node: FunctionNode | ast.Lambda) -> bool:
+    return not isinstance(node, ast.Lambda) and any(
+        isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in node.decorator_list
+    )
+
+
+def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+    """Methods reached from a constructor and from no other method that is not itself constructing."""
+    roots = {key for key in functions if key[1].endswith(".__init__")}
+    reached = set(roots)
+    todo = list(roots)
+    while todo:
+        for key in functions[todo.pop()].calls:
+            if key in functions and key not in reached and functions[key].model:
+                reached.add(key)
+                todo.append(key)
+    reached -= {key for f in functions.values() for key in f.later} - roots
+    outside = [f for f in functions.values() if f.key not in reached]
+    todo = [f.key for f in outside]
+    while todo:
+        for key in functions[todo.pop()].calls:
+            if key in reached and key not in roots:
+                reached.discard(key)
+                todo.append(key)
+    return reached
+
+
+def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
+    passing = frozenset(_passing(file))
+    for qualname, node in file.functions.items():
+        owner = file.classes.get(qualname.rpartition(".")[0])
+        if owner is None and qualname.rpartition(".")[0] in file.functions:
+            continue
+        function = _Function((file.file.path, qualname), node, owner)
+        kept = {id(value) for child in walk(node) for value in _kept(child)}
+        kept -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
+        for child in walk(node):
+            if isinstance(child, ast.Call):
+                _note_call(repo, file, facts, function, child, passing)
+                function.calls |= _of_base(repo, owner, child)
+            elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
+                _note_method(repo, function, owner, child.attr, kept=id(child) in kept)
+            elif isinstance(child, ast.Attribute):
+                function.mentions.add(child.attr)
+        if owner and qualname.endswith(".__init__") and resets(repo, owner):
+            _note_method(repo, function, owner, "reset_parameters")
+        yield function
+
+
+def lambda_name(line: int) -> str:
+    """What a lambda is called here, and in what was observed."""
+    return f"<lambda>@{line}"
+
+
+def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
+    """Lambdas that stand in no function, alone on their lines; what stands beside a module class in a table is called like one."""
+    inside = {id(child) for node in file.functions.values() for child in walk(node)}
+    found = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
+    lines = Counter(node.lineno for node in found)
+    beside = {id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _beside(repo, file, facts, node)}
+    for node in found:
+        if lines[node.lineno] > 1:
+            continue
+        function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
+        for child in walk(node):
+            if isinstance(child, ast.Call):
+                _note_call(repo, file, facts, function, child, frozenset())
+        yield function
+
+
+def _beside(repo: Repo, file: FileModel, facts: Facts, table: ast.Dict) -> list[ast.expr]:
+    names = [facts.dotted.get(span_of(value, file.lines), "") for value in table.values]
+    return table.values if any(name and repo.is_module(name) for name in names) else []
+
+
+def resets(repo: Repo, model: ClassModel) -> bool:
+    """Whether torch's own constructor calls the `reset_parameters` that this class, a subclass of a layer, defines."""
+    return "reset_parameters" in model.methods and any(base in layers() for base in repo.bases(model))
+
+
+RESETS: Mapping[str, str] = {
+    **{f"torch.nn.{name}": "reset_affine" for name in ("Linear", *(f"Conv{t}{n}d" for t in ("", "Transpose") for n in (1, 2, 3)))},
+    **{f"torch.nn.{kind}Norm{n}d": "reset_normalisation" for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    **{f"torch.nn.{kind}Norm": "reset_normalisation" for kind in ("Layer", "Group", "RMS")},
+    "torch.nn.Embedding": "reset_embedding",
+}
+"""Layer → the vendored function that does what its own `reset_parameters` does."""
+
+
+def reset_layers(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
+    """The torch layers of which one's own `reset_parameters` is called: on what was observed, or in a class `owner` on `super()` or `self`.
+
+    Empty where a class of the repository defines the method, or nothing is known.
+    """
+    if upwards or own:
+        lines = list(repo.ancestors(owner)) if owner else []
+        if any("reset_parameters" in model.methods for model in lines[1:] if model is not owner) or (own and resetting(repo, owner)):
+            return set()
+        return {base for model in lines for base in repo.bases(model) if base in layers()}
+    kinds = {kind.removeprefix("module:") for kind in receiver.kinds} if receiver else set()
+    return kinds if kinds and kinds <= layers().keys() else set()
+
+
+def resetting(repo: Repo, owner: ClassModel | None) -> bool:
+    """Whether the class or one below it defines `reset_parameters`."""
+    return owner is not None and any("reset_parameters" in model.methods for model in (owner, *repo.descendants.get(owner.id, ())))
+
+
+def _kept(node: ast.AST) -> list[ast.expr]:
+    """What a node keeps for later where it is a function: what is assigned or returned, and what `partial` is given."""
+    match node:
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Return(value=ast.expr() as value):
+            return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[function, *_]):
+            return [function]
+    return []
+
+
+def _applies(node: ast.AST) -> bool:
+    """`self.apply(f)`, which calls `f` there and then."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
+
+
+def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str, kept: bool = False) -> None:
+    found = overrides(repo, owner, name)
+    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in found}
+    function.calls |= keys
+    if kept and not any(_decorated(model.methods[name]) for model in found):
+        function.later |= keys
+    if len(keys) > 1 and name != "__init__":
+        function.groups.add(frozenset(keys))
+
+
+def _decorated(node: FunctionNode) -> bool:
+    """Whether reading the attribute may call the method already, as a property does."""
+    return bool(node.decorator_list)
+
+
+def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
+    """The classes whose method `self.<name>` may be, where `self` is an `owner`: the nearest above, and those below that define it anew."""
+    above = next((model for model in repo.ancestors(owner) if name in model.methods), None)
+    below = [model for model in repo.descendants.get(owner.id, ()) if name in model.methods]
+    return [*([above] if above else []), *below]
+
+
+def inherited(repo: Repo, owner: ClassModel, name: str) -> FunctionKey | None:
+    """The method that `super().<name>` is in this class, within the repository."""
+    above = [model for model in repo.ancestors(owner) if model is not owner and name in model.methods]
+    return (above[0].file.file.path, f"{above[0].qualname}.{name}") if above else None
+
+
+def _of_base(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[FunctionKey]:
+    match call.func:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name) if owner is not None and name != "__init__":
+            return {key} if (key := inherited(repo, owner, name)) else set()
+    return set()
+
+
+def _passing(file: FileModel) -> Iterator[Span]:
+    """Calls of a function that a decorator was given, with all keywords of the function that stands in for it: `func(*args, **kwargs)`."""
+    for outer in walk(file.tree):
+        if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
+            continue
+        given = {argument.arg for argument in (*outer.args.posonlyargs, *outer.args.args)}
+        for inner in walk(outer)[1:]:
+            if isinstance(inner, ast.FunctionDef) and inner.args.kwarg and not any(a.arg in given for a in inner.args.args):
+                calls = (node for node in walk(inner) if isinstance(node, ast.Call))
+                yield from (span_of(call.func, file.lines) for call in calls if _hands_on(call, given, inner.args.kwarg.arg))
+
+
+def _hands_on(call: ast.Call, given: set[str], keywords: str) -> bool:
+    spread = [k.value for k in call.keywords if k.arg is None]
+    return isinstance(call.func, ast.Name) and call.func.id in given and any(isinstance(v, ast.Name) and v.id == keywords for v in spread)
+
+
+def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call, passing: Set[Span]) -> None:
+    span = span_of(call.func, file.lines)
+    if span in passing:
+        return
+    dotted = facts.dotted.get(span, "")
+    if dotted in layers() and isinstance(written := layers()[dotted].to, str):
+        function.needs |= "{rngs}" in written if written else rngs_of(layers()[dotted].vendored) == "required"
+    elif constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
+        function.needs = True
+    elif dotted in ops():
+        function.needs |= draws(ops()[dotted], call)
+        if dotted in CALLING and call.args:
+            first = span_of(call.args[0], file.lines)
+            function.calls |= meant(repo, facts.dotted.get(first, ""), facts.observed.get(first))
+    elif dotted:
+        found = repo.resolve(dotted)
+        if found and found[1]:
+            function.calls.add((found[0].file.path, found[1]))
+    elif _initialises(facts.observed.get(span)):
+        function.needs = True
+    elif keys := called(repo, facts.observed.get(span)):
+        function.calls |= keys
+        function.groups.add(frozenset(keys))
+    elif isinstance(call.func, ast.Attribute) and call.func.attr == "reset_parameters":
+        receiver, value = facts.observed.get(span_of(call.func.value, file.lines)), call.func.value
+        upwards = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
+        own = receiver is not None and receiver.kinds == ("self",)
+        function.needs |= any(
+            RESETS.get(k, "")[6:] in ("affine", "embedding") for k in reset_layers(repo, function.model, receiver, upwards, own)
+        )
+    elif isinstance(call.func, ast.Attribute) and samples(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
+        function.needs = True
+    elif isinstance(call.func, ast.Attribute):
+        row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
+        receiver = facts.observed.get(span_of(call.func.value, file.lines))
+        if row and draws(row) and (receiver is None or set(receiver.kinds) & {"tensor", "parameter"}):
+            function.needs = True
+
+
+def meant(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
+    """The functions of the repository that a value was seen to be, or else is by its name."""
+    place = repo.resolve(dotted) if dotted else None
+    return called(repo, fact) or ({(place[0].file.path, place[1])} if place and place[1] else set())
+
+
+def samples(method: str, receiver: Observed | None) -> bool:
+    """Whether this method of a value seen to be one of torch's distributions draws from it."""
+    kinds = set(receiver.kinds) - {"none"} if receiver else set()
+    return method in ("sample", "rsample") and bool(kinds) and all(kind.startswith("object:torch.distributions.") for kind in kinds)
+
+
+def _initialises(fact: Observed | None) -> bool:
+    return fact is not None and any(kind.removeprefix("partial:").startswith("function:torch.nn.init.") for kind in fact.kinds)
+
+
+def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
+    """The functions of the repository that a value was seen to be (`functools.partial` looked through), or methods of its plain objects."""
+    found: set[FunctionKey] = set()
+    for kind in fact.kinds if fact else ():
+        head, _, name = kind.removeprefix("partial:").partition(":")
+        module, _, own = name.rpartition(".")
+        owner = repo.class_of(module) if head == "method" else None
+        if owner and not repo.is_module_class(owner) and not repo.is_mixin(owner):
+            found |= {(m.file.file.path, f"{m.qualname}.{own}") for m in overrides(repo, owner, own)[:1]}
+        if head == "function" and own.startswith("<lambda>") and module in repo.modules:
+            found.add((repo.modules[module].file.path, own))
+        elif head == "function" and (place := repo.resolve(name)) and place[1]:
+            found.add((place[0].file.path, place[1]))
+    return found
+
+
+def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:
+    """Whether calling this gives a module: a layer, a module class of the repository, or a value seen to be one."""
+    if dotted and repo.is_module(dotted):
+        return True
+    for kind in fact.kinds if fact else ():
+        head, _, name = kind.removeprefix("partial:").partition(":")
+        if head == "class" and repo.is_module(name):
+            return True
+    return False

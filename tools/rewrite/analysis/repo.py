@@ -1,0 +1,348 @@
+"""The repository as the rewriter sees it: files parsed, names resolved across them, and what each class and function needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+from migrate_agent.tools.rewrite.analysis.mixins import written_out
+from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
+from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
+from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
+from migrate_agent.tools.scan.names import Imports, Resolver
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Inventory, Observed, SourceFile
+
+MODULE_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
+BUFFERS = frozenset({"num_batches_tracked"})
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class ClassModel:
+    """A class of the repository. `attributes` (name → what `self.name` is) grows while the file's facts are inferred."""
+
+    file: FileModel
+    qualname: str
+    node: ast.ClassDef
+    attributes: dict[str, Observed | None] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return f"{self.file.file.path}:{self.qualname}"
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.file.file.module}.{self.qualname}"
+
+    @cached_property
+    def methods(self) -> dict[str, FunctionNode]:
+        return {s.name: s for s in self.node.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+    @cached_property
+    def own(self) -> dict[int, str]:
+        """`id` of each attribute node whose value is the instance, which is a method's first parameter → the attribute's name."""
+        found: dict[int, str] = {}
+        for method in self.node.body:  # a property has several of one name
+            if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            parameters = [*method.args.posonlyargs, *method.args.args]
+            if not parameters or any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in method.decorator_list):
+                continue
+            for node in walk(method):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameters[0].arg:
+                    found[id(node)] = node.attr
+        return found
+
+    @cached_property
+    def buffers(self) -> dict[str, bool]:
+        """Names given to `register_buffer` as literals → whether persistent."""
+        found: dict[str, bool] = {}
+        for call in _self_calls(self.node, "register_buffer"):
+            name = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                persistent = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
+                found[name.value] = not (isinstance(persistent, ast.Constant) and persistent.value is False)
+        return found
+
+    @cached_property
+    def computes_names(self) -> bool:
+        """Whether `register_buffer` is given a name that is no literal."""
+        return any(not (call.args and isinstance(call.args[0], ast.Constant)) for call in _self_calls(self.node, "register_buffer"))
+
+
+@dataclass
+class FileModel:
+    """A parsed file. `bindings` maps names bound by imports (anywhere at top level) to dotted names."""
+
+    file: SourceFile
+    text: str
+    tree: ast.Module
+    bindings: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    classes: dict[str, ClassModel] = field(default_factory=dict)
+    functions: dict[str, FunctionNode] = field(default_factory=dict)
+    top_names: set[str] = field(default_factory=set)
+    found: dict[str, str] = field(default_factory=dict)
+    """Names got from a function that imports at run time, by what they were seen to be; `bindings` has them too."""
+
+    @property
+    def names_torch(self) -> bool:
+        """Whether the file imports torch, a package of its makers, or layers of it."""
+        names = (*self.bindings.values(), *self.stars)
+        return any(name.partition(".")[0] in TORCH or name.startswith("einops.layers.torch") for name in names)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines() or [""]
+
+    def own(self, name: str) -> str:
+        """The dotted name of a top-level definition of this file, or ""."""
+        return f"{self.file.module}.{name}" if name in self.top_names else ""
+
+
+class Repo:
+    """All parsed files of an inventory, by path; resolution of dotted names to their definitions."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.inventory = inventory
+        self.files: dict[str, FileModel] = {}
+        self.modules: dict[str, FileModel] = {}
+        for source in inventory.files:
+            if not source.error:
+                self._load(source)
+        self.resolver = Resolver(inventory.files, {path: model.text for path, model in self.files.items()})
+        self._resolved: dict[str, tuple[FileModel, str] | None] = {}
+        bound: set[str] = set()
+        for model in self.files.values():
+            self._bind_stars(model, bound)
+        self.units = {unit.id: unit for unit in inventory.units}
+        self.adopted = frozenset(file.module.partition(".")[0] for file in inventory.files if file.adopted)
+
+    @cached_property
+    def names_torch(self) -> bool:
+        """Whether any file imports torch."""
+        return any(model.names_torch for model in self.files.values())
+
+    def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
+        """What `from module import *` binds in a file: names of the repository as they are re-exported, those of other packages as imported."""
+        if model.file.path in bound:
+            return
+        bound.add(model.file.path)
+        for star in model.stars:
+            other = self.modules.get(star)
+            if other is None:
+                continue
+            self._bind_stars(other, bound)
+            exports = self.resolver.exports(other.file)
+            names = {name for name in (*other.top_names, *other.bindings) if exports.exported(name)}
+            outside = {name: dotted for name, dotted in other.bindings.items() if name in names and self.resolver.resolve(dotted) is None}
+            model.bindings = {**{name: f"{star}.{name}" for name in names}, **outside, **model.bindings}
+
+    def _load(self, source: SourceFile) -> None:
+        text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
+        text = text.replace("\f", " ")
+        try:
+            text = written_out(text)
+            tree = ast.parse(text)
+        except SyntaxError:
+            return
+        model = FileModel(source, text, tree)
+        _index(model)
+        self.files[source.path] = model
+        self.modules[source.module] = model
+
+    def resolve(self, dotted: str) -> tuple[FileModel, str] | None:
+        """The file and qualified name that define a dotted name, re-exports followed; the name is "" for the module itself."""
+        if dotted not in self._resolved:
+            found = self.resolver.resolve(dotted)
+            model = self.files.get(found.file.path) if found else None
+            self._resolved[dotted] = (model, found.name) if found and model else None
+        return self._resolved[dotted]
+
+    def unfollowed(self, file: FileModel, name: str) -> str:
+        """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""
+        dotted = "" if name in file.top_names else file.bindings.get(name, "")
+        package = dotted.partition(".")[0]
+        if package in self.inventory.bound:
+            return package
+        return package if package in self.adopted and self.resolve(dotted) is None else ""
+
+    def mirror(self, name: str) -> str:
+        """The mirror's name of a module or package of the repository, or ""."""
+        if model := self.modules.get(name):
+            return model.file.target_module
+        for other in self.modules.values():
+            if other.file.module.startswith(f"{name}."):
+                return other.file.target_module[: len(other.file.target_module) - len(other.file.module) + len(name)]
+        return ""
+
+    def mirrored(self, file: FileModel) -> dict[str, str]:
+        """Packages that `import pkg` binds in a file, by the names that they have in its mirror (`pkg_jax`)."""
+        plain = [name for name, dotted in file.bindings.items() if name == dotted]
+        return {mirror: name for name in plain if (mirror := self.mirror(name)) and mirror != name}
+
+    def class_of(self, dotted: str) -> ClassModel | None:
+        """The class of the repository that a dotted name stands for."""
+        found = self.resolve(dotted)
+        return found[0].classes.get(found[1]) if found else None
+
+    @cached_property
+    def only_returned(self) -> frozenset[str]:
+        """Ids of the classes that the repository makes in `return C(…)` and nowhere else."""
+        returned: set[str] = set()
+        elsewhere: set[str] = set()
+        for file in self.files.values():
+            results = {id(node.value) for node in walk(file.tree) if isinstance(node, ast.Return)}
+            for node in walk(file.tree):
+                if (
+                    isinstance(node, ast.Call)
+                    and (dotted := dotted_name(node.func, file))
+                    and (model := self.class_of(public_name(dotted)))
+                ):
+                    (returned if id(node) in results else elsewhere).add(model.id)
+        return frozenset(returned - elsewhere)
+
+    def bases(self, model: ClassModel) -> list[str]:
+        """Dotted names of the direct bases, as far as they are plain names."""
+        return [public_name(name) for base in model.node.bases if (name := dotted_name(base, model.file))]
+
+    def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
+        """The class and its bases within the repository, nearest first."""
+        seen: set[str] = set()
+        todo = [model]
+        while todo:
+            current = todo.pop(0)
+            if current.id in seen:
+                continue
+            seen.add(current.id)
+            yield current
+            todo += [base for name in self.bases(current) if (base := self.class_of(name))]
+
+    @cached_property
+    def descendants(self) -> dict[str, list[ClassModel]]:
+        """Class id → the classes of the repository that derive from it, at any depth."""
+        found: dict[str, list[ClassModel]] = {}
+        for file in self.files.values():
+            for model in file.classes.values():
+                for above in self.ancestors(model):
+                    if above is not model:
+                        found.setdefault(above.id, []).append(model)
+        return found
+
+    def is_mixin(self, model: ClassModel) -> bool:
+        """Whether it is no module class itself and is inherited by module classes alone, so that its `self` is a module."""
+        below = self.descendants.get(model.id, [])
+        final = [m for m in below if m.id not in self.descendants]
+        return not self.is_module_class(model) and bool(final) and all(self.is_module_class(m) for m in final)
+
+    def is_module_class(self, model: ClassModel) -> bool:
+        """Whether it derives from `nn.Module` or a torch layer."""
+        return any(name in MODULE_BASES or name in layers() for c in self.ancestors(model) for name in self.bases(c))
+
+    def is_module(self, dotted: str) -> bool:
+        """Whether a dotted class name is a module class of torch or of the repository."""
+        if dotted in layers() or dotted in LAZY or dotted in MODULE_BASES:
+            return True
+        model = self.class_of(dotted)
+        return bool(model and self.is_module_class(model))
+
+    def attribute(self, model: ClassModel, name: str) -> Observed | None:
+        """What `self.<name>` is, by assignment in the class or its bases."""
+        for current in self.ancestors(model):
+            if name in current.attributes:
+                return current.attributes[name]
+            if name in current.buffers:
+                return Observed(("tensor",))
+        return Observed(("tensor",), ((),), ("int64",)) if name in self._inherited(model) else None
+
+    def buffer(self, model: ClassModel, name: str) -> bool | None:
+        """Whether the buffer of this name is persistent; `None` where there is no such buffer."""
+        own = next((c.buffers[name] for c in self.ancestors(model) if name in c.buffers), None)
+        return True if own is None and name in self._inherited(model) else own
+
+    def _inherited(self, model: ClassModel) -> Set[str]:
+        """Buffers that the torch layers which a class derives from hold under the same names in NNX."""
+        bases = {base for one in self.ancestors(model) for base in self.bases(one)}
+        return BUFFERS if any(base.startswith(("torch.nn.BatchNorm", "torch.nn.InstanceNorm")) for base in bases) else frozenset()
+
+
+def unfollowed(name: str, package: str) -> str:
+    """The reason why a name cannot be had."""
+    return f"{name} comes from {package}, which needs torch, and its source cannot be followed"
+
+
+def is_jax(file: FileModel) -> bool:
+    """Whether a file is JAX code already: it imports jax or flax, and nothing of torch."""
+    roots = {dotted.partition(".")[0] for dotted in file.bindings.values()}
+    return bool(roots & {"jax", "flax"}) and "torch" not in roots
+
+
+def dotted_name(node: ast.expr, file: FileModel) -> str:
+    """The dotted name that a chain of attributes stands for, or ""."""
+    if isinstance(node, ast.Subscript):
+        return dotted_name(node.value, file)
+    if isinstance(node, ast.Name):
+        return file.bindings.get(node.id) or file.own(node.id)
+    if isinstance(node, ast.Attribute) and (base := dotted_name(node.value, file)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def _self_calls(node: ast.AST, method: str) -> Iterator[ast.Call]:
+    for child in walk(node):
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == method:
+            yield child
+
+
+def _index(model: FileModel) -> None:
+    imports = Imports(model.tree, model.file)
+    model.bindings = dict(imports.names)
+    model.stars = list(imports.stars)
+    for statement in _top_level(model.tree.body):
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            model.top_names.add(statement.name)
+        elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            model.top_names |= {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    _definitions(model, model.tree.body, "")
+    for name in model.top_names & set(model.bindings):
+        if (name in model.classes or name in model.functions) and not known_to_torch(model.bindings[name]):
+            del model.bindings[name]
+        else:
+            model.top_names.discard(name)
+
+
+def known_to_torch(dotted: str) -> bool:
+    """Whether torch has this layer, function, or module of these: where a file tries to import it first, its own fall-back is dead code."""
+    return dotted in layers() or dotted in ops() or dotted in _torch_modules()
+
+
+@cache
+def _torch_modules() -> frozenset[str]:
+    names = (name.rpartition(".")[0] for name in (*layers(), *ops()))
+    return frozenset(name for name in names if name.split(".")[0] == "torch" and not name.startswith("torch.Tensor"))
+
+
+def _definitions(model: FileModel, body: list[ast.stmt], prefix: str) -> None:
+    for statement in _top_level(body):
+        if isinstance(statement, ast.ClassDef):
+            name = prefix + statement.name
+            model.classes[name] = ClassModel(model, name, statement)
+            _definitions(model, statement.body, f"{name}.")
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            model.functions[prefix + statement.name] = statement
+            _definitions(model, statement.body, f"{prefix}{statement.name}.")
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a block, those inside `if`, `try` and `with` included."""
+    for statement in body:
+        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _top_level(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _top_level(handler.body)
+        else:
+            yield statement

@@ -1,0 +1,70 @@
+"""Names that a file gets from a function which imports at run time (`Rearrange, _ = optional_import("einops.layers.torch", "Rearrange")`).
+
+What they stood for while the examples ran is written as an import.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observations
+
+
+class _Got(NamedTuple):
+    """A name that a top-level assignment gets from a call, and the call: function, literal arguments, place in the result."""
+
+    name: str
+    call: tuple[str, str, int]
+
+
+def find_imports(repo: Repo, observations: Observations) -> None:
+    """Bind such names to what they stood for, in all files that make the same call. Where examples saw different things, nothing is bound."""
+    seen: dict[tuple[str, str, int], set[str]] = {}
+    got = {path: list(_got(repo, file)) for path, file in repo.files.items()}
+    for path, found in got.items():
+        for one in found:
+            for dotted in _stood_for(repo.files[path], one.name, observations):
+                seen.setdefault(one.call, set()).add(dotted)
+    for path, found in got.items():
+        file = repo.files[path]
+        for one in found:
+            known = seen.get(one.call, set())
+            if len(known) == 1 and (dotted := next(iter(known))) and repo.resolve(dotted) is None:
+                file.found[one.name] = file.bindings[one.name] = dotted
+                file.top_names.discard(one.name)
+
+
+def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
+    """The names that are bound so, and nowhere else in the file."""
+    stores = Counter(node.id for node in walk(file.tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    stores.update(node.arg for node in walk(file.tree) if isinstance(node, ast.arg))
+    for statement in file.tree.body:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if not isinstance(call.func, ast.Name) or not values or not all(isinstance(value, ast.Constant) for value in values):
+            continue
+        function = file.bindings.get(call.func.id) or file.own(call.func.id)
+        defined = repo.resolve(function)
+        function = f"{defined[0].file.module}.{defined[1]}" if defined else function
+        target = statement.targets[0]
+        for place, one in enumerate(target.elts) if isinstance(target, ast.Tuple) else [(-1, target)]:
+            if function and isinstance(one, ast.Name) and stores[one.id] == 1:
+                yield _Got(one.id, (function, ast.unparse(call).partition("(")[2], place))
+
+
+def _stood_for(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
+    """Dotted names of the classes and functions that reads of the name gave; "" for anything else."""
+    observed = observations.get(file.file.path, {})
+    reads = [node for node in walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]
+    for fact in filter(None, (observed.get(span_of(node, file.lines)) for node in reads)):
+        for kind in fact.kinds:
+            what, _, dotted = kind.partition(":")
+            yield dotted if what in ("class", "function") and "." in dotted else ""

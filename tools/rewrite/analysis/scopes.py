@@ -1,0 +1,56 @@
+"""Which names a file binds where, so that helpers do not clash with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from migrate_agent.tools.rewrite.analysis.repo import FileModel
+from migrate_agent.tools.scan.nodes import walk
+
+
+class Scopes:
+    """The names of one file."""
+
+    def __init__(self, file: FileModel) -> None:
+        self.file = file
+        self._seen: dict[tuple[str, ...], frozenset[str]] = {}
+
+    @cached_property
+    def taken(self) -> frozenset[str]:
+        """Every name that the file binds anywhere."""
+        return self._global | self._bound(walk(self.file.tree))
+
+    def visible(self, path: Sequence[str]) -> frozenset[str]:
+        """The names bound where the body of this qualified name stands: at the top and in the functions around it; all names outside of functions."""
+        place = tuple(path)
+        if place not in self._seen:
+            around = [".".join(place[: i + 1]) for i in range(len(place))]
+            functions = [self.file.functions[name] for name in around if name in self.file.functions]
+            inner = self._bound(node for function in functions for node in walk(function))
+            self._seen[place] = self._outer | inner if functions else self.taken
+        return self._seen[place]
+
+    @cached_property
+    def _global(self) -> frozenset[str]:
+        torch = ("torch", "einops.layers.torch")
+        names = (name for name, dotted in self.file.bindings.items() if not f"{dotted}.".startswith(tuple(f"{root}." for root in torch)))
+        return frozenset({*self.file.top_names, *names})
+
+    @cached_property
+    def _outer(self) -> frozenset[str]:
+        """What is bound outside of all functions."""
+        inside = {id(child) for function in self.file.functions.values() for child in walk(function)}
+        return self._global | self._bound(node for node in walk(self.file.tree) if id(node) not in inside)
+
+    def _bound(self, nodes: Iterable[ast.AST]) -> frozenset[str]:
+        names: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in self.file.found:
+                names.add(node.id)
+            elif isinstance(node, ast.arg):
+                names.add(node.arg)
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in self.file.top_names:
+                names.add(node.name)
+        return frozenset(names)

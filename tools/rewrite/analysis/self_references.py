@@ -1,0 +1,311 @@
+"""Functions kept on a module that hold the module itself: bound methods, and lambdas or nested functions that read `self`.
+
+NNX rebuilds a module from its state (`nnx.split`, `nnx.merge`, every transform). A function that holds the module keeps the old one, so it
+computes with stale values, and no gradient reaches the new ones. Where all uses are in sight, the function can be kept unbound, and is handed
+the module when it is called.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo, dotted_name
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Span
+
+UNBOUND = frozenset({"staticmethod", "classmethod"})
+READ_AS_VALUES = frozenset({"property", "cached_property"})
+HELD = "a function that holds the module itself, which NNX rebuilds from its state; "
+
+
+@dataclass
+class Captured:
+    """Where a class keeps functions that hold it, by spans of its file.
+
+    `methods` are bound methods, `functions` lambdas and nested functions that read the module, `calls` calls of what is kept, `values` other
+    reads of it. `refused` are the assignments for which there is no other form, with the reason.
+    """
+
+    methods: set[Span] = field(default_factory=set)
+    functions: set[Span] = field(default_factory=set)
+    calls: set[Span] = field(default_factory=set)
+    values: set[Span] = field(default_factory=set)
+    refused: dict[Span, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """One assignment of `self.<name>`, or of an entry of it; `held` are its functions that hold the module, `plain` whether it has others."""
+
+    name: str
+    model: ClassModel
+    statement: ast.stmt
+    container: bool
+    held: tuple[ast.expr | FunctionNode, ...]
+    plain: bool
+    none: bool
+    reason: str
+
+
+def captured(repo: Repo, model: ClassModel) -> Captured:
+    """What a module class keeps of itself in functions."""
+    found = Captured()
+    if not repo.is_module_class(model):
+        return found
+    members = family(repo, model)
+    methods = {name: method for one in members for name, method in one.methods.items()}
+    stored = [one for member in members for one in _stores(repo, member, methods)]
+    by_name: dict[str, list[_Stored]] = {}
+    for one in stored:
+        by_name.setdefault(one.name, []).append(one)
+    kept = {name: stores for name, stores in by_name.items() if any(one.held or one.reason for one in stores)}
+    if not kept:
+        return found
+    parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
+    for name, stores in kept.items():
+        reason = _mixed(stores, methods) or unseen(repo, members, name)
+        uses = Captured()
+        if not reason and not _uses(model, parents, name, stores, uses):
+            reason = "and which is read where it cannot be handed the module"
+        own = [one for one in stores if one.model is model]
+        if reason:
+            found.refused |= {span_of(one.statement, model.file.lines): HELD + reason for one in own if one.held or one.reason}
+            continue
+        found.calls |= uses.calls
+        found.values |= uses.values
+        for one in own:
+            for node in one.held:
+                (found.methods if isinstance(node, ast.Attribute) else found.functions).add(span_of(node, model.file.lines))
+    return found
+
+
+def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
+    """The class, its bases and all that derive from those, within the repository."""
+    above = list(repo.ancestors(model))
+    return list({one.id: one for top in above for one in (top, *repo.descendants.get(top.id, ()))}.values())
+
+
+def _mixed(stores: list[_Stored], methods: Mapping[str, FunctionNode]) -> str:
+    """Why what is kept under one name has no common form, or ""."""
+    if reason := next((one.reason for one in stores if one.reason), ""):
+        return reason
+    if stores[0].name in methods:
+        return "and which takes the place of a method of its name"
+    if any(one.plain for one in stores):
+        return "kept under one name with others that do not"
+    if len({one.container for one in stores if not one.none or one.held}) > 1:
+        return "kept alone and in a container under one name"
+    return ""
+
+
+def unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
+    """Why not all reads of the attribute are in sight, or ""."""
+    inside = {id(node) for one in members for node in walk(one.node)}
+    for file in repo.files.values():
+        if name not in file.text:
+            continue
+        known = {key for one in file.classes.values() for key in one.own}
+        for node in walk(file.tree):
+            if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in known and not dotted_name(node, file):
+                return f"and which {file.file.path}:{node.lineno} reads from outside"
+            if isinstance(node, ast.Call) and id(node) in inside and _by_name(node, name):
+                return f"and which line {node.lineno} names in a string"
+    return ""
+
+
+def _by_name(call: ast.Call, name: str) -> bool:
+    function = call.func.id if isinstance(call.func, ast.Name) else ""
+    return function in ("getattr", "setattr", "delattr") and any(isinstance(a, ast.Constant) and a.value == name for a in call.args)
+
+
+# -- what is kept ---------------------------------------------------------------------------------------------------
+def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode]) -> Iterator[_Stored]:
+    for function in model.methods.values():
+        reader = _Reader(repo, model, function, methods)
+        for node in walk(function):
+            if isinstance(node, ast.stmt) and (found := _stored(model, node)):
+                name, value, entry = found
+                yield reader.read(name, node, value, entry)
+
+
+def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr, bool] | None:
+    """(attribute, value, whether it is an entry) that a statement stores on the module."""
+    match node:
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            if name := model.own.get(id(target)):
+                return name, value, False
+            if isinstance(target, ast.Subscript) and (name := model.own.get(id(target.value))):
+                return name, value, True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value])) if name := model.own.get(id(owner)):
+            return name, value, True
+    return None
+
+
+class _Reader:
+    """Tells what the values that one method stores are."""
+
+    def __init__(self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode]) -> None:
+        self.repo, self.model, self.function, self.methods = repo, model, function, methods
+        arguments = [*function.args.posonlyargs, *function.args.args]
+        self.own = arguments[0].arg if arguments else ""
+        self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}
+
+    def read(self, name: str, statement: ast.stmt, value: ast.expr, entry: bool) -> _Stored:
+        parts = self._parts(value)
+        container = entry or parts is not None
+        leaves = [leaf for part in ([value] if parts is None else parts) for leaf in _arms(part)]
+        held: list[ast.expr | FunctionNode] = []
+        reason, plain, none = "", False, False
+        for leaf in leaves:
+            function, picked = self._held(leaf), self._picked(leaf)
+            if picked:
+                held += picked
+                reason = reason or self._called_again(leaf)
+            elif function is not None:
+                held.append(function)
+                reason = reason or self._hidden(function)
+            elif isinstance(leaf, ast.Constant) and leaf.value is None:
+                none = True
+            else:
+                plain = True
+                reason = reason or self._given(leaf)
+        return _Stored(name, self.model, statement, container, tuple(held), plain, none, reason)
+
+    def _parts(self, value: ast.expr) -> list[ast.expr] | None:
+        """The entries of a display, or `None` for any other value."""
+        match value:
+            case ast.Dict(values=values) | ast.List(elts=values) | ast.Tuple(elts=values):
+                return values
+            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords) if all(k.arg for k in keywords):
+                return [keyword.value for keyword in keywords]
+        return None
+
+    def _held(self, leaf: ast.expr) -> ast.expr | FunctionNode | None:
+        """What of a value holds the module: the bound method, the lambda, or the nested function."""
+        match leaf:
+            case ast.Attribute(attr=attr) if id(leaf) in self.model.own and attr in self.methods:
+                return leaf if not self._decorated(attr) else None
+            case ast.Lambda() if self._reads_self(leaf):
+                return leaf
+            case ast.Name(id=name) if name in self.nested and self._reads_self(self.nested[name]):
+                return self.nested[name]
+            case ast.Call(args=[first]) if dotted_name(leaf.func, self.model.file) == "functools.partial":
+                return self._held(first)
+        return None
+
+    def _picked(self, leaf: ast.expr) -> list[ast.expr]:
+        """The bound methods of which a method of this class, called here, gives back one: `self.fn = self.pick()`."""
+        if not (isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute) and id(leaf.func) in self.model.own):
+            return []
+        method = self.model.methods.get(leaf.func.attr)
+        returned = [node.value for node in walk(method) if isinstance(node, ast.Return)] if method else []
+        arms = [arm for value in returned for arm in (_arms(value) if value is not None else [])]
+        bound = [arm for arm in arms if isinstance(arm, ast.Attribute) and self._held(arm) is not None]
+        return [*bound] if arms and len(bound) == len(arms) == sum(len(_arms(v)) if v else 1 for v in returned) else []
+
+    def _called_again(self, leaf: ast.expr) -> str:
+        """Why a method that gives back a bound method cannot give back the unbound one, or ""."""
+        assert isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute)
+        name = leaf.func.attr
+        calls = [
+            node
+            for one in family(self.repo, self.model)
+            for node in walk(one.node)
+            if isinstance(node, ast.Attribute) and node.attr == name
+        ]
+        defined = [one for one in family(self.repo, self.model) if name in one.methods]
+        return "" if len(calls) == len(defined) == 1 else "and which is given back elsewhere too"
+
+    def _decorated(self, method: str) -> bool:
+        names = {getattr(d, "id", getattr(d, "attr", "")) for d in self.methods[method].decorator_list}
+        return bool(names & (UNBOUND | READ_AS_VALUES))
+
+    def _reads_self(self, node: ast.AST) -> bool:
+        return bool(self.own) and any(isinstance(n, ast.Name) and n.id == self.own for n in walk(node))
+
+    def _hidden(self, held: ast.expr | FunctionNode) -> str:
+        """Why a function cannot take the module as its first argument, or ""."""
+        if not isinstance(held, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            return ""
+        arguments = held.args
+        named = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        if self.own in named or any(self._reads_self(d) for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None):
+            return "and which takes it as a default"
+        if not isinstance(held, ast.Lambda):
+            uses = [n for n in walk(self.function) if isinstance(n, ast.Name) and n.id == held.name]
+            if held.decorator_list or len(uses) != 1:
+                return "and which is used in its constructor too"
+        return ""
+
+    def _given(self, leaf: ast.expr) -> str:
+        """Why a value that holds no function itself still holds the module, or ""."""
+        if not isinstance(leaf, ast.Call):
+            return ""
+        dotted = dotted_name(leaf.func, self.model.file)
+        if not (self.repo.is_module(dotted) or dotted == "functools.partial"):
+            return ""
+        values = [*leaf.args, *(keyword.value for keyword in leaf.keywords)]
+        held = any(self._held(value) is not None for value in values)
+        return "and which is given away" if held else ""
+
+
+def _arms(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, ast.IfExp):
+        return [*_arms(value.body), *_arms(value.orelse)]
+    return [value]
+
+
+# -- how it is used -------------------------------------------------------------------------------------------------
+def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], found: Captured) -> bool:
+    """Note the reads of an attribute in a class; `False` where one has no other form."""
+    container = any(one.container for one in stores)
+    none = any(one.none for one in stores)
+    lines = model.file.lines
+    filled = {id(n) for one in stores for n in walk(one.statement) if one.container and isinstance(n, ast.Attribute)}
+    for node in walk(model.node):
+        if not isinstance(node, ast.Attribute) or model.own.get(id(node)) != name or isinstance(node.ctx, ast.Store) or id(node) in filled:
+            continue
+        value, parent = (_entry(node, parents) if container else node), parents[id(node)]
+        above = parents[id(value)] if value is not None else None
+        if isinstance(above, ast.Call) and above.func is value:
+            found.calls.add(span_of(above, lines))
+        elif _asks(node, parent):
+            continue
+        elif value is not None and not none and isinstance(node.ctx, ast.Load):
+            found.values.add(span_of(value, lines))
+        else:
+            return False
+    return True
+
+
+def _entry(node: ast.Attribute, parents: Mapping[int, ast.AST]) -> ast.expr | None:
+    """`self.table[k]` or `self.table.get(k)` around `self.table`."""
+    match parents[id(node)]:
+        case ast.Subscript(value=value) as entry if (
+            value is node and isinstance(entry.ctx, ast.Load) and not isinstance(entry.slice, ast.Slice)
+        ):
+            return entry
+        case ast.Attribute(attr="get") as method:
+            call = parents[id(method)]
+            asked = isinstance(call, ast.Call) and isinstance(above := parents[id(call)], ast.Call) and above.func is call
+            return call if asked and isinstance(call, ast.Call) and len(call.args) == 1 else None
+    return None
+
+
+def _asks(node: ast.Attribute, parent: ast.AST) -> bool:
+    """Whether a read only asks whether something is there."""
+    match parent:
+        case ast.Compare() | ast.Not() | ast.BoolOp():
+            return True
+        case ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.If(test=test) | ast.IfExp(test=test):
+            return test is node
+        case ast.Call(func=ast.Name(id="callable" | "len" | "bool")):
+            return True
+        case ast.Attribute(attr="keys"):
+            return True
+    return False

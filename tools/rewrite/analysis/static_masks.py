@@ -1,0 +1,222 @@
+"""Tensors whose values are known while a function is traced, since they are made of nothing but numbers: `~torch.eye(n).bool()`.
+
+What such a boolean tensor selects has a shape that is known as well, where it is computed at once (`jax.ensure_compile_time_eval`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from migrate_agent.tools.rewrite.analysis.facts import Facts, is_tensor, span_of
+from migrate_agent.tools.rewrite.analysis.randomness import draws
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.tables.registry import methods, ops
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Span
+
+NUMBERS = frozenset({"int", "float", "bool", "str", "none", "dtype", "device", "size"})
+"""Kinds of values that Python has while a function is traced."""
+OF_SHAPE = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "itemsize"})
+SHAPES = frozenset({"size", "dim", "numel", "ndimension", "nelement", "get_device", "element_size"})
+"""Attributes and methods of any tensor that depend on no value."""
+PURE = frozenset({"len", "int", "float", "bool", "range", "min", "max", "abs", "sum", "list", "tuple", "enumerate", "zip", "reversed"})
+TYPES = frozenset({"bool", "int", "float"})
+VALUES = frozenset({"item", "tolist", "numpy", "any", "all"})
+PARTS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.keyword)
+
+
+class Selections(NamedTuple):
+    """`indices`: where known boolean tensors select something. `names`: local tensors that must be computed at once for it."""
+
+    indices: frozenset[Span]
+    names: frozenset[str]
+
+
+NOTHING = Selections(frozenset(), frozenset())
+
+
+@dataclass
+class Known:
+    """Asks of the expressions of one function whether their values are known."""
+
+    repo: Repo
+    file: FileModel
+    facts: Facts
+    function: FunctionNode
+    model: ClassModel | None
+    parameters: bool = False
+    """Whether the function's own parameters are taken to be known."""
+    values: dict[str, list[ast.expr]] = field(default_factory=dict)
+    """Local name → what it is bound to and changed by."""
+    names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for name, value in _bound(self.function):
+            self.values.setdefault(name, []).append(value)
+        arguments = self.function.args
+        given = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        self.names = {name for name in self.values if name not in given or self.parameters} | (given if self.parameters else set())
+        while lost := {name for name in self.names if not all(self.known(value) for value in self.values.get(name, ()))}:
+            self.names -= lost
+
+    def selections(self) -> Selections:
+        """What known boolean tensors select in the function, and the names that they are made of."""
+        spans, used = set(), set[str]()
+        for node in walk(self.function):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and self._selects(node.slice) and self.known(node.slice):
+                spans.add(span_of(node.slice, self.file.lines))
+                used |= self._tensors(node.slice)
+        while more := {name for known in used for value in self.values.get(known, ()) for name in self._tensors(value)} - used:
+            used |= more
+        return Selections(frozenset(spans), frozenset(used)) if spans else NOTHING
+
+    def _selects(self, index: ast.expr) -> bool:
+        fact = self.facts.observed.get(span_of(index, self.file.lines))
+        if fact is not None and fact.dtypes:
+            return is_tensor(fact) and set(fact.dtypes) == {"bool"} and any(fact.shapes)
+        return (fact is None or is_tensor(fact)) and self._boolean(index)
+
+    def _boolean(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression is spelled so that it gives booleans. `seen`: the names that it is the value of."""
+        match node:
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                return self._boolean(operand, seen)
+            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
+                return self._boolean(left, seen) and self._boolean(right, seen)
+            case ast.Call(func=ast.Attribute(attr="bool"), args=[]):
+                return True
+            case ast.Call(keywords=keywords):
+                return any(k.arg == "dtype" and ast.unparse(k.value) in ("bool", "torch.bool") for k in keywords)
+            case ast.Name(id=name) if name in self.values and name not in seen:
+                return self._boolean(self.values[name][0], seen | {name})
+        return isinstance(node, ast.Compare)
+
+    def _tensors(self, value: ast.expr) -> set[str]:
+        return {node.id for node in walk(value) if isinstance(node, ast.Name) and node.id in self.names and not self._number(node)}
+
+    def _number(self, node: ast.expr) -> bool:
+        fact = self.facts.observed.get(span_of(node, self.file.lines))
+        return fact is not None and set(fact.kinds) <= NUMBERS
+
+    def known(self, node: ast.AST) -> bool:
+        """Whether the value of an expression of the function is known while it is traced."""
+        match node:
+            case ast.Constant():
+                return True
+            case ast.Name(id=name):
+                return name in self.names if name in self.values else name in self.names or name in TYPES or self._number(node)
+            case ast.Attribute(value=value, attr=attr):
+                if attr in OF_SHAPE and is_tensor(self.facts.observed.get(span_of(value, self.file.lines))):
+                    return True
+                if self.model is not None and id(node) in self.model.own:
+                    return self._number(node) and self._set_once(attr)
+                return self.facts.dotted.get(span_of(node, self.file.lines), "").startswith("torch.") or (
+                    attr in ("T", "mT") and self.known(value)
+                )
+            case ast.Subscript(value=value, slice=index):
+                return self.known(value) and self.known(index)
+            case ast.ListComp(elt=part, generators=[ast.comprehension(target=ast.Name(id=name), iter=source, ifs=[])]):
+                return name not in self.values and self.known(source) and self._within(part, name)
+            case ast.Call():
+                return self._call(node)
+        return isinstance(node, PARTS) and all(
+            self.known(child) for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.keyword))
+        )
+
+    def _within(self, part: ast.expr, name: str) -> bool:
+        """With the name of a comprehension known."""
+        before = name in self.names
+        self.names.add(name)
+        try:
+            return self.known(part)
+        finally:
+            if not before:
+                self.names.discard(name)
+
+    def _call(self, node: ast.Call) -> bool:
+        given = all(self.known(argument) for argument in (*node.args, *node.keywords))
+        dotted = self.facts.dotted.get(span_of(node.func, self.file.lines), "")
+        if dotted in ops():
+            return given and not draws(ops()[dotted])
+        match node.func:
+            case ast.Name(id=name) if name in PURE and not dotted:
+                return given
+            case ast.Attribute(value=ast.Name()) if self.model is not None and id(node.func) in self.model.own:
+                return given and self._own(node.func.attr)
+            case ast.Attribute(value=value, attr=attr):
+                tensor = is_tensor(self.facts.observed.get(span_of(value, self.file.lines)))
+                if tensor and attr in SHAPES:
+                    return True
+                row = methods().get(attr) or methods().get(attr.removesuffix("_"))
+                allowed = attr in VALUES or (row is not None and not draws(row))
+                return given and tensor and allowed and self.known(value)
+        return False
+
+    def _own(self, name: str) -> bool:
+        """Whether a method of the class gives what its arguments alone say, and changes nothing."""
+        assert self.model is not None
+        method = self.model.methods.get(name)
+        if (
+            method is None
+            or method is self.function
+            or name in {m.name for c in self.repo.descendants.get(self.model.id, ()) for m in c.methods.values()}
+        ):
+            return False
+        stores = [n for n in walk(method) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)]
+        results = [n.value for n in walk(method) if isinstance(n, ast.Return)]
+        if stores or not results or any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.FunctionDef)) for n in walk(method)[1:]):
+            return False
+        inside = Known(self.repo, self.file, self.facts, method, self.model, parameters=True)
+        return all(value is not None and inside.known(value) for value in results)
+
+    def _set_once(self, name: str) -> bool:
+        """Whether only constructors set an attribute."""
+        assert self.model is not None
+        family = (*self.repo.ancestors(self.model), *self.repo.descendants.get(self.model.id, ()))
+        calls = [method for model in family for method in model.methods.values() if method.name != "__init__"]
+        return not any(isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Load) for m in calls for n in walk(m))
+
+
+def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
+    """Local names with what they are bound to, or changed by; a lambda, which is never known, stands for what is no expression."""
+    unknown: ast.expr = ast.Lambda(args=ast.arguments([], [], None, [], [], None, []), body=ast.Constant(None))
+    plain: set[int] = set()
+    for node in walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name() as target], value=value):
+                plain.add(id(target))
+                yield target.id, value
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                plain.add(id(target))
+                yield target.id, value
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index)], value=value):
+                yield name, index
+                yield name, value
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name))) as call):
+                yield name, call
+            case ast.For(target=ast.Name() as target, iter=source):
+                plain.add(id(target))
+                yield target.id, source
+            case ast.comprehension(target=ast.Name() as target):
+                plain.add(id(target))
+    own = {id(argument) for argument in walk(function.args) if isinstance(argument, ast.arg)}
+    for node in walk(function):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and id(node) not in plain:
+            yield node.id, unknown
+        elif isinstance(node, ast.arg) and id(node) not in own:  # of a function inside
+            yield node.arg, unknown
+
+
+def selections(
+    repo: Repo, file: FileModel, facts: Facts, function: FunctionNode, models: Mapping[str, ClassModel], owner: str
+) -> Selections:
+    """The same of a function by its class's name in the file, or ""."""
+    if not any(
+        isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Name, ast.UnaryOp, ast.Call, ast.Compare))
+        for node in walk(function)
+    ):
+        return NOTHING
+    return Known(repo, file, facts, function, models.get(owner)).selections()

@@ -1,0 +1,399 @@
+"""The target files for a set of units: exactly the statements that they need, over all files, with imports and vendored helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
+from migrate_agent.tools.rewrite.assemble.class_stubs import postponed, stub
+from migrate_agent.tools.rewrite.assemble.formatting import format_python
+from migrate_agent.tools.rewrite.assemble.heading import heading
+from migrate_agent.tools.rewrite.assemble.translate import Translation, translation
+from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace, workspace
+from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL, KNOWN, TORCH
+from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of
+from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span, Unit
+
+
+@dataclass
+class _Selection:
+    """What is wanted of one file: statement indices, and names from its import statements."""
+
+    statements: set[int] = field(default_factory=set)
+    imports: dict[int, set[str]] = field(default_factory=dict)
+    canonical: set[str] = field(default_factory=set)
+    vendored: set[str] = field(default_factory=set)
+    qualified: set[str] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
+    loaded: set[str] = field(default_factory=set)
+    exports: set[str] = field(default_factory=set)
+
+
+def compose(
+    inventory: Inventory,
+    observations: Observations,
+    units: Iterable[str],
+    overrides: Mapping[str, str] | None = None,
+    examples: Sequence[Example] = (),
+    refused: Collection[str] = (),
+) -> Draft:
+    """The target files (relative path → text) that the units with these ids need, and the holes left in them.
+
+    `overrides` replaces the rewritten class of a unit by the given text. `examples` are those by which the units will be exercised: what
+    their texts name is included too. Classes that the units name are there as stubs where no example ran them, and where they are among the
+    `refused` (unit ids). Raises `KeyError` for an unknown unit.
+    """
+    return _Composer(workspace(inventory, observations), overrides or {}, list(units), refused).compose(examples)
+
+
+def mentions(
+    inventory: Inventory, observations: Observations, unit: str, examples: Sequence[Example] = (), refused: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The ids of the other units whose rewrites the draft of one unit holds; those that are stubs in it are left out."""
+    composer = _Composer(workspace(inventory, observations), {}, [unit], refused)
+    composer.select(examples)
+    return tuple(each.id for each in inventory.units if each.id != unit and composer.holds(each))
+
+
+class _Composer:
+    def __init__(self, space: Workspace, overrides: Mapping[str, str], units: list[str], refused: Collection[str]) -> None:
+        self.space, self.repo, self.units = space, space.repo, units
+        self.overrides = overrides
+        self.postponed = postponed(space.repo, space.observations, space.exercised, units, refused)
+        self.selections: dict[str, _Selection] = {}
+        self.holes: list[Hole] = []
+        self.notes: dict[str, None] = {}
+        self.example_helpers: dict[str, set[str]] = {}
+        self._mirrored: dict[str, dict[str, str]] = {}
+        self._stubs: dict[str, str] = {}
+
+    def select(self, examples: Sequence[Example]) -> None:
+        """Everything that the units, and the texts of their examples, need."""
+        for identifier in self.units:
+            unit = self.space.inventory.unit(identifier)
+            self.want(unit.source, unit.name.partition(".")[0])
+            self._reexport(unit.source, unit.name.partition(".")[0])
+        for example in examples:
+            if example.unit in self.repo.units:
+                self._example(translation(self.space, example))
+        self._module_attributes()
+
+    def holds(self, unit: Unit, stubs: bool = False) -> bool:
+        """Whether the class of a unit is selected: as it was rewritten, or as a stub."""
+        name = unit.name.partition(".")[0]
+        return unit.source in self.selections and any(
+            name in statement.defines
+            and index in self.selections[unit.source].statements
+            and self._is_stub(unit.source, statement) == stubs
+            for index, statement in enumerate(self.space.statements(unit.source))
+        )
+
+    def compose(self, examples: Sequence[Example]) -> Draft:
+        self.select(examples)
+        files = {self._target(path): self._render(path) for path in sorted(self.selections)}
+        for path in list(files):
+            files |= {package: "" for package in self._packages(path) if package not in files}
+        for target, names in self._vendored().items():
+            files[target] = helpers.render(names)
+        stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
+        holes = sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
+        return Draft(format_python(files), tuple(holes), tuple(self.notes), stubs)
+
+    # -- selection --------------------------------------------------------------------------------------------------
+    def selection(self, path: str) -> _Selection:
+        return self.selections.setdefault(path, _Selection())
+
+    def mirrored(self, path: str) -> Mapping[str, str]:
+        """Packages that a file imports by `import pkg`, by their names in the mirror."""
+        if path not in self._mirrored:
+            self._mirrored[path] = self.repo.mirrored(self.repo.files[path])
+        return self._mirrored[path]
+
+    def want(self, path: str, name: str) -> bool:
+        """Select what defines `name` in a file, with all it needs. False where the file does not define it."""
+        if path not in self.repo.files:
+            return False
+        selection, found = self.selection(path), False
+        for index, statement in enumerate(self.space.statements(path)):
+            if name not in statement.defines:
+                continue
+            found = True
+            if statement.is_import:
+                if name not in selection.imports.setdefault(index, set()):
+                    selection.imports[index].add(name)
+                    self._import(path, name)
+            elif index not in selection.statements:
+                selection.statements.add(index)
+                statement = self.space.settle(path, index)
+                self._needs(path, self._text(path, statement), statement)
+        if found:
+            self._registrations(path, name)
+        if not found:
+            for star in self.repo.files[path].stars:
+                if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
+                    found = True
+                    self._star(path, star)
+        return found
+
+    def _registrations(self, path: str, name: str) -> None:
+        """Statements that put something into a selected table belong to it; those with holes are left out, and noted."""
+        selection = self.selection(path)
+        for index, statement in enumerate(self.space.statements(path)):
+            if name not in statement.registers or index in selection.statements:
+                continue
+            statement = self.space.settle(path, index)
+            if reason := self._open(path, statement):
+                self.notes[f"{path}:{statement.first_line}: not registered with {name}: {reason}"] = None
+                continue
+            selection.statements.add(index)
+            self._needs(path, self._text(path, statement), statement)
+
+    def _open(self, path: str, first: Statement) -> str:
+        """Why a statement cannot be had without holes: its own, or of something that it needs and that is not selected anyway."""
+        seen: set[tuple[str, int]] = set()
+        todo = [(path, first)]
+        while todo:
+            file, statement = todo.pop()
+            if self._is_stub(file, statement):
+                continue
+            if statement.holes:
+                return statement.holes[0].reason
+            for name in statement.needs:
+                todo += [(where, one) for where, index, one in self._definitions(file, name) if not self._known(where, index, seen)]
+        return ""
+
+    def _known(self, path: str, index: int, seen: set[tuple[str, int]]) -> bool:
+        known = (path, index) in seen or (path in self.selections and index in self.selections[path].statements)
+        seen.add((path, index))
+        return known
+
+    def _definitions(self, path: str, name: str) -> list[tuple[str, int, Statement]]:
+        """The statements that define a name used in a file, there or where it is imported from."""
+        if name not in self.repo.files[path].top_names:
+            place = self.repo.resolve(self.repo.files[path].bindings.get(name, ""))
+            if place is None or not place[1]:
+                return []
+            path, name = place[0].file.path, place[1].partition(".")[0]
+        found = enumerate(self.space.statements(path))
+        return [(path, index, one) for index, one in found if name in one.defines and not one.is_import]
+
+    def _star(self, path: str, star: str) -> None:
+        for index, statement in enumerate(self.space.statements(path)):
+            if statement.is_import and "*" in statement.defines and star.rpartition(".")[2] in statement.text:
+                self.selection(path).imports.setdefault(index, set()).add("*")
+
+    def _text(self, path: str, statement: Statement) -> str:
+        for name in statement.defines:
+            if (override := self.overrides.get(f"{path}:{name}")) is not None:
+                return override
+        return self._stub(path, statement) or statement.text
+
+    def _is_stub(self, path: str, statement: Statement) -> bool:
+        return bool(self._stub(path, statement)) and f"{path}:{statement.defines[0]}" not in self.overrides
+
+    def _stub(self, path: str, statement: Statement) -> str:
+        """What stands for a class that is put off, "" where it is none."""
+        identifier = f"{path}:{statement.defines[0]}" if len(statement.defines) == 1 else ""
+        if identifier not in self.postponed:
+            return ""
+        if identifier not in self._stubs:
+            self._stubs[identifier] = stub(statement.text, self.postponed[identifier])
+        return self._stubs[identifier]
+
+    def _needs(self, path: str, text: str, statement: Statement) -> None:
+        needs = statement.needs if text is statement.text else global_names(text)
+        for name in sorted(needs):
+            self.need(path, name, statement)
+
+    def need(self, path: str, name: str, statement: Statement | None = None) -> None:
+        selection, result = self.selection(path), self.space.rewritten(path)
+        file = self.repo.files[path]
+        name = self.mirrored(path).get(name, name)
+        if name in result.vendored and name not in file.top_names:
+            selection.vendored.add(name)
+        elif name == "nnx_layers" and result.qualified:
+            selection.qualified |= result.qualified
+        elif file.bindings.get(name, "").partition(".")[0] in TORCH and name not in CANONICAL:
+            self._leftover(path, name, statement)
+        elif (package := self.repo.unfollowed(file, name)) and statement is not None:
+            if not any(hole.code == "torch-package" for hole in statement.holes):
+                self._hole(path, statement, "torch-package", unfollowed(name, package))
+        elif name in file.found:
+            selection.found.add(name)
+        elif self.want(path, name) or name in KNOWN:
+            pass
+        elif name in CANONICAL:
+            selection.canonical.add(name)
+        elif statement is not None and self._undefined_before(file, name, statement):
+            self.notes[f"{path}:{statement.first_line}: {name} is not defined in the original either"] = None
+        elif statement is not None:
+            self._hole(path, statement, "undefined-name", f"{name} is not defined at the top of the file")
+
+    def _undefined_before(self, file: FileModel, name: str, statement: Statement) -> bool:
+        """Whether the original reads a global of this name, and nothing there defines it: an error of its own, on a line that never ran."""
+        if name in file.top_names or name in file.bindings or any(star not in self.repo.modules for star in file.stars):
+            return False
+        return name in global_names("\n".join(file.lines[statement.first_line - 1 : statement.last_line]))
+
+    def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
+        if statement is None:
+            return
+        if not statement.holes:
+            self._hole(path, statement, "unknown-op", f"{name} of torch is left over")
+
+    def _hole(self, path: str, statement: Statement, code: str, reason: str) -> None:
+        self.holes.append(Hole(path, Span(statement.first_line, 0, statement.last_line, 0), code, reason, ""))
+
+    def _import(self, path: str, name: str) -> None:
+        """Follow an import of the repository one step: what it names must be in that file's mirror."""
+        dotted = self.repo.files[path].bindings.get(name, "")
+        parts = dotted.split(".")
+        for cut in range(len(parts), 0, -1):
+            if other := self.repo.modules.get(".".join(parts[:cut])):
+                self.selection(other.file.path)
+                if cut < len(parts):
+                    self.want(other.file.path, parts[cut])
+                return
+
+    def _module_attributes(self) -> None:
+        """`from . import layers` binds a module: what is read from it as `layers.Block` is wanted too."""
+        changed = True
+        while changed:
+            before = self._size()
+            for path in list(self.selections):
+                self._attributes_of(path)
+            changed = self._size() != before
+
+    def _attributes_of(self, path: str) -> None:
+        file, selection = self.repo.files[path], self.selections[path]
+        statements = self.space.statements(path)
+        spelled = {name: mirror for mirror, name in self.mirrored(path).items()}
+        for names in list(selection.imports.values()):
+            for name in names:
+                other = self.repo.modules.get(file.bindings.get(name, ""))
+                if other is None:
+                    continue
+                for index in list(selection.statements):
+                    for chain in attribute_chains(self._text(path, statements[index]), spelled.get(name, name)):
+                        self._follow(other, chain, selection)
+
+    def _follow(self, module: FileModel, chain: Sequence[str], reader: _Selection) -> None:
+        """Want what is read from a module, and from the modules that are read from it; those that it does not name are loaded for the reader."""
+        for attribute in chain:
+            found = self.want(module.file.path, attribute)
+            below = self.repo.modules.get(module.bindings.get(attribute, "") if found else f"{module.file.module}.{attribute}")
+            if below is None:
+                return
+            self.selection(below.file.path)
+            reader.loaded |= set() if found else {below.file.target_module}
+            module = below
+
+    def _size(self) -> int:
+        return sum(len(s.statements) + sum(map(len, s.imports.values())) for s in self.selections.values()) + len(self.selections)
+
+    def _reexport(self, path: str, name: str) -> None:
+        """Where the package's `__init__.py` re-exports a unit, so does the mirror's."""
+        dotted = f"{self.repo.files[path].file.module}.{name}"
+        for file in self.repo.files.values():
+            if not file.file.path.endswith("__init__.py") or not path.startswith(str(PurePosixPath(file.file.path).parent) + "/"):
+                continue
+            for bound, target in file.bindings.items():
+                if (
+                    not bound.startswith("_")
+                    and target.rpartition(".")[2] == name
+                    and self._same(target, dotted)
+                    and not self._by_star(file, bound)
+                ):
+                    self.want(file.file.path, bound)
+                    self.selection(file.file.path).exports.add(bound)
+
+    def _by_star(self, file: FileModel, bound: str) -> bool:
+        return not any(bound in statement.defines for statement in self.space.statements(file.file.path))
+
+    def _same(self, target: str, dotted: str) -> bool:
+        found = self.repo.resolve(target)
+        return bool(found and f"{found[0].file.module}.{found[1]}" == dotted)
+
+    def _example(self, translated: Translation) -> None:
+        for path, name in translated.wanted:
+            self.need(path, name)
+        self.example_helpers.setdefault(translated.path, set()).update(translated.vendored)
+        self.holes += list(translated.holes)
+
+    # -- output -----------------------------------------------------------------------------------------------------
+    def _target(self, path: str) -> str:
+        return self.repo.files[path].file.target
+
+    def _packages(self, target: str) -> list[str]:
+        """The `__init__.py` files that the mirror of a package needs."""
+        source = next((f.file for f in self.repo.files.values() if f.file.target == target), None)
+        if source is None:
+            return []
+        found = []
+        original, mirror = PurePosixPath(source.path).parent, PurePosixPath(target).parent
+        while original != PurePosixPath("."):
+            if str(original / "__init__.py") not in self.repo.files and not (self.space.inventory.root / original / "__init__.py").exists():
+                break
+            found.append(str(mirror / "__init__.py"))
+            original, mirror = original.parent, mirror.parent
+        return found
+
+    def _render(self, path: str) -> str:
+        file, selection = self.repo.files[path], self.selections[path]
+        statements = self.space.statements(path)
+        docstring, future, imports, body = "", "", [], []
+        for index, statement in enumerate(statements):
+            if statement.is_docstring:
+                docstring = statement.text.strip()
+            elif statement.is_import:
+                if "__future__" in statement.text:
+                    future = statement.text.strip()
+                elif names := selection.imports.get(index):
+                    imports += import_lines(statement.text, names | {m for m, name in self.mirrored(path).items() if name in names})
+            elif index in selection.statements:
+                body.append(self._text(path, statement))
+                self._note_holes(path, statement)
+        if file.file.adopted and body:
+            self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
+        imports += [CANONICAL[name] for name in sorted(selection.canonical)]
+        imports += [f"import {name}" for name in sorted(selection.loaded)]
+        imports += [import_of(name, file.found[name]) for name in sorted(selection.found)]
+        imports += self._vendored_imports(file, selection)
+        exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
+        parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]
+        if any(parts):
+            parts.insert(0, heading(self.space.rewritten(path).header, 0 in selection.statements))
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _note_holes(self, path: str, statement: Statement) -> None:
+        if self._is_stub(path, statement):
+            name = statement.defines[0]
+            note = f"{path}:{statement.first_line}: {name} is not migrated, an error once one is made: {self.postponed[f'{path}:{name}']}"
+            self.notes[note] = None
+        if self._text(path, statement) is not statement.text:
+            return
+        self.holes += statement.holes
+        self.notes |= dict.fromkeys([*statement.notes, *self.space.rewritten(path).notes])
+
+    def _vendored_imports(self, file: FileModel, selection: _Selection) -> list[str]:
+        if not selection.vendored and not selection.qualified:
+            return []
+        package, module = helpers.module_of(file.file)
+        lines = []
+        if selection.vendored:
+            lines.append(f"from {package or ''}{module} import {', '.join(sorted(selection.vendored))}")
+        if selection.qualified:
+            lines.append(f"from {package} import {module}" if package else f"import {module} as nnx_layers")
+        return lines
+
+    def _vendored(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for path in sorted({*self.selections, *self.example_helpers}):
+            selection = self.selections.get(path, _Selection())
+            names = selection.vendored | selection.qualified | self.example_helpers.get(path, set())
+            if names:
+                found.setdefault(helpers.file_of(self.repo.files[path].file), set()).update(names)
+        return found

@@ -1,0 +1,112 @@
+"""Example texts in the mirror's names: what stands between a constructor's parentheses, rewritten by the same rules as the code."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.repo import FileModel
+from migrate_agent.tools.rewrite.analysis.statements import infer
+from migrate_agent.tools.rewrite.assemble.workspace import Workspace, workspace
+from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
+from migrate_agent.tools.rewrite.tables import helpers
+from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL
+from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names
+from migrate_agent.tools.scan.names import Imports
+from migrate_agent.tools.types import Example, Hole, Inventory, Observations
+
+_UNIT = "_unit"
+
+
+class Untranslatable(ValueError):
+    """The example's text has places that no rule knows."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated example; `wanted` are (file, name) that its text needs in the mirror, `vendored` the helpers it uses."""
+
+    example: Example
+    path: str
+    wanted: frozenset[tuple[str, str]]
+    vendored: frozenset[str]
+    holes: tuple[Hole, ...]
+
+
+def translate(inventory: Inventory, observations: Observations, example: Example) -> Example:
+    """The example in the mirror's names, `rngs=rngs` added to `init`. Raises `Untranslatable` with the reason."""
+    result = translation(workspace(inventory, observations), example)
+    if result.holes:
+        raise Untranslatable("; ".join(f"{hole.text}: {hole.reason}" for hole in result.holes))
+    return result.example
+
+
+def translation(space: Workspace, example: Example) -> Translation:
+    """Rewrite `setup` and `init` as if they stood at the end of the unit's file."""
+    unit = space.inventory.unit(example.unit)
+    home = space.repo.files[unit.source]
+    text = f"{example.setup}\n\ndef _build(*, rngs):\n    return {_UNIT}({example.init.strip()})\n"
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise Untranslatable(f"the example of {example.unit} does not parse: {error.msg}") from error
+    model = FileModel(home.file, text, tree)
+    model.top_names = set(home.top_names)
+    model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
+    model.bindings |= Imports(tree, home.file).names
+    randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | {(home.file.path, "_build")})
+    result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
+    texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]
+    build = result.body[-1][0]
+    wanted: set[tuple[str, str]] = set()
+    needs = frozenset(name for part in texts for name in global_names(part)) if texts else frozenset()
+    for name in needs - {_UNIT}:
+        if name in home.top_names or name in home.bindings:
+            wanted.add((home.file.path, name))
+        elif (dotted := model.bindings.get(name)) and (found := space.repo.resolve(dotted)) and found[1]:
+            wanted.add((found[0].file.path, found[1].partition(".")[0]))
+            module, _, own = dotted.rpartition(".")
+            if module in space.repo.modules:  # what is imported may itself import it
+                wanted.add((space.repo.modules[module].file.path, own))
+    wanted |= _through_packages(space, model, "\n".join(texts))
+    setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
+    new = dataclasses.replace(example, setup=setup, init=_between(build))
+    return Translation(new, home.file.path, frozenset(wanted), result.vendored | result.qualified, result.holes)
+
+
+def _through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
+    """(file, name) of what `pkg_jax.layers.Block` reads, after `import pkg`, from module to module."""
+    found: set[tuple[str, str]] = set()
+    for mirror, name in space.repo.mirrored(model).items():
+        for chain in attribute_chains(text, mirror):
+            module = space.repo.modules.get(name)
+            for attribute in chain:
+                if module is None:
+                    break
+                found.add((module.file.path, attribute))
+                module = space.repo.modules.get(module.bindings.get(attribute, f"{module.file.module}.{attribute}"))
+    return found
+
+
+def _between(build: cst.BaseStatement) -> str:
+    """What stands between the parentheses of `return _unit(…)`."""
+    assert isinstance(build, cst.FunctionDef) and isinstance(build.body, cst.IndentedBlock)
+    line = build.body.body[-1]
+    assert isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Return)
+    call = line.body[0].value
+    assert isinstance(call, cst.Call)
+    return ", ".join(cst.Module([]).code_for_node(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in call.args)
+
+
+def _imports(home: FileModel, needs: frozenset[str], result: Rewritten) -> list[str]:
+    lines = [CANONICAL[name] for name in sorted(needs) if name in CANONICAL and name not in home.bindings]
+    package, module = helpers.module_of(home.file)
+    root = home.file.target_module.partition(".")[0]
+    if result.vendored:
+        lines.append(f"from {root + '.' if package else ''}{module} import {', '.join(sorted(result.vendored))}")
+    if result.qualified:
+        lines.append(f"from {root} import {module}" if package else f"import {module} as nnx_layers")
+    return lines

@@ -1,0 +1,260 @@
+"""A repository with all that the rewriter knows of it; files are rewritten once, when first needed."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.coverage import unexercised
+from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
+from migrate_agent.tools.rewrite.analysis.facts import Facts
+from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
+from migrate_agent.tools.rewrite.analysis.randomness import Randomness, analyse
+from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
+from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
+from migrate_agent.tools.rewrite.analysis.scopes import Scopes
+from migrate_agent.tools.rewrite.analysis.statements import infer
+from migrate_agent.tools.rewrite.assemble.import_errors import renamed, targets, used
+from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
+from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
+from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.types import Hole, Inventory, Observations, Span
+
+DEEP = 20_000
+"""Frames: libcst walks a tree by recursion, some five frames for each of the terms in a sum of a thousand strings."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A top-level statement after rewriting: its text, the names it defines and the global names that it needs."""
+
+    text: str
+    defines: tuple[str, ...]
+    needs: frozenset[str]
+    first_line: int
+    last_line: int
+    is_import: bool
+    is_docstring: bool
+    holes: tuple[Hole, ...] = ()
+    notes: tuple[str, ...] = ()
+    registers: frozenset[str] = frozenset()
+    """Top-level objects that running the statement changes (`TABLE` for `@TABLE.register("x")`)."""
+
+
+class Workspace:
+    """Facts, randomness and rewritten files of a repository."""
+
+    def __init__(self, inventory: Inventory, observations: Observations) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
+        self.inventory, self.observations = inventory, observations
+        self.repo = Repo(inventory)
+        find_imports(self.repo, observations)
+        self._facts: dict[str, Facts] = {}
+        self._rewritten: dict[str, Rewritten] = {}
+        self._statements: dict[str, tuple[Statement, ...]] = {}
+        self._settled: set[tuple[str, int]] = set()
+
+    def facts(self, path: str) -> Facts:
+        """The facts of a file; those of the files it imports come first, so that inherited attributes are known."""
+        if path not in self._facts:
+            self._facts[path] = Facts()
+            file = self.repo.files[path]
+            for other in file.file.imports:
+                if other in self.repo.files:
+                    self.facts(other)
+            self._facts[path] = infer(self.repo, file, self.observations.get(path, {}))
+        return self._facts[path]
+
+    @cached_property
+    def randomness(self) -> Randomness:
+        """Which functions need `rngs`, and which write to parameters that they are given."""
+        facts = {path: self.facts(path) for path in self.repo.files}
+        found = analyse(self.repo, facts)
+        found.written = written_parameters(self.repo, facts)
+        found.mutated, found.out_of_reach = mutated_parameters(self.repo, facts)
+        return found
+
+    def rewritten(self, path: str) -> Rewritten:
+        """The file after all rules."""
+        if path not in self._rewritten:
+            lines = self.observed_lines(path)
+            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines, self.exercised)
+        return self._rewritten[path]
+
+    @cached_property
+    def exercised(self) -> Exercised | None:
+        """What the examples made use of."""
+        return exercised(self.repo, self.observations)
+
+    def observed_lines(self, path: str) -> frozenset[int]:
+        """Lines of a file on which something ran while the examples did."""
+        return frozenset(span.line for span in self.observations.get(path, ()))
+
+    def statements(self, path: str) -> tuple[Statement, ...]:
+        """The file's top-level statements after all rules, in order."""
+        if path not in self._statements:
+            self._statements[path] = tuple(self._split(self.repo.files[path]))
+        return self._statements[path]
+
+    def settle(self, path: str, index: int) -> Statement:
+        """A statement that is wanted. One that uses, while its file is imported, a name that stands for an error is such a name too."""
+        if (path, index) not in self._settled:
+            self._settled.add((path, index))
+            original = _logical(self.repo.files[path].tree)[index]
+            reasons = (self._dead(path, name) for name in sorted(used(original) & self._statements[path][index].needs))
+            if reason := next(filter(None, reasons), ""):
+                self._bury(path, index, original, reason)
+            elif reason := self._dead(path, renamed(original)):
+                result = self._rewritten[path]
+                self._rewritten[path] = replace(result, dead={**result.dead, **dict.fromkeys(targets(original[0]), reason)})
+        return self.statements(path)[index]
+
+    def _dead(self, path: str, name: str) -> str:
+        """The reason of the error that a name of a file stands for, or ""."""
+        file = self.repo.files[path]
+        if name not in file.top_names:
+            place = self.repo.resolve(file.bindings.get(name, ""))
+            if place is None or not place[1]:
+                return ""
+            path, name = place[0].file.path, place[1].partition(".")[0]
+        for index, statement in enumerate(self.statements(path)):
+            if name in statement.defines:
+                self.settle(path, index)
+        return self.rewritten(path).dead.get(name, "")
+
+    def _bury(self, path: str, index: int, original: list[ast.stmt], reason: str) -> None:
+        """Put an error in a statement's place; where an example used what it defines, or it does more than bind names, a hole."""
+        statement, result, uses = self._statements[path][index], self._rewritten[path], self.exercised
+        names = targets(original[0]) if len(original) == 1 else ()
+        ran = any(statement.first_line <= line <= statement.last_line for line in self.observed_lines(path))
+        if not names or ran or uses is None or {(path, name) for name in names} & (uses.read | uses.compared):
+            span = Span(statement.first_line, 0, statement.last_line, 0)
+            new = replace(statement, holes=(*statement.holes, Hole(path, span, "unknown-op", reason, "")))
+        else:
+            taken = "NotMigrated" in Scopes(self.repo.files[path]).taken
+            text = f"{' = '.join(names)} = {'nnx_layers.' if taken else ''}NotMigrated({reason!r})\n"
+            note = f"{path}:{statement.first_line}: not migrated, an error once it is used: {reason}"
+            new = replace(statement, text=text, needs=global_names(text), holes=(), notes=(*statement.notes, note))
+            helper = frozenset({"NotMigrated"})
+            vendored, qualified = result.vendored | (set() if taken else helper), result.qualified | (helper if taken else set())
+            dead = {**result.dead, **dict.fromkeys(names, reason)}
+            self._rewritten[path] = replace(result, dead=dead, vendored=vendored, qualified=qualified)
+        every = self._statements[path]
+        self._statements[path] = (*every[:index], new, *every[index + 1 :])
+
+    def _split(self, file: FileModel) -> list[Statement]:
+        result = self.rewritten(file.file.path)
+        found: list[Statement] = []
+        objects = file.top_names - file.classes.keys() - file.functions.keys()
+        tables = registrars(file.tree.body, objects)
+        for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
+            holes = [h for h in result.holes if original[0].lineno <= h.span.line <= span.end_line]
+            nodes, holes, notes = self._without_idle(file, original[0], nodes, holes)
+            if isinstance(original[0], ast.ClassDef) and (model := file.classes.get(original[0].name)):
+                notes = [*notes, *unexercised(model, self.observed_lines(file.file.path))]
+            text = "".join(result.header.code_for_node(node) for node in nodes)
+            defines = tuple(name for statement in original for name in defined_names(statement) if name not in file.found)
+            first = original[0]
+            needs = global_names(text) if text.strip() else frozenset()
+            is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
+            docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+            registers = registered_with(first, objects, tables)
+            docstring = docstring and not found
+            lines = (first.lineno, span.end_line)
+            found.append(Statement(text, defines, needs, *lines, is_import, docstring, tuple(holes), tuple(notes), registers))
+        return found
+
+    def _without_idle(
+        self, file: FileModel, original: ast.stmt, nodes: tuple[cst.BaseStatement, ...], holes: list[Hole]
+    ) -> tuple[tuple[cst.BaseStatement, ...], list[Hole], list[str]]:
+        """Methods with holes that neither constructing nor calling a module reaches say so when called, instead of holding the class up."""
+        model = file.classes.get(original.name) if isinstance(original, ast.ClassDef) else None
+        if model is None or not holes or not nodes or not isinstance(nodes[0], cst.ClassDef):
+            return nodes, holes, []
+        idle: dict[str, Hole] = {}
+        kept = []
+        for hole in holes:
+            name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
+            if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live:
+                idle.setdefault(name, hole)
+            else:
+                kept.append(hole)
+        if not idle:
+            return nodes, holes, []
+        notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
+        return (_stub(nodes[0], idle), *nodes[1:]), kept, notes
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
+    """The class with the bodies of idle methods replaced by an error that says why."""
+    statements: list[cst.BaseStatement] = []
+    for statement in node.body.body:
+        if isinstance(statement, cst.FunctionDef) and statement.name.value in idle:
+            name = statement.name.value
+            reason = f"{name} was not migrated: {idle[name].reason}"
+            line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
+            kept = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
+            body = with_docstring(statement, cst.IndentedBlock([line]))
+            statement = statement.with_changes(body=body, decorators=kept, returns=None, params=_plain(statement.params))
+        statements.append(statement)  # type: ignore[arg-type]
+    return node.with_changes(body=node.body.with_changes(body=statements))
+
+
+def _plain(params: cst.Parameters) -> cst.Parameters:
+    """Parameters without annotations."""
+    result = params.visit(_NoAnnotations())
+    assert isinstance(result, cst.Parameters)
+    return result
+
+
+class _NoAnnotations(cst.CSTTransformer):
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(annotation=None)
+
+
+def _logical(tree: ast.Module) -> list[list[ast.stmt]]:
+    """Statements grouped as libcst groups them: those joined by semicolons on one line are one."""
+    groups: list[list[ast.stmt]] = []
+    for statement in tree.body:
+        compound = isinstance(
+            statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+        )
+        previous = groups[-1][-1] if groups else None
+        if previous is not None and not compound and previous.end_lineno == statement.lineno and not _is_compound(previous):
+            groups[-1].append(statement)
+        else:
+            groups.append([statement])
+    return groups
+
+
+def _is_compound(node: ast.stmt) -> bool:
+    return hasattr(node, "body")
+
+
+_cache: list[tuple[Inventory, Observations, Workspace]] = []
+
+
+def workspace(inventory: Inventory, observations: Observations) -> Workspace:
+    """The workspace of these inputs; the last one is kept, since a run asks for it once a unit."""
+    if _cache and _cache[0][0] is inventory and _cache[0][1] is observations:
+        return _cache[0][2]
+    made = Workspace(inventory, observations)
+    _cache[:] = [(inventory, observations, made)]
+    return made
+
+
+def code(node: cst.CSTNode) -> str:
+    """The source text of a node."""
+    return cst.Module([]).code_for_node(node)
+
+
+__all__ = ["Mapping", "Statement", "Workspace", "code", "workspace"]

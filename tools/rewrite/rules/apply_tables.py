@@ -1,0 +1,287 @@
+"""Applies the rows of the operator and layer tables to a call in source form."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.randomness import meant
+from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, ops
+from migrate_agent.tools.rewrite.tables.signatures import DROPPED, BindError, Bound, Signature, bind, parse_signature
+from migrate_agent.tools.rewrite.tables.templates import Missing, fill
+from migrate_agent.tools.types import Observed
+
+_MODULE = cst.Module([])
+
+
+CREATION = frozenset({"zeros", "ones", "empty", "full", "arange", "eye", "linspace"})
+"""Functions whose JAX counterparts take `dtype` and `device` too, so that a spread `**options` may be passed on."""
+
+TORCHS_OWN = frozenset({"dtype", "device", "layout", "memory_format", "generator"})
+"""Arguments whose values are spelled otherwise in JAX."""
+
+
+@dataclass(frozen=True)
+class SourceCall:
+    """The call as rows see it (`tables.Call`)."""
+
+    context: Context
+    signature: Signature
+    bound: Bound
+
+    def given(self, name: str) -> bool:
+        return name in self.bound.values or bool(self.bound.variadic.get(name)) or name in self.bound.dropped
+
+    def text(self, name: str) -> str:
+        if name in self.bound.values:
+            return _MODULE.code_for_node(self.bound.values[name])
+        if name in self.bound.variadic:
+            return ", ".join(argument.star + _MODULE.code_for_node(argument.value) for argument in self.bound.variadic[name])
+        return self.signature.defaults.get(name, "")
+
+    def literal(self, name: str) -> Any:
+        if name in self.bound.variadic:
+            text = f"({', '.join(_MODULE.code_for_node(a.value) for a in self.bound.variadic[name])},)"
+        else:
+            text = self.text(name)
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, TypeError):
+            return UNKNOWN
+
+    def observed(self, name: str) -> Observed | None:
+        source = self.bound.sources.get(name)
+        if source is not None:
+            return self.context.observed(source)
+        if not self.given(name) and self.signature.defaults.get(name) == "None":
+            return Observed(("none",))
+        return None
+
+    def each(self, name: str) -> list[Observed | None]:
+        source = self.bound.sources.get(name)
+        if name in self.bound.variadic:
+            return [self.context.observed(value) for value in self.bound.others]
+        if isinstance(source, (cst.List, cst.Tuple)):
+            return [self.context.observed(element.value) for element in source.elements]
+        return []
+
+    def draws(self, name: str) -> bool:
+        source = self.bound.sources.get(name)
+        if source is None:
+            return False
+        functions = meant(self.context.repo, self.context.dotted(source), self.context.observed(source))
+        return bool(functions) and functions <= self.context.randomness.parameter
+
+    def count(self, name: str) -> int:
+        given = self.bound.variadic.get(name, ())
+        return len(given) + sum(1 for argument in given if argument.star)
+
+
+def apply_op(
+    context: Context,
+    op: Op,
+    arguments: Sequence[cst.Arg],
+    originals: Sequence[cst.Arg],
+    receiver: tuple[cst.BaseExpression, cst.CSTNode] | None = None,
+) -> cst.BaseExpression:
+    """The JAX expression for a torch call. Raises `Refuse`."""
+    signature = parse_signature(op.signature)
+    spread = [argument for argument in arguments if argument.star == "**"]
+    if len(spread) == 1 and not signature.keywords and op.name.startswith("torch.") and op.name.removeprefix("torch.") in CREATION:
+        kept = [i for i, argument in enumerate(arguments) if argument.star != "**"]
+        made = apply_op(context, op, [arguments[i] for i in kept], [originals[i] for i in kept], receiver)
+        if isinstance(made, cst.Call):
+            return made.with_changes(args=tidy([*made.args, *spread]))
+    arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
+    if receiver is None and any(argument.star for argument in arguments) and passes_on(op):
+        return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _without_meaning(a, signature)]))
+    try:
+        bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)
+    except BindError as error:
+        raise Refuse(f"{op.name}: {error}", "unbound-call") from error
+    if receiver:
+        first = signature.names[0] if signature.names else signature.variadic
+        bound = replace(bound, sources={**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
+    call = SourceCall(context, signature, bound)
+    return expand(context, _template(op, call), _demoted(context, bound), op.name, signature.defaults)
+
+
+@cache
+def takes_options(dotted: str) -> bool:
+    """Whether a vendored function has a torch function's name and parameters, its options among them: as a value it can be called with any."""
+    name, signature = dotted.rpartition(".")[2], parse_signature(ops()[dotted].signature)
+    if name not in symbols() or symbols()[name].rngs:
+        return False
+    definition = ast.parse(symbols()[name].text).body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        return False
+    names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    asked = [name for name in signature.names if not name.startswith("_")]
+    required = [name for name in signature.names if name not in signature.defaults]
+    return len(names) > len(required) and names == asked[: len(names)]
+
+
+def passes_on(op: Op) -> bool:
+    """Whether what a call spreads (`*args`, `**options`) may go to the vendored function as it is: that has torch's parameters, and none of
+    them takes what JAX spells otherwise."""
+    signature = parse_signature(op.signature)
+    same = isinstance(op.to, str) and op.to.startswith(f"vendored.{op.name.rpartition('.')[2]}(") and takes_options(op.name)
+    return same and not signature.variadic and not {*signature.names, *signature.keyword_only} & TORCHS_OWN
+
+
+def _without_meaning(argument: cst.Arg, signature: Signature) -> bool:
+    return argument.keyword is not None and argument.keyword.value in DROPPED - {*signature.names}
+
+
+def _demoted(context: Context, bound: Bound) -> Bound:
+    """The arguments of a function of two, with a scalar that must not widen the other cast to the other's dtype."""
+    for name, other in (("input", "other"), ("other", "input")):
+        if {name, other} <= bound.values.keys() and {name, other} <= bound.sources.keys():
+            if stays_narrow(context, bound.sources[name], bound.sources[other]):
+                cast = context.build("{x}.astype({y}.dtype)", x=bound.values[name], y=bound.values[other])
+                return replace(bound, values={**bound.values, name: cast})
+    return bound
+
+
+def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:
+    """Whether `scalar` is a tensor without axes of a wider dtype than `tensor`, which torch then does not widen, and JAX does."""
+    facts = context.observed(scalar), context.observed(tensor)
+    shapes = [fact.shapes if fact else () for fact in facts]
+    if not all(shapes) or any(shapes[0]) or () in shapes[1]:
+        return False
+    return all(_widens(a, b) for a in facts[1].dtypes for b in facts[0].dtypes) if facts[0] and facts[1] else False
+
+
+def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:
+    """Whether the result of an in-place call would have another dtype than the tensor that it is written to, as far as dtypes are known."""
+    kept = set(receiver.dtypes) if receiver else set()
+    if op.dtype:
+        return kept != {op.dtype}
+    facts = [context.observed(argument.value) for argument in originals]
+    return any(_widens(a, b) for fact in facts if fact for b in fact.dtypes for a in kept)
+
+
+def _widens(dtype: str, other: str) -> bool:
+    """Whether arithmetic of these two of one kind (float, int, …) gives something else than `dtype`."""
+    kinds, bits = zip(*(re.match(r"(b?float|complex|u?int|bool)(\d*)", name).groups() for name in (dtype, other)), strict=True)  # type: ignore[union-attr]
+    same = kinds[0].lstrip("bu") == kinds[1].lstrip("bu") and "bool" not in kinds
+    return same and dtype != other and int(bits[0]) <= int(bits[1])
+
+
+def _template(op: Op, call: SourceCall) -> str:
+    if isinstance(op.to, str):
+        return op.to
+    try:
+        return op.to(call)
+    except (
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # a row that does not expect this call must not stop the file
+        raise Refuse(f"{op.name}: its row does not cover this call ({type(error).__name__})", "unbound-call") from error
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without the parentheses around it, which filling a template adds again where they are needed."""
+    plain = (
+        cst.BinaryOperation,
+        cst.UnaryOperation,
+        cst.Comparison,
+        cst.BooleanOperation,
+        cst.Call,
+        cst.Name,
+        cst.Attribute,
+        cst.Subscript,
+    )
+    if node.lpar and isinstance(node, plain) and "\n" not in _MODULE.code_for_node(node):
+        return node.with_changes(lpar=[], rpar=[])
+    return node
+
+
+def expand(context: Context, template: str, bound: Bound, name: str, torch_defaults: Mapping[str, str] | None = None) -> cst.BaseExpression:
+    """Fill a template with bound arguments and the randomness reachable here. Raises `Refuse`."""
+    values: dict[str, cst.BaseExpression] = dict(bound.values)
+    values |= _randomness(context, template, name)
+    try:
+        return context.use(fill(template, values, bound.variadic, torch_defaults))
+    except Missing as error:
+        raise Refuse(f"{name}: argument {error} is needed", "unbound-call") from error
+
+
+def _randomness(context: Context, template: str, name: str) -> Mapping[str, cst.BaseExpression]:
+    found: dict[str, cst.BaseExpression] = {}
+    for placeholder, make in (("rng", context.key), ("rngs", context.rngs)):
+        if f"{{{placeholder}}}" in template:
+            value = make()
+            if value is None:
+                raise Refuse(f"{name} draws random numbers where no nnx.Rngs is at hand", "randomness")
+            found[placeholder] = value
+    return found
+
+
+def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
+    """The NNX construction for a torch layer. Raises `Refuse`."""
+    if layer.to:
+        signature = parse_signature(layer.signature)
+        try:
+            bound = bind(signature, arguments, originals)
+        except BindError:
+            return _vendored(context, layer, arguments, originals)
+        call = SourceCall(context, signature, bound)
+        template = layer.to if isinstance(layer.to, str) else layer.to(call)
+        return expand(context, template, bound, layer.name, signature.defaults)
+    return _vendored(context, layer, arguments, originals)
+
+
+def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
+    kept = [new for new, old in zip(arguments, originals, strict=True) if not _idle_option(context, old)]
+    call = cst.Call(context.helper(layer.vendored), tidy(kept))
+    if rngs_of(layer.vendored) != "required":
+        return call
+    return with_rngs(context, call, layer.name)
+
+
+def _idle_option(context: Context, argument: cst.Arg) -> bool:
+    """A device, which JAX chooses itself, or a dtype that is always `None`."""
+    name = argument.keyword.value if argument.keyword else ""
+    fact = context.observed(argument.value) if name == "dtype" else None
+    always_none = isinstance(argument.value, cst.Name) and argument.value.value == "None"
+    return name == "device" or (name == "dtype" and (always_none or fact is None or set(fact.kinds) == {"none"}))
+
+
+def with_rngs(context: Context, call: cst.Call, name: str) -> cst.Call:
+    """The call with `rngs=…` added (before `**kwargs`). Raises `Refuse` where none is at hand."""
+    rngs = context.rngs()
+    if rngs is None:
+        raise Refuse(f"{name} is constructed where no nnx.Rngs is at hand", "randomness")
+    argument = keyword("rngs", rngs)
+    plain = [a for a in call.args if a.star != "**"]
+    spread = [a for a in call.args if a.star == "**"]
+    return call.with_changes(args=tidy([*plain, argument, *spread]))
+
+
+def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value` as an argument."""
+    bare = cst.SimpleWhitespace("")
+    return cst.Arg(value, keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=bare, whitespace_after=bare))
+
+
+def tidy(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """Arguments with commas between them; line breaks and comments that the source had are kept."""
+    plain = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    result: list[cst.Arg] = []
+    for i, argument in enumerate(arguments):
+        broken = isinstance(argument.comma, cst.Comma) and isinstance(argument.comma.whitespace_after, cst.ParenthesizedWhitespace)
+        last = i == len(arguments) - 1
+        result.append(argument if broken else argument.with_changes(comma=cst.MaybeSentinel.DEFAULT if last else plain))
+    return result

@@ -1,0 +1,212 @@
+"""Attributes of tensors and attributes that hold modules or arrays only at times."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.mutation.writes import is_inplace
+from migrate_agent.tools.rewrite.rules.parameters.freezing import variable_behind
+from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, subscript, variable
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
+
+TEMPLATES: Mapping[str, str] = {
+    "H": "{x}.conj().T",
+    "mH": "{x}.conj().mT",
+    "is_cuda": "False",
+    "requires_grad": "True",
+    "is_sparse": "False",
+    "is_quantized": "False",
+    "is_mps": "False",
+    "itemsize": "{x}.dtype.itemsize",
+}
+DTYPES: Mapping[str, str] = {
+    "is_floating_point": "jnp.issubdtype({x}, jnp.floating)",
+    "is_complex": "jnp.issubdtype({x}, jnp.complexfloating)",
+    "is_signed": "not jnp.issubdtype({x}, jnp.unsignedinteger)",
+}
+"""Attributes of a dtype; on a tensor these are methods, which are called."""
+REFUSED: Mapping[str, str] = {
+    "grad": "a gradient that is kept on a tensor: in JAX it is what `jax.grad` returns",
+    "grad_fn": "the autograd graph is not there in JAX",
+    "is_leaf": "the autograd graph is not there in JAX",
+    "layout": "arrays have no layout",
+}
+
+
+class ReplaceTensorAttributes(Rule):
+    """`x.data` → `lax.stop_gradient(x)` (or `x` where it is written to or initialised), `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
+
+    Every array can have a gradient, so `.requires_grad` is `True`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
+    Declines (a hole) for what belongs to autograd, such as `.grad`.
+    """
+
+    ORDER = 25
+    KEEP = ("def f(row: dict):\n    return row.data\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x * x.data\n",
+            "def f(x: jax.Array):\n    return x * lax.stop_gradient(x)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.drop = nn.Dropout(0.1)\n\n"
+            "    def forward(self, x):\n        return x * self.drop.p\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.drop = nnx.Dropout(0.1, rngs=rngs)\n\n"
+            "    def __call__(self, x):\n        return x * self.drop.rate\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x if x.dtype.is_floating_point else x.float()\n",
+            "def f(x: jax.Array):\n    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.a = nn.Linear(d, d)\n"
+            "        if self.a.weight.requires_grad:\n            self.a.weight.data.fill_(0.5)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        if isinstance(self.a.kernel, nnx.Param):\n            self.a.weight = jnp.full_like(self.a.weight, 0.5)\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        name = original.attr.value
+        if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
+            return context.place(context.build(template, self=updated.value))
+        if name in DTYPES and self._of_a_dtype(original):
+            return context.place(context.build(DTYPES[name], x=updated.value))
+        parent, fact = context.parent(), context.observed(original.value)
+        if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
+            context.hole(original, "whether this is trained was neither observed nor inferred", "unknown-receiver")
+        if not (name == "data" or name in TEMPLATES or name in REFUSED) or not is_tensor(fact):
+            return None
+        if name == "data":
+            written = isinstance(parent, cst.Attribute) and is_inplace(parent.attr.value)
+            if written or isinstance(parent, cst.AssignTarget):
+                return updated.value
+            value = self._array(original.value, updated.value)
+            return value if self._constructing() else context.build("lax.stop_gradient({x})", x=value)
+        if name in REFUSED:
+            if not isinstance(parent, cst.AssignTarget):
+                context.hole(original, REFUSED[name], "autograd")
+            return None
+        if isinstance(parent, cst.AssignTarget):
+            return None
+        if name == "requires_grad" and (place := variable_behind(self, original.value)) is not None:
+            return context.place(context.build("isinstance({x}, nnx.Param)", x=place.deep_clone()))
+        return context.place(context.build(TEMPLATES[name], x=updated.value))
+
+    def _of_a_dtype(self, node: cst.Attribute) -> bool:
+        fact, parent = self.context.observed(node.value), self.context.parent()
+        called = isinstance(parent, cst.Call) and parent.func is node
+        unknown = fact is None and self.context.file.names_torch
+        return not called and not isinstance(parent, cst.AssignTarget) and (unknown or (fact is not None and "dtype" in fact.kinds))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        """`m.weight.data = x`: the parameter stays, with new values and perhaps a new shape."""
+        target = original.targets[0].target
+        if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or target.attr.value != "data":
+            return None
+        fact = self.context.observed(target.value)
+        if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value):
+            return None
+        try:
+            return overwritten(self, target, updated.value)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+
+    def _array(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        """What a parameter of another module holds: its attribute may be an `nnx.Variable`, or an array in torch's layout."""
+        fact = self.context.observed(original)
+        if isinstance(original, cst.Attribute) and isinstance(updated, cst.Attribute) and fact and "parameter" in fact.kinds:
+            return subscript(updated)
+        return updated
+
+    def _layer_template(self, node: cst.Attribute, name: str) -> str:
+        """How NNX spells this attribute of a layer, where it differs (`drop.p` → `drop.rate`)."""
+        fact = self.context.observed(node.value)
+        rows = [layers().get(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
+        templates = {row.reads.get(name, "") if row else "" for row in rows}
+        return templates.pop() if len(templates) == 1 else ""
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+
+class MarkLateAttributes(Rule):
+    """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data.
+
+    `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`: NNX took it for no data before.
+    """
+
+    ORDER = 20
+    KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep):\n        super().__init__()\n        self.down = None\n"
+            "        self.size = None\n        if deep:\n            self.down = nn.Linear(d, d)\n            self.size = 3\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep, *, rngs: nnx.Rngs):\n        self.down = nnx.data(None)\n"
+            "        self.size = None\n        if deep:\n            self.down = Linear(d, d, rngs=rngs)\n            self.size = 3\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, deep: bool):\n        super().__init__()\n"
+            "        self.down = deep\n        if self.down:\n            self.down = nn.Linear(d, d)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, deep: bool, *, rngs: nnx.Rngs):\n        self.down = deep\n"
+            "        if self.down:\n            self.down = nnx.data(Linear(d, d, rngs=rngs))\n",
+        ),
+    )
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        context = self.context
+        target = original.targets[0].target
+        if isinstance(target, cst.Attribute) and len(original.targets) == 1 and self._was_plain(original, target):
+            return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
+        if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
+            return None
+        if not isinstance(updated.value, cst.Name):
+            return None  # an earlier rule knows what it holds
+        if (
+            not context.is_self(target.value)
+            or not context.cls
+            or not context.repo.is_module_class(context.cls)
+            or len(original.targets) > 1
+        ):
+            return None
+        if not self._holds_data(target.attr.value) or context.repo.buffer(context.cls, target.attr.value) is not None:
+            return None
+        return updated.with_changes(value=context.build("nnx.data(None)"))
+
+    def _was_plain(self, assign: cst.Assign, target: cst.Attribute) -> bool:
+        """Whether the constructor gives a module to an attribute that it gave a number, text or truth value before."""
+        context, fact = self.context, self.context.observed(assign.value)
+        method = context.cls.methods.get("__init__") if context.cls and context.repo.is_module_class(context.cls) else None
+        if method is None or context.cls is None or not context.is_self(target.value) or fact is None:
+            return False
+        if not any(kind.startswith("module:") for kind in fact.kinds):
+            return False
+        before = [
+            context.facts.observed.get(span_of(node.value, context.file.lines))
+            for node in ast.walk(method)
+            if isinstance(node, ast.Assign) and node.lineno < context.span(assign).line and len(node.targets) == 1
+            if context.cls.own.get(id(node.targets[0])) == target.attr.value
+        ]
+        return any(one is not None and set(one.kinds) <= {"int", "float", "bool", "str"} for one in before)
+
+    def _holds_data(self, name: str) -> bool:
+        context = self.context
+        assert context.cls
+        for model in context.repo.ancestors(context.cls):
+            for node in ast.walk(model.node):
+                if (
+                    isinstance(node, ast.Assign)
+                    and any(model.own.get(id(target)) == name for target in node.targets)
+                    and not isinstance(node.value, ast.Constant)
+                ):
+                    fact = context.facts.observed.get(span_of(node.value, model.file.lines)) if model.file is context.file else None
+                    if fact is None or any(k in ("tensor", "parameter") or k.startswith("module:") for k in fact.kinds):
+                        return True
+        return False

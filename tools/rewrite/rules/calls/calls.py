@@ -1,0 +1,227 @@
+"""`torch.*` functions, tensor methods, layers and module classes at their calls: the tables applied."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
+from migrate_agent.tools.rewrite.analysis.randomness import called, constructs_module, inherited, overrides
+from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
+from migrate_agent.tools.rewrite.rules.calls.references import VERSION
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST, DROPPED, NO_GRADIENT
+from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
+from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
+from migrate_agent.tools.types import Observed
+
+CONTEXTS = NO_GRADIENT | DROPPED | AUTOCAST
+TORCH = ("torch", "torchvision", "torchaudio")
+AT_ONCE = {
+    f"torch.nn.{layer}": f"torch.nn.functional.{function}" for layer, function in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"))
+}
+"""Layers that are made and called in one expression → the function of the same arguments."""
+HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook"})
+"""What only modules of torch have, whatever the receiver is."""
+
+
+class ReplaceTorchCalls(Rule):
+    """`torch.f(x)`, `F.f(x)`, `x.f()` and `nn.Layer(…)` by the rows of the tables; module constructions and functions that draw gain `rngs`.
+
+    Declines (a hole) where no row knows the function, the receiver's kind is unknown and its name says nothing, or the row refuses.
+    """
+
+    ORDER = 10
+    KEEP = (
+        "def f(names: list):\n    return names.index(3)\n",
+        "import numpy as np\n\ndef f(x):\n    return np.sum(np.abs(x))\n",
+    )
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
+            "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
+        ),
+        ("import torch\n\ndef f(shape):\n    return torch.Size(shape)\n", "def f(shape):\n    return tuple(shape)\n"),
+        ("import torch\n\ndef f(x: torch.Tensor):\n    return x.shape.numel()\n", "def f(x: jax.Array):\n    return math.prod(x.shape)\n"),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
+            "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, axis: int):\n    return torch.nn.Softmax(dim=axis)(x)\n",
+            "def f(x: jax.Array, axis: int):\n    return jax.nn.softmax(x, axis=axis)\n",
+        ),
+        (
+            "import torch.nn.functional as F\n\ndef f(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)\n\n\n"
+            "def g(q, p):\n    return F.scaled_dot_product_attention(q, q, q, dropout_p=p), F.dropout(q, 0.5, training=False)\n",
+            "def f(q, k, v):\n    return scaled_dot_product_attention(q, k, v)\n\n\n"
+            "def g(q, p, *, rngs: nnx.Rngs):\n    return scaled_dot_product_attention(q, q, q, dropout_p=p, rngs=rngs), q\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        try:
+            result = self._replace(original, updated)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+        return None if result is None else self.context.place(result)
+
+    def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
+        """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
+        if isinstance(original.operator, cst.Power) and self._integral(original.left) and self._integral(original.right, tensor=True):
+            parts = {"x": bare(updated.left), "y": bare(updated.right)}
+            return self.context.place(self.context.build("vendored.integer_power({x}, {y})", **parts))
+        for side, other in (("left", "right"), ("right", "left")):
+            if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
+                parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
+                return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
+        return None
+
+    def _integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
+        """Whether it was seen to be a tensor of integers, or (not with `tensor`) is an integer."""
+        fact = self.context.observed(node)
+        if is_tensor(fact):
+            return fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS
+        return not tensor and fact is not None and fact.kinds == ("int",)
+
+    def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        dotted = context.dotted(original.func)
+        if isinstance(context.parent(), (cst.Decorator, cst.WithItem)) and dotted in CONTEXTS:
+            return None
+        if dotted in layers():
+            return apply_layer(context, layers()[dotted], updated.args, original.args)
+        if dotted in LAZY:
+            return self._lazy(original, updated, dotted)
+        if isinstance(original.func, cst.Call) and (function := AT_ONCE.get(context.dotted(original.func.func))):
+            made = updated.func.args if isinstance(updated.func, cst.Call) else ()
+            return apply_op(context, ops()[function], [*updated.args, *made], [*original.args, *original.func.args])
+        if dotted in ops():
+            kept = self._without_out(original)
+            return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
+        if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
+            return None
+        if constructs_module(context.repo, dotted, context.observed(original.func)):
+            return self._construct(original, updated, dotted)
+        if dotted.startswith(f"{VERSION}."):
+            return None
+        if dotted == "torch.Size":
+            return updated.with_changes(func=cst.Name("tuple"))
+        if dotted.partition(".")[0] in TORCH:
+            raise Refuse(f"no rule for {dotted}", "unknown-op")
+        if dotted:
+            return self._function(updated, dotted)
+        functions = called(context.repo, context.observed(original.func))
+        if functions and functions <= context.randomness.parameter and not self._own(original.func):
+            return with_rngs(context, updated, "a function that draws")
+        if self._is_abs(original):
+            return context.build("vendored.absolute({x})", x=updated.args[0].value)
+        if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
+            return self._method(original, original.func, updated, updated.func)
+        return None
+
+    def _is_abs(self, call: cst.Call) -> bool:
+        """Python's own `abs` of a tensor of floats, whose gradient at 0 JAX takes to be 1."""
+        return (
+            isinstance(call.func, cst.Name)
+            and call.func.value == "abs"
+            and not self.context.facts.dotted.get(self.context.span(call.func))
+            and len(call.args) == 1
+            and is_tensor(self.context.observed(call.args[0].value))
+        )
+
+    def _without_out(self, call: cst.Call) -> list[int]:
+        """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""
+        places = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
+        at = places.get("out")
+        if at is not None and not isinstance(self.context.parent(), cst.Expr):
+            value = call.args[at].value
+            if not (isinstance(value, cst.Name) and value.value == "None"):
+                raise Refuse("the result is written to `out` and used as well", "alias-write")
+        return [i for i in range(len(call.args)) if i != at]
+
+    def _own(self, func: cst.BaseExpression) -> bool:
+        """Whether this names a method of the class itself, which is looked up in the class."""
+        context = self.context
+        if not (isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls):
+            return False
+        return any(func.attr.value in model.methods for model in context.repo.ancestors(context.cls))
+
+    def _construct(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
+        if any(a.keyword and a.keyword.value == "rngs" for a in updated.args):
+            return None
+        fact = self.context.observed(original.func)
+        strange = [
+            k for k in (fact.kinds if fact else ()) if not k.removeprefix("partial:").startswith("class:") and not self._takes_rngs(k)
+        ]
+        if strange and not dotted:
+            raise Refuse(f"sometimes constructs a module and sometimes calls {strange[0]}", "mixed-callee")
+        return with_rngs(self.context, updated, dotted or "a module")
+
+    def _takes_rngs(self, kind: str) -> bool:
+        functions = called(self.context.repo, Observed((kind,)))
+        return bool(functions) and functions <= self.context.randomness.parameter
+
+    def _lazy(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:
+        """`nn.LazyLinear(5)` → `Linear(3, 5, rngs=rngs)`, with the size that its first call gave it while the examples ran."""
+        fact = self.context.observed(original)
+        sizes = sorted({shape[0] for shape in fact.shapes}) if fact else []
+        if len(sizes) != 1:
+            seen = f"examples gave it {', '.join(map(str, sizes))}" if sizes else "no example calls it"
+            raise Refuse(f"{dotted} takes the size of its input from its first call, and {seen}: write the size", "lazy-shape")
+        size = cst.Arg(cst.Integer(str(sizes[0])))
+        return apply_layer(self.context, layers()[LAZY[dotted]], [size, *updated.args], [size, *original.args])
+
+    def _function(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
+        found = self.context.repo.resolve(dotted)
+        if found and (found[0].file.path, found[1]) in self.context.randomness.parameter:
+            return with_rngs(self.context, updated, dotted)
+        return None
+
+    def _method(self, original: cst.Call, func: cst.Attribute, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        name = func.attr.value
+        if context.is_self(func.value):
+            return self._own_method(updated, name)
+        if self._super(func.value) and context.cls is not None and name != "__init__":
+            if inherited(context.repo, context.cls, name) in context.randomness.parameter:
+                return with_rngs(context, updated, name)
+        if name in HOOKS and context.observed(func.value) is None and context.file.names_torch:
+            raise Refuse(f"{name} has no counterpart in NNX", "module-method")
+        row = methods().get(name) or (methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None)
+        fact = context.observed(func.value)
+        if name == "numel" and fact is not None and fact.kinds == ("size",):
+            return context.build("math.prod({x})", x=new.value)
+        spelled = tensor_only(name) or self._torch_spelling(original, name)
+        if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
+            if row is None:
+                raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
+            if name not in methods() and not row.inplace:
+                raise Refuse(f"{name} has no in-place form", "unknown-op")
+            result = apply_op(context, row, updated.args, original.args, (new.value, func.value))
+            if name in methods() or not changes_dtype(context, row, fact, original.args):
+                return result
+            return context.build("{result}.astype({x}.dtype)", result=result, x=new.value)
+        if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._super(func.value):
+            raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
+        return None
+
+    def _torch_spelling(self, call: cst.Call, name: str) -> bool:
+        """Whether the arguments are spelled in torch's way: `dim=`, or `size` called at all."""
+        keywords = {a.keyword.value for a in call.args if a.keyword}
+        return name in methods() and (bool(keywords & {"dim", "keepdim", "dims"}) or name in ("size", "dim"))
+
+    def _super(self, node: cst.BaseExpression) -> bool:
+        """Whether this is `super()`."""
+        return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+    def _own_method(self, updated: cst.Call, name: str) -> cst.BaseExpression | None:
+        context = self.context
+        if context.cls is None:
+            return None
+        for model in overrides(context.repo, context.cls, name):
+            if (model.file.file.path, f"{model.qualname}.{name}") in context.randomness.parameter:
+                return with_rngs(context, updated, name)
+            return None
+        return None

@@ -1,0 +1,38 @@
+"""Draws from distributions, which take their keys from the `rngs` at hand."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.randomness import samples
+from migrate_agent.tools.rewrite.rules.apply_tables import with_rngs
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.registry import Refuse
+
+
+class DrawFromDistributions(Rule):
+    """`Normal(loc, scale).rsample()` → `Normal(loc, scale).rsample(rngs=self.rngs)`.
+
+    Declines (a hole) where no `rngs` is at hand.
+    """
+
+    ORDER = 5
+    KEEP = ("def f(names: list):\n    return names.sample()\n",)
+    CHANGE = (
+        (
+            "from torch.distributions import Normal\n\ndef f(loc, scale):\n    q = Normal(loc, scale)\n    return q.rsample((3,)), q.mean, q.log_prob(loc)\n",
+            "def f(loc, scale, *, rngs: nnx.Rngs):\n    q = Normal(loc, scale)\n    return q.rsample((3,), rngs=rngs), q.mean, q.log_prob(loc)\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if not isinstance(original.func, cst.Attribute):
+            return None
+        if not samples(original.func.attr.value, context.observed(original.func.value)):
+            return None
+        try:
+            return with_rngs(context, updated, original.func.attr.value)
+        except Refuse as refusal:
+            context.hole(original, refusal.reason, refusal.code)
+            return None

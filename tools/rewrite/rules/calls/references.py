@@ -1,0 +1,188 @@
+"""Torch names that stand as values: dtypes, types in annotations, layer classes and functions passed along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.facts import DTYPES
+from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST
+from migrate_agent.tools.rewrite.rules.parameters.initialisers import AS_VALUES
+from migrate_agent.tools.rewrite.tables.helpers import symbols
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, of_fused_package, ops
+from migrate_agent.tools.rewrite.tables.signatures import parse_signature
+
+DTYPE_NAMES = {
+    "float": "jnp.float32", "double": "float", "float64": "float", "half": "jnp.float16", "short": "jnp.int16", "int": "jnp.int32", "long": "int",
+    "int64": "int", "bool": "bool", "cfloat": "jnp.complex64", "cdouble": "complex", "complex128": "complex",
+}  # fmt: skip
+"""Torch dtypes whose JAX name differs. 64-bit ones are Python's types: JAX takes these as its widest, 32 bits unless x64 is enabled, without a warning."""
+BACKENDS = ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
+"""Ways to compute attention: code may hand their names about, but XLA chooses."""
+NAMESPACES = frozenset({"torch.nn", "torch.nn.functional", "torch"})
+"""Modules whose parts are looked up by strings: `getattr(nn, name)` (see `ReplaceLookups`)."""
+FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
+VERSION = "torch.__version__"
+CONSTANTS: Mapping[str, str] = {
+    **{f"torch.{name}": DTYPE_NAMES.get(name, f"jnp.{name}") for name in DTYPES},
+    **{f"torch.{name}": f"jnp.{name}" for name in ("pi", "inf", "nan", "e", "newaxis")},
+    "torch.Tensor": "jax.Array",
+    "torch.nn.Module": "nnx.Module",
+    **{f"torch.nn.attention.SDPBackend.{name}": repr(name.lower()) for name in BACKENDS},
+    "torch.nn.modules.module.Module": "nnx.Module",
+    "torch.nn.Parameter": "nnx.Param",
+    "torch.nn.parameter.Parameter": "nnx.Param",
+    VERSION: repr(version("torch").partition("+")[0]),
+    **dict.fromkeys(FUNCTION_BASES, "vendored.AutogradFunction"),
+    "torch.cuda._initialized": "False",
+    "torch.nn.modules.conv._ConvNd": "vendored.ConvNd",
+    "torch.nn.modules.batchnorm._BatchNorm": "vendored.BatchNormNd",
+    "torch.nn.modules.instancenorm._InstanceNorm": "vendored.InstanceNormNd",
+    "torch.nn.utils.rnn.PackedSequence": "vendored.PackedSequence",
+    "torch.dtype": "jnp.dtype",
+    "torch.device": "jax.Device",
+    "torch.Size": "tuple",
+    **{f"torch.{name}Tensor": "jax.Array" for name in ("", *"Float Double Half BFloat16 Long Int Short Char Byte Bool".split())},
+    **dict.fromkeys(
+        [f"torch.{name}" for name in "strided contiguous_format preserve_format channels_last channels_last_3d".split()], "None"
+    ),
+}
+"""Dotted torch name → what stands for it in JAX, where it is not called. How a tensor lies in memory has no meaning there."""
+
+
+class ReplaceTorchReferences(Rule):
+    """`torch.float32` → `jnp.float32`, `torch.Tensor` → `jax.Array`, `nn.GELU` (as a value) → the vendored class, `F.relu` (as a value) → a function.
+
+    Declines (a hole) for torch names without a counterpart.
+    """
+
+    ORDER = 10
+    KEEP = ("import math\n\ndef f():\n    return math.pi\n",)
+    CHANGE = (
+        ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.float32\n", "def f(x: jax.Array):\n    return jnp.float32\n"),
+        (
+            "import torch.nn.functional as F\n\ndef f(activation=F.relu):\n    return activation\n",
+            "def f(activation=jax.nn.relu):\n    return activation\n",
+        ),
+        (
+            "from typing import Callable\nfrom torch.optim import Optimizer\n\ndef f(make: Callable[..., Optimizer]):\n    return make\n",
+            "from typing import Callable\n\ndef f(make: Callable[..., Any]):\n    return make\n",
+        ),
+        ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        return self._reference(original)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
+        return self._reference(original)
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        """`torch.jit.Final[bool]` → `bool`, `Foreign[bool]` → `Any`: what stands for a type of torch takes no parameters."""
+        annotated = any(isinstance(node, cst.Annotation) for node in self.context.stack)
+        stands_for_all = isinstance(updated.value, cst.Name) and updated.value.value == "Any"
+        if not annotated or not stands_for_all or not self.context.dotted(original.value).startswith("torch."):
+            return None
+        inner = updated.slice[0].slice
+        final = self.context.dotted(original.value) == "torch.jit.Final"
+        return inner.value if final and len(updated.slice) == 1 and isinstance(inner, cst.Index) else updated.value
+
+    def _reference(self, node: cst.Name | cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        dotted = context.dotted(node)
+        fused = dotted in ops() and of_fused_package(dotted)
+        if dotted.partition(".")[0] not in ("torch", "torchvision", "torchaudio") and dotted not in layers() and not fused:
+            return None
+        parent = context.parent()
+        if fused and isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.ImportAlias)):
+            return None
+        if isinstance(parent, cst.Attribute) and parent.value is node and context.dotted(parent) and dotted != VERSION:
+            return None
+        if isinstance(parent, cst.Call) and parent.func is node:
+            return None
+        asked = self.context.parent(2)
+        if isinstance(parent, cst.Arg) and isinstance(asked, cst.Call) and self._asked(asked, dotted):
+            return None
+        if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
+            return None
+        try:
+            return context.place(self.value(dotted))
+        except Refuse as refusal:
+            context.hole(node, refusal.reason, refusal.code)
+            return None
+
+    def _asked(self, call: cst.Call, dotted: str) -> bool:
+        """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        looked_up = (name == "getattr" and dotted in NAMESPACES) or (name == "partial" and dotted in AUTOCAST)
+        return name in ("hasattr", "dir") or looked_up or (name == "isinstance" and dotted.startswith("torch.cuda."))
+
+    def value(self, dotted: str) -> cst.BaseExpression:
+        """What stands for a torch name as a value. Raises `Refuse`."""
+        context = self.context
+        if dotted in CONSTANTS:
+            return context.use(cst.parse_expression(CONSTANTS[dotted]))
+        if dotted in layers():
+            return context.helper(layers()[dotted].vendored)
+        if dotted in ops():
+            return self._function(dotted)
+        if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:
+            return context.helper(f"init_{name}")
+        if any(isinstance(node, cst.Annotation) for node in context.stack):
+            return context.use(cst.Name("Any"))
+        raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
+
+    def _function(self, dotted: str) -> cst.BaseExpression:
+        """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
+        op, fused = ops()[dotted], of_fused_package(dotted)
+        signature = parse_signature(op.signature)
+        required = [name for name in signature.names if name not in signature.defaults]
+        parameters = list(signature.names) if fused else required or list(signature.names[:1])
+        if not parameters or (fused and signature.keyword_only):
+            raise Refuse(f"{dotted} as a value", "unknown-op")
+        arguments = [cst.Arg(cst.Name(name)) for name in parameters]
+        body = apply_op(self.context, op, arguments, arguments)
+        if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes(body, parameters):
+            return body.func
+        name = dotted.rpartition(".")[2]
+        if takes_options(dotted):
+            return self.context.helper(name)
+        if name in symbols() and (dotted.startswith("torch.nn.functional.") or str(op.to).startswith(f"vendored.{name}(")):
+            return self.context.helper(name)
+        defaults = {name: cst.parse_expression(text) for name, text in signature.defaults.items() if fused}
+        return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name), default=defaults.get(name)) for name in parameters]), body)
+
+    def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
+        given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
+        return given == parameters
+
+
+class DropTorchImports(Rule):
+    """Imports of torch go: nothing of torch is left where there is no hole."""
+
+    ORDER = 90
+    KEEP = ("import math\nfrom os import path\n",)
+    CHANGE = (("import math\nimport torch\nfrom torch import nn\n", "import math\n"),)
+
+    def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | cst.Import | None:
+        kept = [alias for alias in updated.names if not _is_torch(alias)]
+        if len(kept) == len(updated.names):
+            return None
+        if not kept:
+            return cst.RemoveFromParent()
+        return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+
+    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.RemovalSentinel | None:
+        module = cst.Module([]).code_for_node(updated.module) if updated.module else ""
+        if updated.relative:
+            return None
+        root = module.partition(".")[0]
+        return cst.RemoveFromParent() if root in ("torch", "torchvision", "torchaudio") or module == "einops.layers.torch" else None
+
+
+def _is_torch(alias: cst.ImportAlias) -> bool:
+    return alias.evaluated_name.partition(".")[0] in ("torch", "torchvision", "torchaudio")

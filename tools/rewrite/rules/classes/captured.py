@@ -1,0 +1,129 @@
+"""Functions that a module keeps, and that hold the module, are kept unbound and handed the module when they are called."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.self_references import HELD, Captured, captured
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class HandOverModule(Rule):
+    """`self.fn = self._a` → `self.fn = type(self)._a`, and `self.fn(x)` → `self.fn(self, x)`; likewise in tables, for lambdas and `partial`.
+
+    NNX rebuilds modules from their state, so a bound method would compute with an old one. Declines (a hole) where functions with and
+    without the module stand under one name, or not all uses are in sight.
+    """
+
+    ORDER = 2
+    KEEP = ("class Plain:\n    def __init__(self):\n        self.fn = self.g\n\n    def g(self, x):\n        return self.fn(x)\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, mode):\n        super().__init__()\n"
+            '        self.fn = self.f if mode else self.g\n        self.table = {"f": self.f, "g": self.g}\n\n'
+            "    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n    def forward(self, x, k):\n"
+            "        return self.fn(x) + self.table[k](x) + sum(map(self.fn, x))\n",
+            "class M(nnx.Module):\n    def __init__(self, mode, *, rngs: nnx.Rngs):\n"
+            '        self.fn = type(self).f if mode else type(self).g\n        self.table = {"f": type(self).f, "g": type(self).g}\n\n'
+            "    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n    def __call__(self, x, k):\n"
+            "        return self.fn(self, x) + self.table[k](self, x) + sum(map(functools.partial(self.fn, self), x))\n",
+        ),
+        (
+            "from functools import partial\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.n = 2\n        self.pre = lambda t: t * 3\n        self.post = lambda t: t * self.n\n\n"
+            "        def twice(t, /, k=1):\n            return t * self.n * k\n\n        self.twice = twice\n"
+            "        self.part = partial(self.f, k=1)\n\n    def f(self, x, k):\n        return x * k\n\n"
+            "    def forward(self, x):\n        return self.twice(self.post(self.pre(x))) + self.part(x)\n",
+            "from functools import partial\n\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n"
+            "        self.n = 2\n        self.pre = lambda t: t * 3\n        self.post = lambda self, t: t * self.n\n\n"
+            "        def twice(self, t, /, k=1):\n            return t * self.n * k\n\n        self.twice = twice\n"
+            "        self.part = partial(type(self).f, k=1)\n\n    def f(self, x, k):\n        return x * k\n\n"
+            "    def __call__(self, x):\n        return self.twice(self, self.post(self, self.pre(x))) + self.part(self, x)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, mode):\n        super().__init__()\n"
+            "        self.mode = mode\n        self.fn = self.pick()\n\n    def pick(self):\n        if self.mode:\n            return self.f\n"
+            "        return self.g\n\n    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n"
+            "    def forward(self, x):\n        return self.fn(x)\n",
+            "class M(nnx.Module):\n    def __init__(self, mode, *, rngs: nnx.Rngs):\n"
+            "        self.mode = mode\n        self.fn = self.pick()\n\n    def pick(self):\n        if self.mode:\n            return type(self).f\n"
+            "        return type(self).g\n\n    def f(self, x):\n        return x\n\n    def g(self, x):\n        return -x\n\n"
+            "    def __call__(self, x):\n        return self.fn(self, x)\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        found = self._found()
+        span = self.context.span(original)
+        if span in found.methods:
+            return updated.with_changes(value=cst.Call(cst.Name("type"), [cst.Arg(updated.value)]))
+        return self._value(updated) if span in found.values and self.context.is_self(original.value) else None
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        return self._value(updated) if self.context.span(original) in self._found().values else None
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if self.context.span(original) not in self._found().calls:
+            return None
+        return updated.with_changes(args=[cst.Arg(cst.Name(self.context.self_name())), *updated.args])
+
+    def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.BaseExpression | None:
+        if self.context.span(original) not in self._found().functions:
+            return None
+        self._look(original, updated)
+        return updated.with_changes(params=self._with_module(updated.params))
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        if self.context.span(original) not in self._found().functions:
+            return None
+        self._look(original, updated)
+        return updated.with_changes(params=self._with_module(updated.params))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> None:
+        self._refuse(original)
+
+    def leave_AnnAssign(self, original: cst.AnnAssign, updated: cst.AnnAssign) -> None:
+        self._refuse(original)
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> None:
+        self._refuse(original)
+
+    def _refuse(self, original: cst.CSTNode) -> None:
+        if reason := self._found().refused.get(self.context.span(original)):
+            self.context.hole(original, reason, "captured-module")
+
+    def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        return self.context.build("functools.partial({f}, {module})", f=node, module=cst.Name(self.context.self_name()))
+
+    def _with_module(self, params: cst.Parameters) -> cst.Parameters:
+        first = cst.Param(cst.Name(self.context.self_name()))
+        if params.posonly_params:
+            return params.with_changes(posonly_params=[first, *params.posonly_params])
+        return params.with_changes(params=[first, *params.params])
+
+    def _look(self, original: cst.CSTNode, updated: cst.CSTNode) -> None:
+        """A hole where the function holds more of what NNX rebuilds: another module, a parameter, a generator."""
+        names = [node for node in _names(original) if not self.context.is_self(node)]
+        kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]
+        held = [name for name, given in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in given)]
+        if any(node.value == "rngs" for node in _names(updated)):
+            held.append("rngs")
+        if held:
+            self.context.hole(original, f"{HELD}it holds {held[0]} too", "captured-module")
+
+    def _found(self) -> Captured:
+        context = self.context
+        if context.cls is None:
+            return _NOTHING
+        if context.cls.id not in context.captured:
+            context.captured[context.cls.id] = captured(context.repo, context.cls)
+        return context.captured[context.cls.id]
+
+
+_NOTHING = Captured()
+
+
+def _names(node: cst.CSTNode) -> list[cst.Name]:
+    if isinstance(node, cst.Name):
+        return [node]
+    return [name for child in node.children for name in _names(child)]

@@ -1,0 +1,25 @@
+"""Bases and classes that are set while the program runs."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+SET = frozenset({"__bases__", "__class__"})
+
+
+class RefuseClassSurgery(Rule):
+    """`cls.__bases__ = (Mixin, *cls.__bases__)` and `self.__class__ = Other` are holes: NNX builds what it knows of a class when that is made.
+
+    Decorators that do just this stand in the header of the class already (`mixins.py`).
+    """
+
+    ORDER = 50
+    KEEP = ("def f(x):\n    return x.__class__.__bases__\n",)
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> None:
+        if original.attr.value in SET and isinstance(self.context.parent(), cst.AssignTarget) and self.context.file.names_torch:
+            self.context.hole(
+                original, f"{original.attr.value} is set while the program runs: write it in the header of the class", "class"
+            )

@@ -1,0 +1,53 @@
+"""`isinstance` of layers that JAX has as functions (`nn.ReLU()` → `jax.nn.relu`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.registry import layers
+
+
+@cache
+def functional() -> Mapping[str, str]:
+    """Layer → the function that stands for its instances."""
+    return {name: layer.to for name, layer in layers().items() if isinstance(layer.to, str) and layer.to.startswith(("jax.", "jnp."))}
+
+
+class RecogniseFunctions(Rule):
+    """`isinstance(x, nn.Module)` also holds for the functions that `x` was seen to be a layer of; `isinstance(x, nn.ReLU)` for `jax.nn.relu`."""
+
+    ORDER = 11
+    KEEP = ("def f(x):\n    return isinstance(x, int)\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\ndef f(x):\n    return isinstance(x, nn.ReLU)\n",
+            "def f(x):\n    return x is jax.nn.relu or isinstance(x, ReLU)\n",
+        ),
+        (
+            "from torch import nn\n\ndef f():\n    x = nn.Tanh()\n    assert isinstance(x, nn.Module)\n    return x\n",
+            "def f():\n    x = jnp.tanh\n    assert x is jnp.tanh or isinstance(x, nnx.Module)\n    return x\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if not isinstance(original.func, cst.Name) or original.func.value != "isinstance" or len(original.args) != 2:
+            return None
+        value, asked = original.args[0].value, self.context.dotted(original.args[1].value)
+        if not isinstance(value, (cst.Name, cst.Attribute)):
+            return None
+        if asked == "torch.nn.Module":
+            fact = self.context.observed(value)
+            seen = [kind.removeprefix("module:") for kind in (fact.kinds if fact else ()) if kind.startswith("module:")]
+        else:
+            seen = [asked]
+        functions = sorted({functional()[name] for name in seen if name in functional()})
+        if not functions:
+            return None
+        test: cst.BaseExpression = updated
+        for function in reversed(functions):
+            test = self.context.build(f"{{x}} is {function} or {{test}}", x=updated.args[0].value, test=test)
+        return self.context.place(test)

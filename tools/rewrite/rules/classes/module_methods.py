@@ -1,0 +1,159 @@
+"""Methods that `nn.Module` offers and `nnx.Module` does not: walking, applying, moving, switching modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.randomness import overrides
+from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.templates import wrap
+
+WALKERS: Mapping[str, str] = {
+    name: f"vendored.{name}({{module}})"
+    for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters")
+}
+DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty", "flatten_parameters"})
+"""Methods that give the module itself, or nothing; in JAX there is nothing to do."""
+
+
+class ReplaceModuleMethods(Rule):
+    """`self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
+
+    `self.apply(f)` → a loop, the modules inside first, so that what an outer one sets in an inner one stays.
+    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers.
+    """
+
+    ORDER = 12
+    KEEP = (
+        "class Plain:\n    def f(self):\n        return self.modules()\n",
+        "import copy\n\ndef f(options: dict):\n    return copy.deepcopy(options)\n",
+    )
+    CHANGE = (
+        (
+            "import copy\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.one = nn.Dropout()\n        self.two = copy.deepcopy(self.one)\n",
+            "import copy\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.one = nnx.Dropout(0.5, rngs=rngs)\n"
+            "        self.two = copied(self.one)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.apply(self._init)\n\n"
+            "    def _init(self, m):\n        pass\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n            self._init(module)\n\n"
+            "    def _init(self, m):\n        pass\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def to(self, device):\n        super().to(device)\n        self.device = device\n"
+            "        return self\n\n    def train(self, mode=True):\n        super().train(mode)\n        return self\n",
+            "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def to(self, device):\n"
+            "        self.device = device\n        return self\n\n    def train(self, mode=True):\n"
+            "        super().train(mode)\n        return self\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        func, new = original.func, updated.func
+        if self.context.dotted(func) == "copy.deepcopy" and len(original.args) == 1 and self._is_module(original.args[0].value):
+            return self.context.build("vendored.copied({module})", module=updated.args[0].value)
+        if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute):
+            return None
+        name = func.attr.value
+        if self._above(func.value, name) and name in DROPPED:
+            return cst.Name(self.context.self_name())
+        if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train" and not self._own_train()):
+            return None
+        if self._defined(func.value, name):
+            return None
+        if name in WALKERS and not updated.args:
+            return self.context.build(WALKERS[name], module=new.value)
+        if name in DROPPED:
+            return new.value
+        if name == "train" and updated.args:
+            return self._train(updated, new)
+        if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "register_forward_hook", "type"):
+            self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
+        return None
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.RemovalSentinel | None:
+        statement = original.body[0] if len(original.body) == 1 else None
+        if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
+            return None
+        call = statement.value
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in DROPPED and self._above(call.func.value, call.func.attr.value):
+            return cst.RemoveFromParent()
+        if (
+            not isinstance(call.func, cst.Attribute)
+            or not self._is_module(call.func.value)
+            or self._defined(call.func.value, call.func.attr.value)
+        ):
+            return None
+        if (
+            call.func.attr.value in DROPPED
+            and isinstance(updated.body[0], cst.Expr)
+            and isinstance(updated.body[0].value, cst.Attribute | cst.Name)
+        ):
+            return cst.RemoveFromParent()
+        if call.func.attr.value == "apply" and len(call.args) == 1:
+            return self._apply(call, updated)
+        return None
+
+    def _apply(self, call: cst.Call, updated: cst.SimpleStatementLine) -> cst.BaseStatement:
+        expression = updated.body[0]
+        assert (
+            isinstance(expression, cst.Expr) and isinstance(expression.value, cst.Call) and isinstance(expression.value.func, cst.Attribute)
+        )
+        function = wrap(expression.value.args[0].value, None)
+        arguments = [cst.Arg(cst.Name("module"))]
+        if self._takes_rngs(call.args[0].value) and (rngs := self.context.rngs()) is not None:
+            arguments.append(keyword("rngs", rngs))
+        walk = self.context.build("vendored.inner_first({module})", module=expression.value.func.value)
+        inner = cst.SimpleStatementLine([cst.Expr(cst.Call(function, tidy(arguments)))])
+        return cst.For(cst.Name("module"), walk, cst.IndentedBlock([inner]), leading_lines=updated.leading_lines)
+
+    def _takes_rngs(self, function: cst.BaseExpression) -> bool:
+        context = self.context
+        if isinstance(function, cst.Attribute) and context.is_self(function.value) and context.cls:
+            for model in overrides(context.repo, context.cls, function.attr.value):
+                return (model.file.file.path, f"{model.qualname}.{function.attr.value}") in context.randomness.parameter
+        if dotted := context.dotted(function):
+            found = context.repo.resolve(dotted)
+            return bool(found) and (found[0].file.path, found[1]) in context.randomness.parameter  # type: ignore[index]
+        return False
+
+    def _train(self, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression:
+        mode = updated.args[0].value
+        if isinstance(mode, cst.Name) and mode.value in ("True", "False"):
+            return cst.Call(new.with_changes(attr=cst.Name("train" if mode.value == "True" else "eval")))
+        return self.context.place(self.context.build("{m}.train() if {mode} else {m}.eval()", m=new.value, mode=mode))
+
+    def _above(self, node: cst.BaseExpression, name: str) -> bool:
+        """Whether this is `super()` in a module class, and the method of this name there is that of `nn.Module` itself."""
+        cls, repo = self.context.cls, self.context.repo
+        if not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"):
+            return False
+        return bool(cls) and repo.is_module_class(cls) and not any(name in m.methods for m in repo.ancestors(cls) if m is not cls)  # type: ignore[arg-type]
+
+    def _own_train(self) -> bool:
+        """Whether the class derives from `OwnTrain`, whose `train` takes a mode."""
+        return self.context.cls is not None and own_train(self.context.repo, self.context.cls) is not None
+
+    def _is_module(self, node: cst.BaseExpression) -> bool:
+        context = self.context
+        if context.is_self(node):
+            return bool(context.cls and (context.repo.is_module_class(context.cls) or context.repo.is_mixin(context.cls)))
+        fact = context.observed(node)
+        return bool(fact) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
+
+    def _defined(self, node: cst.BaseExpression, name: str) -> bool:
+        """Whether the repository's own class defines a method of this name."""
+        context = self.context
+        if context.is_self(node) and context.cls:
+            return any(name in model.methods for model in context.repo.ancestors(context.cls))
+        fact = context.observed(node)
+        models = [context.repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
+        return any(model and name in current.methods for model in models if model for current in context.repo.ancestors(model))

@@ -1,0 +1,355 @@
+"""`nn.Module` classes become `nnx.Module` classes: constructors take `rngs`, `forward` becomes `__call__`, training mode is NNX's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.randomness import resets
+from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel
+from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of
+from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.rewrite.tables.templates import wrap
+
+RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")))
+
+
+class ConvertModuleClass(Rule):
+    """`class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor, `self.rngs` and `self.deterministic` where methods need them.
+
+    What torch's own constructor of a layer does, calling a `reset_parameters` that is overridden, is written out.
+    """
+
+    ORDER = 40
+    KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.d = d\n\n    def forward(self, x):\n        return x\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d\n\n    def __call__(self, x):\n        return x\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def forward(self, x):\n        return x if self.training else x * 2\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n\n"
+            "    def __call__(self, x):\n        return x if not self.deterministic else x * 2\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Linear):\n    def __init__(self, d):\n        super().__init__(d, d)\n\n"
+            "    def reset_parameters(self):\n        nn.init.normal_(self.weight)\n",
+            "class M(Linear):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super().__init__(d, d, rngs=rngs)\n"
+            "        self.reset_parameters(rngs=rngs)\n\n    def reset_parameters(self, *, rngs: nnx.Rngs):\n"
+            "        self.weight = init_normal(rngs.params(), self.weight)\n",
+        ),
+    )
+
+    def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
+        context = self.context
+        model = context.cls
+        if model is None or not context.repo.is_module_class(model):
+            return None
+        inserted = self._state(model)
+        body = updated.body
+        if not isinstance(body, cst.IndentedBlock):
+            body = cst.IndentedBlock([cst.SimpleStatementLine(list(body.body))] if isinstance(body, cst.SimpleStatementSuite) else [])
+        if "__init__" in model.methods:
+            statements = [_insert(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s for s in body.body]
+        elif inserted or not self._inherits_constructor(model):
+            statements = _with_constructor(list(body.body), self._constructor(model, inserted))
+        else:
+            statements = list(body.body)
+        return updated.with_changes(body=body.with_changes(body=statements))
+
+    def _state(self, model: ClassModel) -> list[cst.BaseStatement]:
+        context = self.context
+        above = [m.id for m in context.repo.ancestors(model)][1:]
+        lines = []
+        if model.id in context.deterministic and not set(above) & context.deterministic and own_train(context.repo, model) is None:
+            lines.append("self.deterministic = False")
+        if model.id in context.randomness.stored and not set(above) & context.randomness.stored:
+            lines.append("self.rngs = rngs")
+        if resets(context.repo, model):
+            drawing = (model.file.file.path, f"{model.qualname}.reset_parameters") in context.randomness.parameter
+            lines.append(f"self.reset_parameters({'rngs=rngs' if drawing else ''})")
+        return [cst.parse_statement(line) for line in lines]
+
+    def _inherits_constructor(self, model: ClassModel) -> bool:
+        repo = self.context.repo
+        for current in repo.ancestors(model):
+            if current is not model and ("__init__" in current.methods or repo.is_module_class(current)):
+                return True
+            if any(base in layers() for base in repo.bases(current)):
+                return True
+        return False
+
+    def _constructor(self, model: ClassModel, inserted: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+        body: list[cst.BaseStatement] = list(inserted) or [cst.parse_statement("pass")]
+        if self._inherits_constructor(model):
+            source = "def __init__(self, *args, rngs: nnx.Rngs, **kwargs):\n    super().__init__(*args, rngs=rngs, **kwargs)\n"
+        else:
+            source = "def __init__(self, *, rngs: nnx.Rngs):\n    pass\n"
+        function = cst.parse_statement(source)
+        assert isinstance(function, cst.FunctionDef) and isinstance(function.body, cst.IndentedBlock)
+        start = list(function.body.body) if self._inherits_constructor(model) else []
+        return function.with_changes(body=function.body.with_changes(body=[*start, *(body if inserted or not start else [])]))
+
+
+class ConvertMethods(Rule):
+    """`forward` → `__call__`; functions that construct or draw gain a keyword-only `rngs`; `super().__init__()` of `nn.Module` goes."""
+
+    ORDER = 30
+    KEEP = ("class Plain:\n    def forward(self, x):\n        return x\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\ndef block(d):\n    return nn.Linear(d, d)\n",
+            "def block(d, *, rngs: nnx.Rngs):\n    return Linear(d, d, rngs=rngs)\n",
+        ),
+        (
+            "from torch import nn\n\nclass A(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.d = d\n\n\n"
+            "class B(A):\n    def __init__(self, d):\n        super(A, self).__init__()\n        self.d = d + 1\n\n\n"
+            "class C(B):\n    def __init__(self, d):\n        super(C, self).__init__(d)\n",
+            "class A(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d\n\n\n"
+            "class B(A):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d + 1\n\n\n"
+            "class C(B):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super(C, self).__init__(d, rngs=rngs)\n",
+        ),
+    )
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        context = self.context
+        changes: dict[str, object] = {}
+        if len(context.functions) == 1:
+            if context.cls and context.repo.is_module_class(context.cls) and original.name.value == "forward":
+                changes["name"] = cst.Name("__call__")
+            elif context.cls and context.repo.is_module_class(context.cls) and original.name.value == "__call__":
+                context.hole(
+                    original.name,
+                    "a `__call__` of its own: `forward` becomes `__call__` in NNX, so say in `forward` what it does",
+                    "module-method",
+                )
+            if (context.file.file.path, ".".join(context.path)) in context.randomness.parameter:
+                changes["params"] = add_rngs(updated.params)
+        return updated.with_changes(**changes) if changes else None
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel | None:
+        if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) and self._is_super_init(original.body[0].value):
+            call = original.body[0].value
+            assert isinstance(call, cst.Call)
+            if not call.args and self._plain_module(self._above(call)):
+                return cst.RemoveFromParent()
+        return None
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if self._is_super_init(original) and context.cls and context.repo.is_module_class(context.cls):
+            owner = self._above(original)
+            if (
+                not self._plain_module(owner)
+                and self._base_takes_rngs(owner)
+                and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args)
+            ):
+                plain = [a for a in updated.args if a.star != "**" and not self._layer_option(a)]
+                spread = [a for a in updated.args if a.star == "**"]
+                return updated.with_changes(args=tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread]))
+            return None
+        func = original.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "forward" and isinstance(updated.func, cst.Attribute):
+            if self._is_super(func.value) and context.cls and context.repo.is_module_class(context.cls):
+                return updated.with_changes(func=updated.func.with_changes(attr=cst.Name("__call__")))
+            if self._is_module(func.value):
+                return updated.with_changes(func=updated.func.value)
+        return None
+
+    def _layer_option(self, argument: cst.Arg) -> bool:
+        """`device=` and `dtype=` handed to a torch layer's constructor."""
+        context = self.context
+        bases = context.repo.bases(context.cls) if context.cls else []
+        return argument.keyword is not None and argument.keyword.value in ("device", "dtype") and any(base in layers() for base in bases)
+
+    def _is_module(self, node: cst.BaseExpression) -> bool:
+        context = self.context
+        if context.is_self(node):
+            return bool(context.cls and context.repo.is_module_class(context.cls))
+        fact = context.observed(node)
+        return bool(fact and all(kind.startswith("module:") for kind in fact.kinds))
+
+    def _is_super(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+    def _is_super_init(self, node: cst.BaseExpression) -> bool:
+        return (
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and node.func.attr.value == "__init__"
+            and self._is_super(node.func.value)
+        )
+
+    def _above(self, call: cst.Call) -> ClassModel | None:
+        """The class above which `super().__init__()` looks: this one, or X of `super(X, self)`."""
+        named = call.func.value.args[:1] if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call) else ()
+        found = self.context.repo.class_of(self.context.dotted(named[0].value)) if named else None
+        return found or self.context.cls
+
+    def _plain_module(self, model: ClassModel | None) -> bool:
+        """Whether the class derives from `nn.Module` alone."""
+        bases = self.context.repo.bases(model) if model else []
+        return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(model.node.bases)  # type: ignore[union-attr]
+
+    def _base_takes_rngs(self, owner: ClassModel | None) -> bool:
+        context = self.context
+        assert owner
+        for model in context.repo.ancestors(owner):
+            if model is not owner and context.repo.is_module_class(model):
+                return True
+            for base in context.repo.bases(model):
+                if base in layers():
+                    return rngs_of(layers()[base].vendored) == "required"
+        return False
+
+
+class ReplaceTrainingFlag(Rule):
+    """`self.training` → `not self.deterministic`, the flag that NNX's `.train()` and `.eval()` set; `self.training = x` sets it too.
+
+    Declines (a hole) where the mode of another module is asked for: not every module of NNX has one.
+    """
+
+    ORDER = 20
+    KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n"
+            "    def forward(self, x):\n        if not self.training:\n            return x\n        return x + 1\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n\n"
+            "    def __call__(self, x):\n        if self.deterministic:\n            return x\n        return x + 1\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, on):\n        super().__init__()\n        self.training = True\n\n"
+            "    def freeze(self, on, off):\n        self.training = on and not off\n\n    def thaw(self, off):\n        self.training = not off\n",
+            "class M(nnx.Module):\n    def __init__(self, on, *, rngs: nnx.Rngs):\n        self.deterministic = False\n"
+            "        self.deterministic = False\n\n    def freeze(self, on, off):\n        self.deterministic = not (on and not off)\n\n"
+            "    def thaw(self, off):\n        self.deterministic = off\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        context = self.context
+        if not self._asked(original):
+            fact = context.observed(original.value) if original.attr.value == "training" else None
+            if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
+                context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
+            return None
+        flag = self._flag(updated)
+        if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
+            return flag  # what is set is turned round: see `leave_Assign`
+        return context.place(cst.UnaryOperation(cst.Not(), flag))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        asked = [isinstance(target.target, cst.Attribute) and self._asked(target.target) for target in original.targets]
+        if not any(asked):
+            return None
+        if not all(asked):
+            self.context.hole(original, "several targets, one of them the mode of the module", "module-method")
+            return None
+        match updated.value:
+            case cst.Name(value="True" | "False" as value):
+                return updated.with_changes(value=cst.Name("False" if value == "True" else "True"))
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return updated.with_changes(value=inner)
+        turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
+        return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
+
+    def _asked(self, node: cst.Attribute) -> bool:
+        """Whether this is `self.training` of a module."""
+        context = self.context
+        own = node.attr.value == "training" and context.cls is not None and context.is_self(node.value)
+        return own and context.cls is not None and context.repo.is_module_class(context.cls)
+
+    def _flag(self, node: cst.Attribute) -> cst.Attribute:
+        assert self.context.cls is not None
+        self.context.deterministic.add(self.context.cls.id)
+        return node.with_changes(attr=cst.Name("deterministic"))
+
+    def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
+        inner = updated.expression
+        if (
+            isinstance(updated.operator, cst.Not)
+            and isinstance(original.expression, cst.Attribute)
+            and original.expression.attr.value == "training"
+            and isinstance(inner, cst.UnaryOperation)
+            and isinstance(inner.operator, cst.Not)
+        ):
+            return inner.expression
+        return None
+
+
+def add_rngs(params: cst.Parameters) -> cst.Parameters:
+    """The parameters with a keyword-only `rngs: nnx.Rngs`."""
+    existing = [*params.params, *params.kwonly_params, *params.posonly_params]
+    if any(param.name.value == "rngs" for param in existing):
+        return params
+    star: cst.Param | cst.ParamStar | cst.MaybeSentinel = params.star_arg
+    if isinstance(star, cst.MaybeSentinel):
+        star = cst.ParamStar()
+    return params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, RNGS])
+
+
+def _insert(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+    """Put statements at the start of a constructor, after its docstring and `super().__init__`."""
+    if not isinstance(function.body, cst.IndentedBlock):
+        return function
+    body = list(function.body.body)
+    place = 0
+    for i, statement in enumerate(body):
+        code = cst.Module([]).code_for_node(statement).strip()
+        if (i == 0 and code[:1] in "\"'rRbB" and isinstance(statement, cst.SimpleStatementLine)) and _is_string(statement):
+            place = i + 1
+        if "super(" in code and "__init__" in code:
+            place = i + 1
+            break
+    body[place:place] = statements
+    return function.with_changes(body=function.body.with_changes(body=body or [cst.parse_statement("pass")]))
+
+
+def _is_string(statement: cst.SimpleStatementLine) -> bool:
+    first = statement.body[0] if statement.body else None
+    return isinstance(first, cst.Expr) and isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _with_constructor(body: list[cst.BaseStatement], constructor: cst.FunctionDef) -> list[cst.BaseStatement]:
+    """Put a constructor before the first method."""
+    place = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef)), len(body))
+    blank = [cst.EmptyLine(indent=False)]
+    constructor = constructor.with_changes(leading_lines=blank if place else [])
+    rest = body[place:]
+    if rest and isinstance(rest[0], cst.FunctionDef) and not rest[0].leading_lines:
+        rest[0] = rest[0].with_changes(leading_lines=blank)
+    kept = [s for s in body[:place] if not (isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Pass) for x in s.body))]
+    return [*kept, constructor, *rest]
+
+
+class GiveLambdasRngs(Rule):
+    """`NORMS = {"gn": lambda c: nn.GroupNorm(2, c), None: nn.Identity}` → `lambda c, *, rngs: …`, called as the classes beside it are.
+
+    Declines inside functions, where `rngs` is at hand.
+    """
+
+    ORDER = 50
+    KEEP = ("TABLE = {'a': lambda c: c + 1}\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nNORMS = {\n    'gn': lambda c: nn.GroupNorm(2, c),\n    None: lambda c: None,\n    'id': nn.Identity,\n}\n",
+            "NORMS = {\n    'gn': lambda c, *, rngs: GroupNorm(2, c, rngs=rngs),\n    None: lambda c, *, rngs: None,\n    'id': Identity,\n}\n",
+        ),
+    )
+
+    def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.Lambda | None:
+        if not self.context.given_rngs(original):
+            return None
+        params = updated.params
+        star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()
+        rngs = cst.Param(cst.Name("rngs"))
+        return updated.with_changes(params=params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, rngs]))

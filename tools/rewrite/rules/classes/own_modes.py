@@ -1,0 +1,41 @@
+"""Modules with a `train` of their own, which torch calls wherever a module around them is put into another mode."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class GiveOwnTrain(Rule):
+    """A class with a `train(mode)` of its own derives from `OwnTrain`: NNX sets flags, and calls no method, where it changes modes.
+
+    Declines where `train` takes something else than a mode, as a training loop does, and for classes that derive from layers.
+    """
+
+    ORDER = 41
+    KEEP = ("class Plain:\n    def train(self, mode=True):\n        return self\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n"
+            "    def train(self, loader, epochs):\n        return epochs\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def train(self, loader, epochs):\n        return epochs\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(4)\n\n"
+            "    def train(self, mode=True):\n        super().train(mode)\n        self.norm.eval()\n        return self\n\n"
+            "    def forward(self, x):\n        return self.norm(x) if self.training else x\n",
+            "class M(OwnTrain):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.norm = BatchNorm1d(4, rngs=rngs)\n\n"
+            "    def train(self, mode=True):\n        super().train(mode)\n        self.norm.eval()\n        return self\n\n"
+            "    def __call__(self, x):\n        return self.norm(x) if not self.deterministic else x\n",
+        ),
+    )
+
+    def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
+        model, repo = self.context.cls, self.context.repo
+        if model is None or not repo.is_module_class(model) or own_train(repo, model) is not model:
+            return None
+        module = cst.parse_expression("nnx.Module")
+        bases = [base for base in updated.bases if not base.value.deep_equals(module)]
+        return updated.with_changes(bases=[cst.Arg(self.context.helper("OwnTrain")), *bases])

@@ -1,0 +1,33 @@
+"""Questions about the signature of a module class, whose metaclass hides it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class AskForSignatures(Rule):
+    """`inspect.signature(cls)` of what may be a module class → `signature(cls)`, a helper that gives the constructor's parameters.
+
+    Declines where examples showed nothing of the argument, or something else.
+    """
+
+    ORDER = 10
+    KEEP = ("import inspect\n\ndef f(function):\n    return inspect.signature(function)\n",)
+    CHANGE = (
+        (
+            "import inspect\nfrom torch import nn\n\ndef f():\n    return inspect.signature(nn.Linear)\n",
+            "import inspect\n\n\ndef f():\n    return constructor_signature(Linear)\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if context.dotted(original.func) != "inspect.signature" or len(original.args) != 1:
+            return None
+        fact = context.observed(original.args[0].value)
+        names = [kind.removeprefix("class:") for kind in fact.kinds if kind.startswith("class:")] if fact else []
+        if not any(context.repo.is_module(name) for name in names):
+            return None
+        return context.build("vendored.constructor_signature({cls})", cls=updated.args[0].value)

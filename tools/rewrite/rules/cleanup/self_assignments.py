@@ -1,0 +1,35 @@
+"""Assignments that say nothing once devices are gone."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class DropSelfAssignments(Rule):
+    """`x = x.to(device)` → nothing, where what stands on the right is `x` itself after all other rules.
+
+    Keeps what was written so, and a line with comments above it.
+    """
+
+    ORDER = 90
+    KEEP = ("def f(x):\n    x = x\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    x = x.to(y.device)\n    return x + y\n",
+            "def f(x: jax.Array, y: jax.Array):\n    return x + y\n",
+        ),
+    )
+
+    def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
+        if _to_itself(original) or not _to_itself(updated) or any(line.comment for line in updated.leading_lines):
+            return None
+        return cst.RemoveFromParent()
+
+
+def _to_itself(line: cst.SimpleStatementLine) -> bool:
+    match line.body:
+        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name(target))], value=cst.Name(value))]:
+            return target == value
+    return False

@@ -1,0 +1,59 @@
+"""Names that the original itself does not define, on lines that no example reached."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from functools import cached_property
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.symbols import global_names
+
+
+class NoteUndefinedNames(Rule):
+    """`sim = einsum(q, k)` in a file that neither defines nor imports `einsum` is a hole, which `StubUnexercised` turns into an error that says so.
+
+    Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands where it is not read.
+    """
+
+    ORDER = 100
+    KEEP = ("def f(x):\n    return g(x)\n",)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
+        context, parent = self.context, self.context.parent()
+        if original.value not in self._unknown or not context.functions or not context.observed_lines:
+            return
+        named = (isinstance(parent, cst.Attribute) and parent.attr is original) or (
+            isinstance(parent, cst.Arg) and parent.keyword is original
+        )
+        if named or any(isinstance(node, cst.Annotation) for node in context.stack) or self._bound(original.value):
+            return
+        statement = next((node for node in reversed(context.stack) if isinstance(node, cst.SimpleStatementLine)), None)
+        span = context.span(statement) if statement else None
+        if span and not any(span.line <= line <= span.end_line for line in context.observed_lines):
+            context.hole(original, f"{original.value} is not defined in the original either", "undefined-name")
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> None:
+        """What stands where no error can take its place stays as it is; it is noted later."""
+        if len(self.context.functions) == 1:
+            self.context.holes[:] = [hole for hole in self.context.holes if hole.code != "undefined-name"]
+
+    def _bound(self, name: str) -> bool:
+        """Whether the outermost function around binds the name."""
+        path = self.context.path
+        function = self.context.file.functions.get(".".join(path[: len(path) - len(self.context.functions) + 1]))
+        return function is None or any(
+            (isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)) or (isinstance(n, ast.arg) and n.arg == name)
+            for n in ast.walk(function)
+        )
+
+    @cached_property
+    def _unknown(self) -> frozenset[str]:
+        """Global names that the file reads, and that nothing there can have bound."""
+        file = self.context.file
+        if any(star not in self.context.repo.modules for star in file.stars):
+            return frozenset()
+        names = global_names(file.text) - file.top_names - file.bindings.keys() - set(dir(builtins))
+        return frozenset(name for name in names if not name.startswith("__"))

@@ -1,0 +1,116 @@
+"""Code that no example ran and that no rule can rewrite: it says so when it is reached, instead of holding the whole class up."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+
+
+class StubUnexercised(Rule):
+    """A branch or function with holes in it, on whose lines nothing ran while the examples did → `raise NotImplementedError(reason)`, and a note.
+
+    Declines where no file was observed at all, or where anything in the block ran: then the hole stays.
+    """
+
+    ORDER = 99
+    KEEP = ("def f(x):\n    if x:\n        return x.transpose\n    return 3\n",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._stubs: list[cst.SimpleStatementLine] = []
+
+    def leave_If(self, original: cst.If, updated: cst.If) -> cst.If | None:
+        if not isinstance(updated, cst.If):
+            return None
+        body = self._stub(original.body)
+        return updated.with_changes(body=body) if body else None
+
+    def leave_Else(self, original: cst.Else, updated: cst.Else) -> cst.Else | None:
+        body = self._stub(original.body)
+        return updated.with_changes(body=body) if body else None
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        if len(self.context.functions) != 1:
+            return None
+        body = self._stub(original.body)
+        return updated.with_changes(body=with_docstring(original, body)) if body else None
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | None:
+        return self._stub_statement(original)
+
+    def leave_With(self, original: cst.With, updated: cst.With) -> cst.SimpleStatementLine | None:
+        return self._stub_statement(original)
+
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.SimpleStatementLine | None:
+        return self._stub_statement(original)
+
+    def leave_While(self, original: cst.While, updated: cst.While) -> cst.SimpleStatementLine | None:
+        return self._stub_statement(original)
+
+    def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
+        """What follows a statement that became a stub is never reached."""
+        at = next((i for i, statement in enumerate(updated.body) if statement in self._stubs), None)
+        return None if at is None or at + 1 == len(updated.body) else updated.with_changes(body=updated.body[: at + 1])
+
+    def _stub_statement(self, original: cst.BaseStatement) -> cst.SimpleStatementLine | None:
+        """A statement in the rest of a function after `if …: return`, which was always taken."""
+        context = self.context
+        parent = context.parent()
+        if not context.functions or not isinstance(parent, cst.IndentedBlock) or not context.observed_lines or not self._ran(parent):
+            return None
+        span = context.span(original)
+        before = [statement for statement in parent.body if context.span(statement).end_line < span.line]
+        if not any(isinstance(statement, cst.If) and leaves(statement.body) for statement in before):
+            return None
+        if any(span.line <= line <= context.span(parent.body[-1]).end_line for line in context.observed_lines):
+            return None
+        made = self._not_migrated(span.line, span.end_line)
+        if made is not None:
+            self._stubs.append(made)
+        return made
+
+    def _not_migrated(self, first: int, last: int) -> cst.SimpleStatementLine | None:
+        """The statement that stands for these lines, where there is a hole in them; the holes go."""
+        context = self.context
+        inside = [hole for hole in context.holes if first <= hole.span.line <= last]
+        if not inside:
+            return None
+        context.holes[:] = [hole for hole in context.holes if hole not in inside]
+        reason = f"not migrated, since no example runs it: {inside[0].reason}"
+        context.notes.append(f"{context.file.file.path}:{first}: {reason}")
+        statement = cst.parse_statement(f"raise NotImplementedError({reason!r})")
+        assert isinstance(statement, cst.SimpleStatementLine)
+        return statement
+
+    def _stub(self, suite: cst.BaseSuite) -> cst.IndentedBlock | None:
+        context = self.context
+        lines = context.observed_lines
+        first, last = self._lines(suite)
+        outer = context.functions[0] if context.functions else None
+        if outer is not None and suite is not outer.body and not self._ran(outer.body):
+            return None
+        if not (lines or (outer is not None and context.exercised)) or self._ran(suite):
+            return None
+        made = self._not_migrated(first, last)
+        return cst.IndentedBlock([made]) if made else None
+
+    def _ran(self, suite: cst.BaseSuite) -> bool:
+        first, last = self._lines(suite)
+        return any(first <= line <= last for line in self.context.observed_lines)
+
+    def _lines(self, suite: cst.BaseSuite) -> tuple[int, int]:
+        body = suite.body
+        spans = [self.context.span(statement) for statement in body]
+        return (spans[0].line, spans[-1].end_line) if spans else (0, -1)
+
+
+def with_docstring(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst.IndentedBlock:
+    """A body that replaces a function's, with the docstring that decorators may read."""
+    first = function.body.body[0] if isinstance(function.body, cst.IndentedBlock) and function.body.body else None
+    if function.get_docstring() is None or not isinstance(first, cst.SimpleStatementLine):
+        return body
+    return body.with_changes(body=[first, *body.body])

@@ -1,0 +1,47 @@
+"""Imports of the repository's own files get the mirror's names, wherever they stand."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class RenameRepositoryImports(Rule):
+    """`from pkg.a import B` → `from pkg_jax.a import B`; `from model import GPT` → `from model_jax import GPT`. Relative ones stay where the mirror has the same shape."""
+
+    ORDER = 20
+    KEEP = ("import os\nfrom math import pi\n",)
+
+    def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | None:
+        if updated.relative or updated.module is None:
+            return None
+        name = cst.Module([]).code_for_node(updated.module)
+        mirror = self._mirror(name)
+        return updated.with_changes(module=_dotted(mirror)) if mirror else None
+
+    def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.Import | None:
+        names = []
+        for alias in updated.names:
+            mirror = self._mirror(alias.evaluated_name)
+            names.append(alias.with_changes(name=_dotted(mirror)) if mirror else alias)
+        return updated.with_changes(names=names)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.Name | None:
+        """`import pkg.layers` binds `pkg`: where it is used it is the mirror's package."""
+        context = self.context
+        dotted = context.dotted(original)
+        parent = context.parent()
+        if not dotted or dotted != original.value or not isinstance(parent, cst.Attribute) or parent.value is not original:
+            return None
+        mirror = self._mirror(dotted)
+        return cst.Name(mirror) if mirror and "." not in mirror else None
+
+    def _mirror(self, name: str) -> str:
+        return self.context.repo.mirror(name)
+
+
+def _dotted(name: str) -> cst.Attribute | cst.Name:
+    node = cst.parse_expression(name)
+    assert isinstance(node, (cst.Attribute, cst.Name))
+    return node

@@ -1,0 +1,51 @@
+"""`globals()`, the names of a file by their text: only what the file defines can be meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class SpellOutGlobals(Rule):
+    """`globals().get(name)` → `{"relu": relu, "swish": swish}.get(name)`, with the functions, classes and constants of the file.
+
+    Declines where the dictionary is passed on or changed.
+    """
+
+    ORDER = 12
+    KEEP = ("def f():\n    return 1\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\ndef relu():\n    return nn.ReLU()\n\n\ndef get(name):\n    return globals().get(name)()\n\n\nact = relu\n",
+            'def relu():\n    return jax.nn.relu\n\n\ndef get(name):\n    return {"act": act, "get": get, "relu": relu}.get(name)()\n\n\nact = relu\n',
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if not isinstance(original.func, cst.Name) or original.func.value != "globals" or original.args:
+            return None
+        if not self.context.repo.names_torch or "globals" in self.context.taken or not self._read():
+            return None
+        file = self.context.file
+        names = sorted({name for name in (*file.functions, *file.classes, *_assigned(file.tree)) if "." not in name})
+        self.context.forget(original)
+        return cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), cst.Name(name)) for name in names])
+
+    def _read(self) -> bool:
+        parent, grand = self.context.parent(), self.context.parent(2)
+        if isinstance(parent, cst.Subscript):
+            return not isinstance(grand, (cst.AssignTarget, cst.AugAssign, cst.Del))
+        if isinstance(parent, cst.ComparisonTarget):
+            return isinstance(parent.operator, (cst.In, cst.NotIn))
+        return isinstance(parent, cst.Attribute) and parent.attr.value in ("get", "keys", "values", "items")
+
+
+def _assigned(tree: ast.Module) -> Iterator[str]:
+    """Names that statements at the top of a file assign to, but for those that Python gives a meaning."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            yield from (target.id for target in statement.targets if isinstance(target, ast.Name) and not target.id.startswith("__"))

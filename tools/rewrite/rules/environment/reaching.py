@@ -1,0 +1,139 @@
+"""Code that reaches out of the program: files, processes, the network, other code as text. A rewrite may hold none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.apply_tables import bare
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+
+BUILTINS = frozenset("eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
+MODULES = frozenset(
+    "subprocess multiprocessing socket ssl http urllib requests httpx asyncio ctypes cffi signal shutil tempfile posix importlib imp runpy "
+    "pkgutil zipimport gc builtins code codeop marshal pickle shelve dbm sqlite3 mmap fcntl resource atexit concurrent pty glob fileinput "
+    "safetensors h5py orbax zipfile tarfile psutil".split()
+)
+"""Modules that a network needs for no part of its maths."""
+PARTLY: Mapping[str, frozenset[str]] = {
+    "os": frozenset("path sep PathLike fspath linesep".split()),
+    "sys": frozenset("maxsize float_info version_info version platform".split()),
+    "inspect": frozenset("signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec".split()),
+    "io": frozenset("StringIO BytesIO".split()),
+    "pathlib": frozenset("PurePath PurePosixPath".split()),
+    "platform": frozenset("system machine".split()),
+    "threading": frozenset("Lock RLock".split()),
+}
+"""Modules of which only these parts stay inside the program."""
+NUMPY = frozenset("load save savez fromfile memmap loadtxt genfromtxt ctypeslib DataSource".split())
+ENVIRONMENT = ("os.getenv", "os.environ.get")
+
+
+class RefuseReachingOut(Rule):
+    """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, `"X" in os.environ` → `False`, with a note.
+    `vars(config)` → `config.__dict__` where that was seen to be a plain object.
+
+    So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
+    """
+
+    ORDER = 30
+    KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)
+    CHANGE = (
+        (
+            'import os\n\nimport torch\n\nLEVEL = os.getenv("LEVEL", "low")\nHOME = os.environ.get("HOME")\n',
+            'import os\n\nLEVEL = "low"\nHOME = None\n',
+        ),
+        (
+            'import os\n\nimport torch\n\nif "LEVEL" in os.environ:\n    LEVEL = int(os.environ["LEVEL"])\nelse:\n    LEVEL = 1\n',
+            "import os\n\nLEVEL = 1\n",
+        ),
+        (
+            'import os\n\nimport torch\n\nPLACE = os.getenv("PLACE",\n                  "%d"\n                  % 3)\n',
+            'import os\n\nPLACE = ("%d"\n                  % 3)\n',
+        ),
+        ('import os\n\nimport torch\n\nFAST = "FAST" not in os.environ\n', "import os\n\nFAST = True\n"),
+        (
+            "import torch\n\n\nclass Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(vars(CONFIG))\n",
+            "class Config:\n    def __init__(self):\n        self.a = 1\n\nCONFIG = Config()\nNAMES = sorted(CONFIG.__dict__)\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        context = self.context
+        if _asks_for_fields(context, original):
+            return context.place(context.build("{x}.__dict__", x=updated.args[0].value))
+        if not self._is_default(original):
+            return None
+        default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
+        self._unset(original.args[0].value)
+        return context.place(bare(default))
+
+    def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
+        if not self.context.repo.names_torch or not _asks_whether_set(self.context, original):
+            return None
+        self.context.forget(original)
+        self._unset(original.left)
+        return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
+
+    def _is_default(self, call: cst.Call) -> bool:
+        """Whether this reads the environment, and gives its default here. A repository without torch is left as it is."""
+        named = self.context.repo.names_torch and self.context.dotted(call.func) in ENVIRONMENT
+        return bool(named and call.args and not any(arg.star for arg in call.args))
+
+    def _unset(self, name: cst.BaseExpression) -> None:
+        at = f"{self.context.file.file.path}:{self.context.span(name).line}"
+        self.context.notes.append(f"{at}: the environment is not read: {cst.Module([]).code_for_node(name)} counts as not set")
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> None:
+        parent = self.context.parent()
+        dotted = self.context.dotted(original)
+        if dotted and not (isinstance(parent, cst.Attribute) and parent.value is original and self.context.dotted(parent)):
+            self._check(original, dotted)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
+        context, parent = self.context, self.context.parent()
+        if isinstance(parent, cst.Attribute) or (isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is original):
+            return
+        if dotted := context.dotted(original):
+            self._check(original, dotted)
+        elif (
+            original.value in BUILTINS and original.value not in context.taken and isinstance(parent, cst.Call) and parent.func is original
+        ):
+            if _asks_for_fields(context, parent):
+                return
+            context.hole(original, f"{original.value} reaches out of the program", "reaches-out")
+
+    def _check(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
+        context = self.context
+        call = context.parent()
+        if isinstance(call, cst.Call) and call.func is node and self._is_default(call):
+            return
+        if reaches_out(dotted) and not context.repo.resolve(dotted):
+            context.hole(node, f"{dotted} reaches out of the program", "reaches-out")
+
+
+def _asks_whether_set(context: Context, node: cst.Comparison) -> bool:
+    """Whether this is `name in os.environ` or `name not in os.environ`."""
+    if len(node.comparisons) != 1:
+        return False
+    only = node.comparisons[0]
+    return isinstance(only.operator, (cst.In, cst.NotIn)) and context.dotted(only.comparator) == "os.environ"
+
+
+def _asks_for_fields(context: Context, call: cst.Call) -> bool:
+    """Whether this is `vars(x)` of a plain object, such as a namespace of options: what a module holds NNX keeps otherwise."""
+    plain = context.repo.names_torch and len(call.args) == 1 and not call.args[0].star and not call.args[0].keyword
+    if not plain or not isinstance(call.func, cst.Name) or call.func.value != "vars" or "vars" in context.taken:
+        return False
+    fact = context.observed(call.args[0].value)
+    return fact is not None and all(kind.startswith("object:") and not kind.startswith("object:torch.") for kind in fact.kinds)
+
+
+def reaches_out(dotted: str) -> bool:
+    """Whether a dotted name is that of something outside of the program, or of a module whose business that is."""
+    head, _, rest = dotted.partition(".")
+    part = rest.partition(".")[0]
+    if head == "numpy":
+        return part in NUMPY
+    return head in MODULES or (head in PARTLY and bool(part) and part not in PARTLY[head])

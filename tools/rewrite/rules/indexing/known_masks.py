@@ -1,0 +1,73 @@
+"""Boolean masks that are made of nothing but numbers, and what they select."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.static_masks import NOTHING, Selections, selections
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+
+
+class ComputeMasksAtOnce(Rule):
+    """`x[~torch.eye(n).bool()]` → `x[concrete(lambda: ~jnp.eye(n).astype(bool))]`: values that are known while tracing may decide shapes.
+
+    The local names that such a mask is made of are computed at once as well. Declines where anything in it comes from an array.
+    """
+
+    ORDER = 92
+    KEEP = ("def f(x, mask):\n    kept = ~mask\n    return x[kept]\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    n = x.shape[0]\n    return x[~torch.eye(n, dtype=torch.bool)].view(n, -1)\n",
+            "def f(x: jax.Array):\n    n = x.shape[0]\n    return x[concrete(lambda: ~jnp.eye(n, dtype=bool))].reshape(n, -1)\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    n = x.shape[0]\n    mask = torch.ones((n, n), dtype=torch.bool)\n"
+            "    mask.fill_diagonal_(0)\n    mask[0, 1] = False\n    return x[mask]\n",
+            "def f(x: jax.Array):\n    n = x.shape[0]\n    mask = concrete(lambda: jnp.ones((n, n), dtype=bool))\n"
+            "    mask = concrete(lambda: jnp.fill_diagonal(mask, 0, inplace=False))\n    mask = concrete(lambda: mask.at[0, 1].set(False))\n"
+            "    return x[mask]\n",
+        ),
+    )
+
+    def leave_Index(self, original: cst.Index, updated: cst.Index) -> cst.Index | None:
+        found = known_selections(self.context)
+        if self.context.span(original.value) not in found.indices or _plain(updated.value):
+            return None
+        statements = [node for node in self.context.stack if isinstance(node, cst.Assign)]
+        if statements and any(isinstance(t.target, cst.Name) and t.target.value in found.names for t in statements[-1].targets):
+            return None  # computed at once as a whole
+        return updated.with_changes(value=self.context.build("vendored.concrete(lambda: {x})", x=updated.value))
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | None:
+        names = known_selections(self.context).names
+        body = [self._at_once(small, names) for small in updated.body] if names else list(updated.body)
+        return updated.with_changes(body=body) if body != list(updated.body) else None
+
+    def _at_once(self, small: cst.BaseSmallStatement, names: Set[str]) -> cst.BaseSmallStatement:
+        if not isinstance(small, cst.Assign) or len(small.targets) > 1 or _plain(small.value):
+            return small
+        target = small.targets[0].target
+        if not isinstance(target, cst.Name) or target.value not in names:
+            return small
+        return small.with_changes(value=self.context.build("vendored.concrete(lambda: {x})", x=small.value))
+
+
+def known_selections(context: Context) -> Selections:
+    """What known masks select in the function at hand."""
+    function = context.file.functions.get(".".join(context.path))
+    if function is None:
+        return NOTHING
+    kept: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})
+    if id(function) not in kept:
+        owner = context.cls.qualname if context.cls is not None else ""
+        kept[id(function)] = selections(context.repo, context.file, context.facts, function, context.file.classes, owner)
+    return kept[id(function)]
+
+
+def _plain(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Name, cst.Integer, cst.Float))

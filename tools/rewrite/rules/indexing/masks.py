@@ -1,0 +1,108 @@
+"""What a boolean mask selects: as many elements as the data say, which tracing cannot know."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
+from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selects
+from migrate_agent.tools.types import Span
+
+
+class ReduceMaskedParts(Rule):
+    """`x[mask].sum()` → `jnp.sum(x, where=mask)`, and so for what is computed element by element from parts that one mask selects.
+
+    In the midst of a computation the other elements get the value of a selected one, so that neither they nor their gradients make NaN:
+    `(x[mask] - y[mask]).abs().mean()` → `jnp.mean(jnp.abs(fill_unselected(x, mask) - fill_unselected(y, mask)), where=mask)`.
+    Any other read of what a boolean mask selects is a hole of class `dynamic-shape`, unless the statement that it stands in was rewritten whole.
+    """
+
+    ORDER = 9
+    KEEP = ("def f(x, mask):\n    return x[mask].sum\n",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.masks: dict[Span, cst.BaseExpression] = {}
+        """Where a masked part stands → its mask, rewritten."""
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        parent = self.context.parent()
+        if isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original):
+            return None
+        if not selects(self.context, original) or self._constructing():
+            return None
+        around, mask = self._around(original), mask_of(updated)
+        if (around is None or mask is None) and self._known(original):
+            return None
+        if around is None or mask is None:
+            reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
+            self.context.hole(original, reason, "dynamic-shape")
+            return None
+        self.masks[self.context.span(original)] = mask
+        if around.operands == (original,):
+            return updated.value
+        return self.context.build("vendored.fill_unselected({x}, {mask})", x=updated.value, mask=mask)
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        found = reduction(self.context, original)
+        if found is None or not all(self.context.span(part) in self.masks for part in found.parts):
+            return None
+        mask: cst.BaseExpression = self.masks[self.context.span(found.parts[0])]
+        if found.trailing:
+            mask = self.context.build(f"{{mask}}[..., {', '.join(['None'] * found.trailing)}]", mask=mask)
+        if len(found.operands) == 2:
+            return self.context.build(found.template, x=updated.args[0].value, y=updated.args[1].value, mask=mask)
+        if found.operands[0] is not getattr(original.func, "value", None):
+            return self.context.build(found.template, x=updated.args[0].value, mask=mask)
+        return self.context.build(found.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
+
+    def _known(self, part: cst.Subscript) -> bool:
+        index = part.slice[0].slice
+        return (
+            len(part.slice) == 1
+            and isinstance(index, cst.Index)
+            and self.context.span(index.value) in known_selections(self.context).indices
+        )
+
+    def _around(self, part: cst.Subscript) -> Reduction | None:
+        """The innermost call around an original expression that reduces it, with whatever else is computed from it."""
+        for node in reversed(self.context.stack):
+            if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget)):
+                return None
+            found = reduction(self.context, node) if isinstance(node, cst.Call) else None
+            if found is not None and any(one is part for one in found.parts):
+                return found
+        return None
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+
+class SettleMaskedWrites(Rule):
+    """After `x[mask] = x[mask] * 2` became one masked value, its reads of what the mask selects are no holes."""
+
+    ORDER = 61
+    CHECKS = ("leave_Assign", "leave_AugAssign")
+    KEEP = ("def f(x, mask):\n    x[mask] = x[mask] + 1\n",)
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.BaseSmallStatement) -> None:
+        self._settle(original, original.targets[0].target, updated)
+
+    def leave_AugAssign(self, original: cst.AugAssign, updated: cst.BaseSmallStatement) -> None:
+        self._settle(original, original.target, updated)
+
+    def _settle(self, original: cst.BaseSmallStatement, target: cst.BaseExpression, updated: cst.BaseSmallStatement) -> None:
+        first = updated.nodes[0] if isinstance(updated, cst.FlattenSentinel) else updated
+        value = first.value if isinstance(first, cst.Assign) else None
+        if not isinstance(target, cst.Subscript) or not isinstance(value, cst.Call) or not isinstance(value.func, cst.Name):
+            return
+        if value.func.value != "masked_set":
+            return
+        span = self.context.span(original)
+        self.context.holes[:] = [
+            hole
+            for hole in self.context.holes
+            if not (hole.code == "dynamic-shape" and span.line <= hole.span.line and hole.span.end_line <= span.end_line)
+        ]

@@ -1,0 +1,161 @@
+"""Layers that change what they are called with (`nn.ReLU(inplace=True)`), as far as somebody reads it afterwards."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+import libcst.matchers as m
+
+from migrate_agent.tools.rewrite.analysis.aliases import read_after
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.mutation.arguments import mutated
+from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
+from migrate_agent.tools.rewrite.rules.parameters.handles import callees
+from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
+from migrate_agent.tools.types import Span
+
+SIMPLE = (cst.Assign, cst.Return, cst.Expr)
+AROUND = (cst.Call, cst.Arg, cst.List, cst.Tuple, cst.Element, cst.BinaryOperation)
+"""What may stand around a call that is made in any case."""
+
+
+class PassChangesOn(_Writes):
+    """`y = self.relu(x)`, where the examples saw it change `x` and give `x` back → `x = self.relu(x)` and `y = x`, if `x` is read later.
+
+    So before a statement that the call is a part of, where nothing has computed with the old `x` by then. Declines (a hole) elsewhere, and where the
+    call gives back something else.
+    """
+
+    ORDER = 62
+    CHECKS = ("leave_Call",)
+    KEEP = ("def f(g, x):\n    y = g(x)\n    return x + y\n",)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._before: dict[Span, cst.BaseSmallStatement] = {}
+
+    def leave_SimpleStatementLine(
+        self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | None:
+        before = [self._before[span] for small in original.body if (span := self.context.span(small)) in self._before]
+        return updated.with_changes(body=[*before, *updated.body]) if before else None
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        call, targets = original.value, [target.target for target in original.targets]
+        changed = self._given_back(call) if isinstance(call, cst.Call) else []
+        if len(changed) != 1 or len(targets) != 1 or not isinstance(targets[0], cst.Name) or not self._wanted(original, changed[0]):
+            return None
+        name, target = changed[0], targets[0]
+        write = self._synchronised(name, cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated.value))
+        if target.value == name.value:
+            return write if isinstance(write, cst.FlattenSentinel) else None
+        also = cst.Assign([cst.AssignTarget(cst.Name(target.value))], cst.Name(name.value))
+        before = list(write) if isinstance(write, cst.FlattenSentinel) else [write]
+        return cst.FlattenSentinel([*before, also])  # type: ignore[return-value]
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        changed = (
+            [name for name, how in self._seen_changed(original.value) if how == "returned"] if isinstance(original.value, cst.Call) else []
+        )
+        if len(changed) != 1 or not self._wanted(original, changed[0]):
+            return None
+        return self._synchronised(changed[0], cst.Assign([cst.AssignTarget(cst.Name(changed[0].value))], updated.value))
+
+    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> cst.BaseExpression | None:
+        """Refuse what is read again and cannot be passed on."""
+        changed, parent = self._seen_changed(original), self.context.parent()
+        alone = isinstance(parent, cst.Expr) or (
+            isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
+        )
+        for name, how in changed:
+            statement = self._statement()
+            if how == "returned" and alone and len(changed) == 1 and self._function() is not None:
+                continue
+            if self._wanted(statement, name) or self._twice(statement, name):
+                if how == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
+                    write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
+                    self._before[self.context.span(statement)] = self._synchronised(name, write)
+                    return cst.Name(name.value)
+                text = cst.Module([]).code_for_node(original.func)
+                self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
+        return None
+
+    def _may_stand_before(self, call: cst.Call, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the statement always makes the call, and has computed nothing with the tensor's old value before it."""
+        stack = self.context.stack
+        if (
+            self._aliases(name)
+            or not isinstance(statement, SIMPLE)
+            or not isinstance(stack[stack.index(statement) - 1], cst.SimpleStatementLine)
+        ):
+            return False
+        around = stack[stack.index(statement) + 1 :]
+        if not all(isinstance(node, AROUND) for node in around):
+            return False
+        handed = {id(value) for node in around for value in _operands(node)}
+        start = self.context.span(call)[:2]
+        named = [node for node in m.findall(statement, m.Name(name.value)) if self.context.span(node)[:2] < start]
+        targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, m.Name(name.value))}
+        return all(id(node) in handed | targets for node in named)
+
+    def _given_back(self, call: cst.Call) -> list[cst.Name]:
+        """The names whose tensors a call changes in place and gives back."""
+        own = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
+        receiver = call.func.value if own and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
+        if isinstance(receiver, cst.Name) and is_tensor(self.context.observed(receiver)):
+            return [receiver]
+        return [name for name, how in self._seen_changed(call) if how == "returned"]
+
+    def _seen_changed(self, call: cst.Call) -> list[tuple[cst.Name, str]]:
+        """The names whose tensors a call was seen to change, and how; not what torch's own functions do, or functions that hand them back."""
+        context = self.context
+        names = [argument.value for argument in call.args if isinstance(argument.value, cst.Name) and not argument.star]
+        changed: list[tuple[cst.Name, str]] = [
+            (name, fact.changed) for name in names if (fact := context.observed(name)) is not None and fact.changed
+        ]
+        if (
+            not changed
+            or context.dotted(call.func).partition(".")[0] in TORCH
+            or any(mutated(context, key) for key in callees(context, call))
+        ):
+            return []
+        return changed
+
+    def _statement(self) -> cst.CSTNode:
+        """The statement that is being left."""
+        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+        return next((node for node in reversed(self.context.stack) if isinstance(node, kinds)), self.context.stack[-1])
+
+    def _wanted(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the changed tensor is read after the statement, by this name or another."""
+        function, end = self._function(), self.context.span(statement).end_line
+        if function is None:
+            return True
+        anew = isinstance(statement, cst.Assign) and any(_binds(target.target, name.value) for target in statement.targets)
+        return bool(self._aliases(name)) or (not anew and read_after(function, name.value, end))
+
+    def _twice(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+        """Whether the statement itself reads the name elsewhere."""
+        function, span = self._function(), self.context.span(statement)
+        named = [node for node in ast.walk(function or ast.Module([], [])) if isinstance(node, ast.Name) and node.id == name.value]
+        return len([node for node in named if isinstance(node.ctx, ast.Load) and span.line <= node.lineno <= span.end_line]) > 1
+
+
+def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an expression takes as it is, and computes with once all is there."""
+    match node:
+        case cst.Call(args=args):
+            return [argument.value for argument in args]
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return [element.value for element in elements]
+        case cst.BinaryOperation(left=left, right=right):
+            return [left, right]
+    return []
+
+
+def _binds(target: cst.CSTNode, name: str) -> bool:
+    if isinstance(target, cst.Name):
+        return target.value == name
+    return isinstance(target, (cst.Tuple, cst.List)) and any(_binds(element.value, name) for element in target.elements)

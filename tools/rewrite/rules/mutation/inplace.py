@@ -1,0 +1,310 @@
+"""In-place updates become new values: `x[i] = y`, `x[i] += y`, `x.add_(y)`, `F.relu(x, inplace=True)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+
+import libcst as cst
+import libcst.matchers as m
+
+from migrate_agent.tools.rewrite.analysis.aliases import read_after, root
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tensor_only
+from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
+from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
+from migrate_agent.tools.rewrite.rules.parameters.variables import variable
+from migrate_agent.tools.rewrite.tables.registry import Refuse
+from migrate_agent.tools.scan.nodes import walk
+
+AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
+OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply, cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide, cst.ModuloAssign: cst.Modulo, cst.PowerAssign: cst.Power, cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr, cst.BitXorAssign: cst.BitXor, cst.MatrixMultiplyAssign: cst.MatrixMultiply,
+}  # fmt: skip
+
+
+class ReplaceInplaceUpdates(_Writes):
+    """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and views that can be undone.
+
+    A name that shares the memory and is read later gets its new value too.
+
+    Declines (a hole of class `alias-write`) where the write goes through something else, or where another name that shares the memory is read later.
+    """
+
+    ORDER = 60
+    CHECKS = ("leave_Call",)
+    KEEP = (
+        "def f(table: dict):\n    table['a'] = 3\n    return table\n",
+        "def f(names: list):\n    names[0] += 1\n",
+    )
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    x[:, 0] = 1\n    return x\n",
+            "def f(x: jax.Array):\n    x = x.at[:, 0].set(1)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    x[1:] += 2\n    return x\n",
+            "def f(x: jax.Array):\n    x = x.at[1:].add(2)\n    return x\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.conv = nn.Conv1d(d, d, 1)\n        self.conv.weight.data *= 0.1\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.conv = Conv1d(d, d, 1, rngs=rngs)\n"
+            "        self.conv.weight = self.conv.weight[...] * 0.1\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    y = x.view(-1)\n    y[0] = 1\n    return x\n",
+            "def f(x: jax.Array):\n    y = x.reshape(-1)\n    y = y.at[0].set(1)\n    x = y.reshape(x.shape)\n    return x\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    low = x < 0\n    y = torch.zeros_like(x)\n    y[low] = 2 * torch.log(1 - x[low])\n"
+            "    y[low] -= x[low]\n    return y\n",
+            "def f(x: jax.Array):\n    low = x < 0\n    y = jnp.zeros_like(x)\n    y = masked_set(y, low, 2 * jnp.log(1 - fill_unselected(x, low)))\n"
+            "    y = masked_set(y, low, y - x)\n    return y\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    y = x[:, 1:]\n    x[0] = 1\n    return y\n",
+            "def f(x: jax.Array):\n    y = x[:, 1:]\n    x = x.at[0].set(1)\n    y = x[:, 1:]\n    return y\n",
+        ),
+    )
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        target = original.targets[0].target
+        self.context.assigned[self.context.span(original).line] = (original, updated)
+        if isinstance(target, (cst.Tuple, cst.List)) and any(self._part(element.value) for element in target.elements):
+            return self._try(original, lambda: self._write_all(original, target, updated))
+        if not isinstance(target, cst.Subscript) or not self._tensor(target.value):
+            return None
+        if len(original.targets) > 1:
+            self.context.hole(original, "several targets, one of them a part of a tensor", "alias-write")
+            return None
+        new = updated.targets[0].target
+        assert isinstance(new, cst.Subscript)
+        return self._try(original, lambda: self._write(target, new, updated.value, original.value))
+
+    def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
+        target, new = original.target, updated.target
+        if isinstance(target, cst.Name):
+            if is_tensor(self.context.observed(target)):
+                return self._synchronised(target, updated)
+            return None
+        kind = type(updated.operator)
+        if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._tensor(target.value) and kind in OPERATORS:
+            value = cst.BinaryOperation(new, OPERATORS[kind](), self._atom(updated.value))
+            return self._try(original, lambda: self._assign(target, self._next(target), value))
+        if isinstance(target, cst.Attribute) and self._tensor(target) and kind in OPERATORS and self._aliases(target):
+            value = cst.BinaryOperation(self._again(target), OPERATORS[kind](), self._atom(updated.value))
+            return self._try(original, lambda: self._assign(target, self._next(target), value))
+        if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
+            return None
+        if kind in AT_METHODS and self._basic(target):
+            return self._try(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
+        operator = OPERATORS.get(kind)
+        if operator is None:
+            return None
+        if self._selects(target):
+            return self._try(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
+        value = cst.BinaryOperation(new, operator(), self._atom(updated.value))
+        return self._try(original, lambda: self._write(target, new, value, original.value))
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        call = original.value
+        if not isinstance(call, cst.Call) or original.value is updated.value:
+            return None
+        if isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func):
+            receiver = call.func.value
+            fact = self.context.observed(receiver)
+            if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value) and self.context.file.names_torch)):
+                return None
+            return self._try(original, lambda: self._assign(receiver, self._next(receiver), updated.value))
+        target = self._out(call)
+        if target is not None:
+            return self._try(original, lambda: self._assign(target, self._again(target), updated.value))
+        return None
+
+    def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
+        """An in-place call whose value is used: fine only where nobody else sees the receiver."""
+        context = self.context
+        inplace_argument = self._inplace_argument(original)
+        method = isinstance(original.func, cst.Attribute) and is_inplace(original.func.attr.value) and not context.dotted(original.func)
+        if not method and inplace_argument is None:
+            return
+        parent, grand = context.parent(), context.parent(2)
+        if method and isinstance(parent, cst.Attribute) and isinstance(grand, cst.Call) and is_inplace(parent.attr.value):
+            return
+        receiver = original.func.value if method and isinstance(original.func, cst.Attribute) else inplace_argument
+        assert receiver is not None
+        if not is_tensor(context.observed(receiver)) or isinstance(context.parent(), cst.Expr):
+            return
+        if isinstance(receiver, cst.Name):
+            parent = context.parent()
+            if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
+                return  # see `PassChangesOn`
+            if self._repeated(receiver) or (not isinstance(parent, cst.Return) and self._read_later(receiver)):
+                context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
+            else:
+                self._check_alias(receiver)
+        elif not isinstance(receiver, (cst.Call, cst.BinaryOperation)):  # what was just computed has no other name
+            context.hole(original, "an in-place update whose value is used as well", "alias-write")
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def _try(self, original: cst.BaseSmallStatement, make: Callable[[], cst.BaseSmallStatement]) -> cst.BaseSmallStatement | None:
+        try:
+            return make()
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+
+    def _write(
+        self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression
+    ) -> cst.BaseSmallStatement:
+        """`base[index] = value`."""
+        mask = self._mask(target)
+        base = self._base(target, new)
+        if mask is not None:
+            fact = self.context.observed(source)
+            if scalar(fact):
+                index = new.slice[0].slice
+                assert isinstance(index, cst.Index)
+                return self._assign(
+                    target.value,
+                    base,
+                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=value),
+                )
+            if (whole := self._unmasked(target, new, source, value)) is not None:
+                index = new.slice[0].slice
+                assert isinstance(index, cst.Index)
+                return self._assign(
+                    target.value,
+                    base,
+                    self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
+                )
+            raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
+        return self._assign(target.value, base, self._at(base, new, "set", self._truth(target, value)))
+
+    def _part(self, target: cst.BaseExpression) -> bool:
+        """Whether a target is a part of a tensor."""
+        return isinstance(target, cst.Subscript) and self._tensor(target.value)
+
+    def _write_all(self, original: cst.Assign, target: cst.Tuple | cst.List, updated: cst.Assign) -> cst.BaseSmallStatement:
+        """`x[0], y = a, b`: the values first, then one write after the other."""
+        new, value = updated.targets[0].target, original.value
+        names = [f"new_{place}" for place in range(len(target.elements))]
+        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        sources = list(value.elements) if isinstance(value, cst.Tuple) else []
+        if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
+            raise Refuse("several targets, one of them a part of a tensor", "alias-write")
+        written = {root(_expression(element.value)) for element in target.elements if self._part(element.value)}
+        if any(root(_expression(source)) in written for source in ([source.value for source in sources] or [value])):
+            raise Refuse("parts of a tensor take values that share its memory: write one after the other", "alias-write")
+        loose: list[cst.BaseElement] = [cst.Element(cst.Name(name)) for name in names]
+        statements: list[cst.BaseSmallStatement] = [cst.Assign([cst.AssignTarget(cst.Tuple(loose, lpar=[], rpar=[]))], updated.value)]
+        for place, (old, element, name) in enumerate(zip(target.elements, new.elements, names, strict=True)):
+            if self._part(old.value):
+                source = sources[place].value if len(sources) == len(names) else cst.Name(name)
+                assert isinstance(old.value, cst.Subscript) and isinstance(element.value, cst.Subscript)
+                statement = self._write(old.value, element.value, cst.Name(name), source)
+            else:
+                assert isinstance(element.value, cst.BaseAssignTargetExpression)
+                statement = cst.Assign([cst.AssignTarget(element.value)], cst.Name(name))
+            statements += statement if isinstance(statement, cst.FlattenSentinel) else [statement]
+        return cst.FlattenSentinel(statements)  # type: ignore[return-value]
+
+    def _truth(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression:
+        """`mask[0] = 1` sets a boolean, which JAX wants to be one."""
+        function, name = self._function(), target.value
+        if not isinstance(value, cst.Integer) or not isinstance(name, cst.Name) or function is None:
+            return value
+        named = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name.value]
+        facts = [self.context.facts.observed.get(span_of(node, self.context.file.lines)) for node in named]
+        dtypes = {dtype for fact in facts if fact is not None for dtype in (fact.dtypes if is_tensor(fact) else ("none",))}
+        return cst.Name(str(value.value != "0")) if dtypes == {"bool"} else value
+
+    def _selects(self, target: cst.Subscript) -> bool:
+        try:
+            return self._mask(target) is not None
+        except Refuse:
+            return True
+
+    def _update_masked(
+        self,
+        original: cst.AugAssign,
+        target: cst.Subscript,
+        new: cst.Subscript,
+        value: cst.BaseExpression,
+        operator: cst.BaseBinaryOp,
+    ) -> cst.BaseSmallStatement:
+        """`base[mask] += value`: the sum everywhere, taken where the mask holds."""
+        self._mask(target)
+        base, index = self._base(target, new), new.slice[0].slice
+        assert isinstance(index, cst.Index)
+        single = scalar(self.context.observed(original.value))
+        right = value if single else self._unmasked(target, new, original.value, value)
+        if right is None:
+            raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
+        whole = cst.BinaryOperation(base, operator, self._atom(right))
+        made = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
+        return self._assign(target.value, base, made)
+
+    def _unmasked(
+        self, target: cst.Subscript, new: cst.Subscript, source: cst.BaseExpression, value: cst.BaseExpression
+    ) -> cst.BaseExpression | None:
+        texts = (cst.Module([]).code_for_node(target.slice[0]), cst.Module([]).code_for_node(new.slice[0]))
+        return unmasked(self.context, source, value, texts)
+
+    def _update(self, target: cst.Subscript, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        base = self._base(target, new)
+        return self._assign(target.value, base, self._at(base, new, method, value))
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def _tensor(self, node: cst.BaseExpression) -> bool:
+        return is_tensor(self.context.observed(node)) or variable(self, node)
+
+    def _basic(self, target: cst.Subscript) -> bool:
+        """Whether the index has no array in it, so that no element is written twice."""
+        for element in target.slice:
+            if isinstance(element.slice, cst.Index):
+                fact = self.context.observed(element.slice.value)
+                if not isinstance(element.slice.value, (cst.Integer, cst.Ellipsis, cst.UnaryOperation)) and not (
+                    fact and set(fact.kinds) <= {"int", "none"}
+                ):
+                    return False
+        return True
+
+    def _out(self, call: cst.Call) -> cst.BaseExpression | None:
+        """What a torch function called as a statement writes to: `out=`, or its first argument (`inplace=True`, `torch.relu_(x)`)."""
+        if not self.context.dotted(call.func).startswith("torch."):
+            return None
+        out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
+        return out if out is not None else self._inplace_argument(call)
+
+    def _read_later(self, name: cst.Name) -> bool:
+        function = self._function()
+        return function is not None and read_after(function, name.value, self.context.span(name).line)
+
+    def _repeated(self, name: cst.Name) -> bool:
+        """Whether a comprehension changes what it did not make itself, once for each element."""
+        inside = [node for node in self.context.stack if isinstance(node, cst.BaseComp)]
+        made = {
+            node.value
+            for comp in inside
+            for target in _targets(comp.for_in)
+            for node in m.findall(target, m.Name())
+            if isinstance(node, cst.Name)
+        }
+        return bool(inside) and name.value not in made
+
+
+def _expression(node: cst.BaseExpression) -> ast.expr:
+    return ast.parse(f"({cst.Module([]).code_for_node(node)}\n)", mode="eval").body
+
+
+def _targets(clause: cst.CompFor | None) -> Iterator[cst.BaseAssignTargetExpression]:
+    while clause is not None:
+        yield clause.target
+        clause = clause.inner_for_in

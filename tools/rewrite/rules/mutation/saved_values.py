@@ -1,0 +1,46 @@
+"""What an autograd function saves for its backward pass, and changes in place afterwards."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
+from migrate_agent.tools.rewrite.rules.engine import Rule
+
+
+class SaveLast(Rule):
+    """`ctx.save_for_backward(x, y)` goes to the end of `forward` where `y` is changed in place after it, since torch saves what `y` is then.
+
+    Whether it can go there is decided where `y` is changed: see `saving.saved_at_top`.
+    """
+
+    ORDER = 90
+    KEEP = ("def f(ctx, x):\n    ctx.save_for_backward(x)\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\n\nclass Square(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x: torch.Tensor, s):\n        y = x * x\n"
+            "        ctx.save_for_backward(x, y)\n        y.mul_(s)\n        return y\n\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        x, y = ctx.saved_tensors\n        return g * x * y, None\n",
+            "class Square(AutogradFunction):\n    @staticmethod\n    def forward(ctx, x: jax.Array, s):\n        y = x * x\n        y = y * s\n"
+            "        ctx.save_for_backward(x, y)\n        return y\n\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        x, y = ctx.saved_tensors\n        return g * x * y, None\n",
+        ),
+    )
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        context = self.context
+        path = ".".join(context.path)
+        function = context.file.functions.get(path)
+        if path not in context.saved_last or function is None or saved_at_top(function) is None:
+            return None
+        body = list(updated.body.body)
+        place = next(i for i, statement in enumerate(body) if _saves(statement))
+        body.insert(-1, body.pop(place))
+        return updated.with_changes(body=updated.body.with_changes(body=body))
+
+
+def _saves(statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=name))))]):
+            return name == SAVE
+    return False

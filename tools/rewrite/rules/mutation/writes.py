@@ -1,0 +1,280 @@
+"""Where a new value goes: names, attributes, parts and views of tensors, and the other names that share their memory."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.aliases import Alias, bound, iterated, shared, stale_aliases, with_copies
+from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.analysis.loop_slices import part, parts_name
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.mutation.arguments import handed_back
+from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
+from migrate_agent.tools.rewrite.tables.signatures import parse_signature
+from migrate_agent.tools.rewrite.tables.templates import wrap
+from migrate_agent.tools.types import Observed
+
+RESHAPES = frozenset("view reshape flatten unflatten squeeze unsqueeze view_as reshape_as".split())
+VIEWING = frozenset({"T", "mT", "data"})
+THROUGH = frozenset("data detach contiguous".split())
+
+
+def is_inplace(name: str) -> bool:
+    """Whether a method name is that of an in-place tensor method with a row."""
+    if not name.endswith("_") or name.endswith("__"):
+        return False
+    row = methods().get(name) or methods().get(name[:-1])
+    return row is not None and row.inplace
+
+
+class _Writes(Rule):
+    """Builds the statement that makes an original expression hold a new value."""
+
+    def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
+        match receiver:
+            case cst.Name() if self.context.is_handle(receiver):
+                return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
+            case cst.Name():
+                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):
+                return self._assign(inner, self._next(inner), value)
+            case cst.Attribute(value=inner, attr=cst.Name(value="T" | "mT")):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), receiver.attr))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="t")), args=[]):
+                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), cst.Name("T")))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="transpose" | "swapaxes")), args=[first, second]):
+                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._atom(value), a=first.value, b=second.value)
+                return self._assign(inner, self._next(inner), back)
+            case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
+                return self._assign(inner, self._next(inner), value)
+            case cst.Attribute() if self._plain_attribute(receiver):
+                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(new)], value))  # type: ignore[arg-type]
+            case cst.Attribute():
+                return self._synchronised(receiver, written(self, receiver, value))
+            case cst.Subscript(value=inner):
+                again = self._again(receiver)
+                assert isinstance(again, cst.Subscript)
+                if held := self._holder(inner):
+                    return self._hold(held, inner, again, value)
+                if self._mask(receiver) is not None:
+                    raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
+                base = self._base(receiver, again)
+                return self._assign(inner, base, self._at(base, again, "set", value))
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
+                base = self._again(inner)
+                back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
+                return self._assign(inner, base, back)
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _plain_attribute(self, node: cst.Attribute) -> bool:
+        """`self.x` that holds a tensor which is neither parameter nor buffer, inherited ones included."""
+        inherited = any(node.attr.value in layers()[base].params for base in own_layer(self))
+        return self.context.is_self(node.value) and not variable(self, node) and not inherited
+
+    def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of a receiver, as far as writing to it needs one."""
+        return node if isinstance(node, cst.Call) else self._again(node)
+
+    def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The rewritten form of an original expression, for a second use."""
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            return self._again(node.value)
+        if variable(self, node):
+            return subscript(node)
+        if isinstance(node, cst.Subscript):
+            return node.with_changes(value=self._again(node.value))
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            return node
+        return self._view_again(node)
+
+    def _view_again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """A view, written anew in JAX's spelling; what its axes or sizes are must be plain."""
+        match node:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if all(_plain(a) for a in args):
+                values = [a.value for a in args]
+                if name == "t" and not values:
+                    return cst.Attribute(self._again(inner), cst.Name("T"))
+                if name in ("transpose", "swapaxes") and len(values) == 2:
+                    return self.context.build("{x}.swapaxes({a}, {b})", x=self._again(inner), a=values[0], b=values[1])
+                if name in ("view", "reshape") and values:
+                    return cst.Call(cst.Attribute(self._again(inner), cst.Name("reshape")), args)
+                if name == "unsqueeze" and len(values) == 1:
+                    return self.context.build("jnp.expand_dims({x}, {a})", x=self._again(inner), a=values[0])
+        raise Refuse("a write through a view that is not followed", "alias-write")
+
+    def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
+        """The array that is written into: `self.x[...]` where `self.x` is a variable."""
+        held = variable(self, target.value) or self.context.is_handle(target.value)
+        return subscript(new.value) if held and not isinstance(new.value, cst.Subscript) else new.value
+
+    def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
+        at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
+        return cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
+
+    def _mask(self, target: cst.Subscript) -> Observed | None:
+        for element in target.slice:
+            if isinstance(element.slice, cst.Index):
+                fact = self.context.observed(element.slice.value)
+                if is_tensor(fact) and fact and set(fact.dtypes) & {"bool"}:
+                    if len(target.slice) > 1:
+                        raise Refuse("a boolean mask beside other indices", "dynamic-shape")
+                    return fact
+        return None
+
+    def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        return wrap(node, None)
+
+    def _function(self) -> ast.AST | None:
+        path = ".".join(self.context.path)
+        function = self.context.file.functions.get(path)
+        if function is None:
+            return None
+        if path not in self.context.with_copies:
+            self.context.with_copies[path] = with_copies(function, self._picks)
+        return self.context.with_copies[path]
+
+    def _picks(self, index: ast.expr) -> bool:
+        """Whether an index was seen to be a tensor of elements or of truth values, or is a list, so that what it selects is a copy."""
+        if isinstance(index, ast.List):
+            return bool(index.elts) and all(isinstance(element, ast.Constant | ast.UnaryOp) for element in index.elts)
+        fact = self.context.facts.observed.get(span_of(index, self.context.file.lines))
+        if fact is None or fact.kinds != ("tensor",):
+            return False
+        return fact.dtypes == ("bool",) or (bool(fact.shapes) and all(fact.shapes))
+
+    def _inplace_argument(self, call: cst.Call) -> cst.BaseExpression | None:
+        """What a torch function writes to by `inplace=True`, or by its name (`torch.relu_(x)`)."""
+        if not self.context.dotted(call.func).startswith("torch."):
+            return None
+        op = ops().get(self.context.dotted(call.func))
+        names = parse_signature(op.signature).names if op else ()
+        if op and self.context.dotted(call.func) == f"{op.name}_" and call.args and not call.args[0].keyword:
+            return call.args[0].value
+        for place, argument in enumerate(call.args):
+            name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
+            if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
+                first = call.args[0]
+                return first.value if not first.keyword else None
+        return None
+
+    def _holder(self, node: cst.BaseExpression) -> str:
+        """Which kind of container of tensors an expression was seen to be, or ""."""
+        fact = self.context.observed(node)
+        kinds = set(fact.kinds) if fact else set()
+        return next(iter(kinds)) if len(kinds) == 1 and kinds <= {"list", "dict", "tuple"} else ""
+
+    def _hold(self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """`parts[0] = value`, for a tensor that a list or dictionary holds."""
+        if kind == "tuple":
+            raise Refuse("a tensor that a tuple holds is changed in place", "alias-write")
+        if isinstance(container, (cst.Name, cst.Attribute)):
+            self._check_alias(container)
+        return cst.Assign([cst.AssignTarget(element)], value)
+
+    def _check_alias(self, name: cst.Name | cst.Attribute) -> None:
+        """A hole where the write cannot be made visible through the other name."""
+        for alias in self._aliases(name)[:1]:
+            self._stale(name, alias)
+
+    def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
+        """Along which a write to this name or attribute must be passed on."""
+        function = self._function()
+        given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
+        found = stale_aliases(function, _text(name), self.context.span(name).line, given, self._seen) if function is not None else []
+        saved = [alias for alias in found if alias.one.endswith(f".{SAVE}")]
+        if saved and function is not None and saved_at_top(function) is not None:
+            self.context.saved_last.add(".".join(self.context.path))
+            return [alias for alias in found if alias not in saved]
+        return found
+
+    def _seen(self, node: ast.expr) -> bool:
+        """Whether an expression of the source was seen to be a tensor."""
+        return is_tensor(self.context.facts.observed.get(span_of(node, self.context.file.lines)))
+
+    def _stale(self, name: cst.Name | cst.Attribute, alias: Alias) -> None:
+        other = alias.other if alias.one == _text(name) else alias.one
+        self.context.hole(name, f"{_text(name)} is changed in place while {other}, which shares its memory, is read later", "alias-write")
+
+    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+        """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
+        function, text = self._function(), _text(name)
+        if isinstance(name, cst.Name) and function is not None:
+            self._reach_out(function, name)
+        if function is not None and (loop := iterated(function, text, self.context.span(name).line)):
+            if not self._put_together(function, loop, text):
+                self.context.hole(name, f"{text}, an element of what a loop goes through, is changed in place", "alias-write")
+                return write
+            whole = self.context.parted[loop.lineno][text].base
+        else:
+            whole = ""
+        follow: list[cst.BaseSmallStatement] = []
+        fresh = {text}
+        for alias in [alias for alias in self._aliases(name) if {alias.one, alias.other} != {text, whole}]:
+            before = self.context.assigned.get(alias.line)
+            if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
+                self._stale(name, alias)
+                return write
+            original, rewritten = before
+            if alias.one in fresh:
+                follow.append(self._assign_view(original.value, cst.Name(alias.one)))
+            else:
+                follow.append(cst.Assign([cst.AssignTarget(cst.Name(alias.one))], rewritten.value.deep_clone()))
+            fresh |= {alias.one, alias.other}
+        if not follow:
+            return write
+        return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), *follow])  # type: ignore[return-value]
+
+    def _reach_out(self, function: ast.AST, name: cst.Name) -> None:
+        """Note a name of an enclosing function that the function now binds anew."""
+        outer = [self.context.file.functions.get(".".join(self.context.path[:-depth])) for depth in range(1, len(self.context.functions))]
+        binding = next((node for node in outer if node is not None and name.value in bound(node)), None)
+        if name.value in bound(function) or binding is None:
+            return
+        if shared(binding, name.value, self.context.span(name).line):
+            self.context.hole(
+                name, f"{name.value}, of which another name shares the memory, is changed from within a function", "alias-write"
+            )
+        self.context.nonlocals.setdefault(".".join(self.context.path), set()).add(name.value)
+
+    def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
+        """Note that the new parts which a loop makes are put together after it; whether that can be done."""
+        found = part(function, loop, name, self._seen)
+        if found is None or parts_name(found) in self.context.taken:
+            return False
+        self.context.parted.setdefault(loop.lineno, {})[name] = found
+        return True
+
+    def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+        """The base of a view, brought up to date from the view's new value."""
+        if isinstance(view, cst.Name):
+            return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
+        match view:
+            case cst.Attribute(attr=cst.Name(value=name)) if name not in VIEWING:
+                return _Quiet(self.context)._assign(view, self._again(view), value)
+            case cst.Subscript(value=cst.Name() | cst.Attribute()):
+                return _Quiet(self.context)._assign(view, self._again(view), value)
+            case cst.Call(func=cst.Attribute(value=cst.Name() | cst.Attribute() as base)) | cst.Attribute(value=cst.Name() as base):
+                return _Quiet(self.context)._assign(view, base, value)
+        raise Refuse("a write through a view of a view is not followed", "alias-write")
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return cst.Module([]).code_for_node(node)
+
+
+def _plain(argument: cst.Arg) -> bool:
+    """Whether an argument is a number or a name, which are the same before and after rewriting."""
+    value = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
+    return isinstance(value, (cst.Integer, cst.Name)) and not argument.star and argument.keyword is None
+
+
+class _Quiet(_Writes):
+    """The same writes, without looking for further aliases."""
+
+    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+        return write

@@ -1,0 +1,88 @@
+"""Buffers that are set anew: `self.b = x` keeps the buffer, whatever shape its value gets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.scan.nodes import walk
+
+
+class SetBuffers(Rule):
+    """`self.register_buffer("b", x)`, then `self.b = y` in the constructor → `self.b = nnx.Variable(y)`: it is a buffer still.
+
+    In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep the shape that it had. Declines
+    for what may be `None`, and where the assignment stands instead of the registration.
+    """
+
+    ORDER = 25
+    KEEP = ("class Plain:\n    def __init__(self, x):\n        self.b = x\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.add(n)\n"
+            "        self.b = self.b.clamp(0, 1)\n\n    def add(self, n):\n        self.register_buffer('b', torch.ones(n), persistent=False)\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        self.add(n)\n        self.b = nnx.Cache(clamp(self.b[...], 0, 1))\n\n"
+            "    def add(self, n):\n        self.b = nnx.Cache(jnp.ones(n))\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        if n:\n"
+            "            self.register_buffer('b', torch.ones(n))\n        else:\n            self.b = torch.zeros(3)\n",
+            "class M(nnx.Module):\n    def __init__(self, n, *, rngs: nnx.Rngs):\n        if n:\n            self.b = nnx.Variable(jnp.ones(n))\n"
+            "        else:\n            self.b = jnp.zeros(3)\n",
+        ),
+    )
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        context, target = self.context, original.targets[0].target
+        if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or not context.is_self(target.value):
+            return None
+        if context.cls is None or not context.repo.is_module_class(context.cls):
+            return None
+        name, fact = target.attr.value, context.observed(original.value)
+        persistent = context.repo.buffer(context.cls, name)
+        if persistent is None or not is_tensor(fact) or fact is None or "none" in fact.kinds or "parameter" in fact.kinds:
+            return None
+        if (context.file.file.path, ".".join(context.path)) not in context.randomness.constructing:
+            if len({*self._shapes(name), *fact.shapes}) < 2:
+                return None
+            call = context.build("{owner}.set_value({value})", owner=target, value=updated.value)
+            return cst.Expr(call)
+        if self._instead(original, name):
+            return None
+        return updated.with_changes(value=context.build(f"nnx.{'Variable' if persistent else 'Cache'}({{value}})", value=updated.value))
+
+    def _shapes(self, name: str) -> Iterator[tuple[int, ...]]:
+        """The shapes that the buffer was seen to have where the class reads it."""
+        context = self.context
+        assert context.cls
+        for node in walk(context.cls.node):
+            if isinstance(node, ast.Attribute) and context.cls.own.get(id(node)) == name and isinstance(node.ctx, ast.Load):
+                fact = context.facts.observed.get(span_of(node, context.file.lines))
+                yield from fact.shapes if fact else ()
+
+    def _instead(self, assign: cst.Assign, name: str) -> bool:
+        """Whether the buffer is registered in other arms of branches around the assignment, and nowhere else."""
+        context = self.context
+        assert context.cls
+        line = context.span(assign).line
+        places = [node.lineno for node in walk(context.cls.node) if isinstance(node, ast.Call) and _registers(node, name)]
+        branches = [node for node in walk(context.cls.node) if isinstance(node, ast.If) and node.orelse]
+        return bool(places) and all(any(_apart(branch, line, place) for branch in branches) for place in places)
+
+
+def _registers(call: ast.Call, name: str) -> bool:
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "name")]
+    named = any(isinstance(value, ast.Constant) and value.value == name for value in given)
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "register_buffer" and named
+
+
+def _apart(branch: ast.If, one: int, other: int) -> bool:
+    """Whether two lines stand in different arms of a branch."""
+    end = branch.body[-1].end_lineno or 0
+    first, second = (branch.body[0].lineno <= line <= end for line in (one, other))
+    inside = all(branch.body[0].lineno <= line <= (branch.end_lineno or 0) for line in (one, other))
+    return inside and first != second

@@ -1,0 +1,139 @@
+"""Parameters handed to code that writes to them: the variable itself is passed, not the array in it."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.parameter_writes import INIT, listed, parameter_at, walks_parameters
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, called, overrides
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, storage, subscript
+from migrate_agent.tools.rewrite.tables.helpers import properties
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
+from migrate_agent.tools.scan.nodes import walk
+
+READABLE = frozenset({"shape", "ndim", "dtype"})
+"""What a variable answers as its array does."""
+
+
+def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
+    """The functions of the repository that a call may reach, by name or as methods of `self` or of plain objects."""
+    func = call.func
+    if (dotted := context.dotted(func)) and (place := context.repo.resolve(dotted)) and place[1]:
+        return [(place[0].file.path, place[1])]
+    if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
+        name = func.attr.value
+        return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
+    return sorted(called(context.repo, context.observed(func)))
+
+
+class PassVariables(Rule):
+    """`init(self.w)` → `init(self.w)` where `init` writes to its parameter; `init(m.weight)` → `init(reference(m, "weight"))`; loops over lists of parameters alike.
+
+    Inside, the parameter is written and read as `w[...]`.
+    """
+
+    ORDER = 9
+    KEEP = ("def f(x, g):\n    g(x)\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\ndef init(weight):\n    nn.init.normal_(weight, std=0.02)\n\nclass M(nn.Module):\n    def __init__(self, d):\n"
+            "        super().__init__()\n        self.fc = nn.Linear(d, d)\n        self.w = nn.Parameter(torch.zeros(d))\n        init(self.fc.weight)\n"
+            "        init(self.w)\n",
+            "def init(weight, *, rngs: nnx.Rngs):\n    weight[...] = init_normal(rngs(), weight, std=0.02)\n\n\nclass M(nnx.Module):\n"
+            "    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.fc = Linear(d, d, rngs=rngs)\n        self.w = nnx.Param(jnp.zeros(d))\n"
+            '        init(reference(self.fc, "weight"), rngs=rngs)\n        init(self.w, rngs=rngs)\n',
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.a = nn.Parameter(torch.zeros(2, d))\n        self.b = nn.Parameter(torch.zeros(d))\n        both = [self.a, self.b]\n"
+            "        for p in both:\n            nn.init.zeros_(p[0])\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = nnx.Param(jnp.zeros((2, d)))\n"
+            "        self.b = nnx.Param(jnp.zeros(d))\n        both = [self.a, self.b]\n        for p in both:\n"
+            "            overwrite(p, 0, jnp.zeros_like(p[0]))\n",
+        ),
+    )
+
+    def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
+        call = self.context.parent()
+        if not isinstance(call, cst.Call) or original.star or not self._written(call, original):
+            return None
+        value = self._reference(original.value, updated.value)
+        return None if value is None else updated.with_changes(value=value)
+
+    def _written(self, call: cst.Call, argument: cst.Arg) -> bool:
+        """Whether the called function writes to this argument."""
+        place = next(i for i, a in enumerate(call.args) if a is argument)
+        written = self.context.randomness.written
+        for key in callees(self.context, call):
+            name = argument.keyword.value if argument.keyword else parameter_at(self.context.repo, key, place)
+            if name in written.get(key, ()):
+                return True
+        return False
+
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.For | None:
+        if not self.context.walks_variables(original) or not isinstance(updated.iter, (cst.List, cst.Tuple)):
+            return None
+        return updated.with_changes(iter=self._references(original.iter, updated.iter))
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        """`params = [self.a, self.b]`, which a loop goes through and changes."""
+        context, line = self.context, self.context.span(original).line
+        function = context.file.functions.get(".".join(context.path))
+        loops = [node for node in walk(function) if isinstance(node, ast.For)] if function else []
+        mine = [loop for loop in loops if function and (store := listed(function, loop.iter)) and store.lineno == line]
+        if not mine or not isinstance(updated.value, (cst.List, cst.Tuple)) or function is None:
+            return None
+        known = context.randomness.written
+        if not any(walks_parameters(context.repo, context.file, context.facts, known, function, loop) for loop in mine):
+            return None
+        return updated.with_changes(value=self._references(original.value, updated.value))
+
+    def _references(self, original: cst.BaseExpression, updated: cst.List | cst.Tuple) -> cst.List | cst.Tuple:
+        assert isinstance(original, (cst.List, cst.Tuple))
+        elements = [
+            new.with_changes(value=self._reference(old.value, new.value) or new.value)
+            for old, new in zip(original.elements, updated.elements, strict=True)
+        ]
+        return updated.with_changes(elements=elements)
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
+        """A read of such a parameter."""
+        return subscript(updated) if self.context.is_handle(original) and not self._kept(original) else None
+
+    def _kept(self, node: cst.Name) -> bool:
+        context, parent, grand = self.context, self.context.parent(), self.context.parent(2)
+        if isinstance(parent, (cst.Param, cst.AssignTarget, cst.For, cst.Comparison, cst.ComparisonTarget, cst.AugAssign)):
+            return True
+        if isinstance(parent, cst.Attribute):
+            return parent.value is not node or parent.attr.value in READABLE
+        if isinstance(parent, cst.Subscript):
+            return parent.value is node
+        if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._written(grand, parent)
+        return False
+
+    def _reference(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What stands for the parameter itself; `None` where the rewritten text does already."""
+        if isinstance(old, cst.Attribute) and self.context.is_self(old.value):
+            name = old.attr.value
+            if any(name in properties(layers()[base].vendored) for base in own_layer(self)):
+                return self._by_name(old.value, name)
+        if isinstance(new, cst.Subscript) and not isinstance(old, cst.Subscript) and isinstance(new.slice[0].slice, cst.Index):
+            return new.value if isinstance(new.slice[0].slice.value, cst.Ellipsis) else None
+        if not isinstance(old, cst.Attribute) or not isinstance(new, cst.Attribute):
+            return None
+        fact = self.context.observed(old)
+        if fact is not None and not set(fact.kinds) & {"parameter"}:
+            return None
+        try:
+            if isinstance(storage(self, old), cst.Subscript):
+                return None
+        except Refuse:
+            pass
+        return self._by_name(new.value, old.attr.value)
+
+    def _by_name(self, owner: cst.BaseExpression, name: str) -> cst.BaseExpression:
+        return self.context.build("vendored.reference({owner}, {name})", owner=owner, name=cst.SimpleString(f'"{name}"'))

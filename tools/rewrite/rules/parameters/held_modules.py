@@ -1,0 +1,160 @@
+"""Plain lists and dictionaries of modules that are registered under other names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of
+from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.scan.nodes import walk
+
+CONTAINERS = frozenset("Sequential ModuleList ModuleDict ParameterList ParameterDict TransformerEncoder TransformerDecoder".split())
+ADDING = frozenset({"append", "insert", "setdefault"})
+
+
+class HoldRegisteredModules(Rule):
+    """`self.cells = [a, b]` of modules that `register_module` or `setattr` also registers → `self.cells = UnregisteredList([a, b])`.
+
+    NNX sees them, and they stand in the state dictionary under their registered names alone. Likewise for `{}`, and for what is put in later.
+    So with layers that have no parameters (losses, activations), and with attributes that are modules, whatever the class registers.
+    Declines where the class registers nothing by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
+    """
+
+    ORDER = 45
+    KEEP = ("class Plain:\n    def __init__(self, x):\n        self.parts = [x]\n        setattr(self, 'x', x)\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.cells = [nn.Linear(d, d), nn.Linear(d, d)]\n        self.sizes = [d, d]\n"
+            "        for i, cell in enumerate(self.cells):\n            self.register_module(f'cell_{i}', cell)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.cells = UnregisteredList([Linear(d, d, rngs=rngs), Linear(d, d, rngs=rngs)])\n        self.sizes = [d, d]\n"
+            "        for i, cell in enumerate(self.cells):\n            setattr(self, f'cell_{i}', cell)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, d)\n"
+            "        self.losses = {'l2': nn.MSELoss(), 'l1': nn.L1Loss()}\n        self.acts = [nn.ReLU(), nn.Sigmoid()]\n        self.pair = (nn.Softplus(), 1)\n"
+            "        self.lost = [nn.Linear(d, d)]\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.fc = Linear(d, d, rngs=rngs)\n"
+            "        self.losses = UnregisteredDict({'l2': MSELoss(), 'l1': L1Loss()})\n        self.acts = [jax.nn.relu, jax.nn.sigmoid]\n"
+            "        self.pair = UnregisteredList((Softplus(), 1))\n        self.lost = [Linear(d, d, rngs=rngs)]\n",
+        ),
+    )
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        context = self.context
+        target = original.targets[0].target
+        if len(original.targets) != 1 or not isinstance(target, cst.Attribute) or not context.is_self(target.value):
+            return None
+        if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
+            return None
+        kind = self._local(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
+        is_list = kind in ("List", "ListComp", "Tuple")
+        if not (is_list or kind in ("Dict", "DictComp")):
+            return None
+        if not (self._without_parameters(original.value) and not _functions(updated.value)) and not (
+            self._registers()
+            and kind != "Tuple"
+            and (self._of_modules(original.value) or self._filled(target.attr.value) or self._filled_here(original))
+        ):
+            return None
+        name = "UnregisteredList" if is_list else "UnregisteredDict"
+        empty = isinstance(updated.value, (cst.List, cst.Dict)) and not updated.value.elements
+        return updated.with_changes(value=cst.Call(context.helper(name), [] if empty else [cst.Arg(updated.value)]))
+
+    def _nodes(self) -> list[ast.AST]:
+        assert self.context.cls is not None
+        return [node for method in self.context.cls.methods.values() for node in walk(method)]
+
+    def _registers(self) -> bool:
+        """Whether the class registers something by a call."""
+        for node in self._nodes():
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name == "setattr" or name in REGISTERING - {"register_buffer", "register_parameter"}:
+                    return True
+        return False
+
+    def _without_parameters(self, display: cst.BaseExpression) -> bool:
+        """Whether some of what stands in a display are layers without parameters or attributes that are modules, and none are other modules."""
+        found = [(value, self.context.dotted(value.func) if isinstance(value, cst.Call) else "") for value in _values(display)]
+        own = [
+            value for value, _ in found if isinstance(value, cst.Attribute) and self.context.is_self(value.value) and self._is_module(value)
+        ]
+        bare = [value for value, dotted in found if dotted in layers() and _bare(dotted)]
+        others = [v for v, dotted in found if (dotted and self.context.repo.is_module(dotted)) or self._is_module(v)]
+        return bool(own or bare) and all(value in own or value in bare for value in others)
+
+    def _is_module(self, node: cst.BaseExpression) -> bool:
+        fact = self.context.observed(node)
+        return fact is not None and any(kind.startswith("module:") for kind in fact.kinds)
+
+    def _of_modules(self, display: cst.BaseExpression) -> bool:
+        facts = [self.context.observed(value) for value in _values(display)]
+        return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
+
+    def _local(self, name: str) -> str:
+        """What display the constructor binds a local name to, as its only value, or ""."""
+        stores = [node for node in self._nodes() if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
+        bound = [
+            node.value
+            for node in self._nodes()
+            if isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == name
+        ]
+        return type(bound[0]).__name__ if len(stores) == len(bound) == 1 else ""
+
+    def _filled(self, name: str) -> bool:
+        """Whether modules are put into `self.<name>`, and nothing else."""
+        return self._modules([value for place, value in self._given() if isinstance(place, ast.Attribute) and place.attr == name])
+
+    def _filled_here(self, statement: cst.Assign) -> bool:
+        """Whether modules are put into the local container that a statement keeps, and nothing else, and none after it."""
+        if not isinstance(statement.value, cst.Name):
+            return False
+        name, line = statement.value.value, self.context.span(statement).line
+        given = [(place.lineno, value) for place, value in self._given() if isinstance(place, ast.Name) and place.id == name]
+        return all(at < line for at, _ in given) and self._modules([value for _, value in given])
+
+    def _given(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Each value that is put into a container, with the container."""
+        for node in self._nodes():
+            match node:
+                case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
+                    yield place, value
+                case ast.Call(func=ast.Attribute(value=place, attr=method), args=[*_, value]) if method in ADDING:
+                    yield place, value
+
+    def _modules(self, values: Sequence[ast.expr]) -> bool:
+        facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in values]
+        return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
+
+
+def _bare(dotted: str) -> bool:
+    """Whether a layer has neither parameters nor parts."""
+    layer = layers()[dotted]
+    made = layer.vendored and rngs_of(layer.vendored) == "required" and "Dropout" not in dotted
+    return not layer.params and not made and dotted.rpartition(".")[2] not in CONTAINERS
+
+
+def _values(display: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What stands in a list, tuple or dictionary that is written out, or is computed for one."""
+    match display:
+        case cst.ListComp(elt=value) | cst.DictComp(value=value):
+            return [value]
+        case cst.List(elements=elements) | cst.Tuple(elements=elements) | cst.Dict(elements=elements):
+            return [element.value for element in elements]
+    return []
+
+
+def _functions(display: cst.BaseExpression) -> bool:
+    """Whether all that stands in a rewritten display became functions of JAX."""
+    return all(cst.Module([]).code_for_node(value).startswith(("jax.", "jnp.")) for value in _values(display))

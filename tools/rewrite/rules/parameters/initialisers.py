@@ -1,0 +1,151 @@
+"""`torch.nn.init.*`: parameters get new values, from keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
+from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.parameters.variables import written
+from migrate_agent.tools.rewrite.tables.registry import Refuse
+from migrate_agent.tools.rewrite.tables.signatures import BindError, bind, parse_signature
+
+ROWS: Mapping[str, tuple[str, str]] = {
+    "normal": ("tensor, mean=0.0, std=1.0", "vendored.init_normal({rng}, {tensor}, mean={mean}, std={std})"),
+    "uniform": ("tensor, a=0.0, b=1.0", "vendored.init_uniform({rng}, {tensor}, a={a}, b={b})"),
+    "trunc_normal": (
+        "tensor, mean=0.0, std=1.0, a=-2.0, b=2.0",
+        "vendored.init_trunc_normal({rng}, {tensor}, mean={mean}, std={std}, a={a}, b={b})",
+    ),
+    "xavier_uniform": ("tensor, gain=1.0", "vendored.init_xavier_uniform({rng}, {tensor}, gain={gain})"),
+    "xavier_normal": ("tensor, gain=1.0", "vendored.init_xavier_normal({rng}, {tensor}, gain={gain})"),
+    "kaiming_uniform": (
+        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
+        "vendored.init_kaiming_uniform({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
+    ),
+    "kaiming_normal": (
+        "tensor, a=0, mode='fan_in', nonlinearity='leaky_relu'",
+        "vendored.init_kaiming_normal({rng}, {tensor}, a={a}, mode={mode}, nonlinearity={nonlinearity})",
+    ),
+    "orthogonal": ("tensor, gain=1", "vendored.init_orthogonal({rng}, {tensor}, gain={gain})"),
+    "constant": ("tensor, val", "jnp.full_like({tensor}, {val})"),
+    "zeros": ("tensor", "jnp.zeros_like({tensor})"),
+    "ones": ("tensor", "jnp.ones_like({tensor})"),
+    "eye": ("tensor", "vendored.init_eye({tensor})"),
+}
+"""Name (without underscore) → signature and template of the new value."""
+
+
+AS_VALUES = frozenset(ROWS) - {"eye"}
+"""Those whose vendored function takes a key, what it initialises, and the options in torch's order."""
+
+
+def initialiser(context: Context, call: cst.BaseExpression) -> bool:
+    """Whether a call's function is a value that was seen to be of `torch.nn.init`."""
+    if not isinstance(call, cst.Call) or context.dotted(call.func) or not call.args:
+        return False
+    fact = context.observed(call.func)
+    kinds = [kind.removeprefix("partial:") for kind in fact.kinds] if fact else []
+    return bool(kinds) and all(kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES for kind in kinds)
+
+
+class ReplaceInitialisers(Rule):
+    """`nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`; nested in an expression, the value itself.
+
+    As a value, `init = nn.init.normal_`, it is the vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`.
+
+    Declines (a hole) where it is not known whether the target is a variable.
+    """
+
+    ORDER = 5
+    KEEP = ("def init(x):\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.normal_(self.w, std=0.02)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.w[...] = init_normal(rngs.params(), self.w, std=0.02)\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.empty(3, 4))\n        nn.init.constant_(torch.as_tensor(self.w), 1)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.empty((3, 4)))\n"
+            "        self.w[...] = jnp.full_like(self.w[...], 1)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(3, 4)\n        self.fc.bias = nn.init.zeros_(self.fc.bias)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.fc = Linear(3, 4, rngs=rngs)\n"
+            "        self.fc.bias[...] = jnp.zeros_like(self.fc.bias)\n",
+        ),
+    )
+
+    def _row(self, call: cst.BaseExpression) -> str:
+        dotted = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
+        name = dotted.removeprefix("torch.nn.init.").removesuffix("_")
+        return name if dotted.startswith("torch.nn.init.") and name in ROWS else ""
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        name, value = self._row(original), initialiser(self.context, original)
+        if not name and not value:
+            return None
+        try:
+            return self.context.place(self._value(name, original, updated) if name else self._passed(original, updated))
+        except (Refuse, BindError) as refusal:
+            self.context.hole(original, f"torch.nn.init.{name or 'a'}_: {refusal}", getattr(refusal, "code", "unbound-call"))
+            return None
+
+    def _value(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        text, template = ROWS[name]
+        bound = bind(parse_signature(text), updated.args, original.args)
+        target = bound.values["tensor"]
+        if (source := bound.sources.get("tensor")) is not None and self._itself(source) is not source and isinstance(target, cst.Call):
+            target = target.args[0].value
+            bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
+        fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
+        if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
+            inner = {**bound.values, "tensor": target.args[0].value}
+            value = expand(self.context, template, type(bound)(inner, bound.variadic, bound.dropped, bound.sources), f"nn.init.{name}_")
+            return target.with_changes(args=[cst.Arg(value)])
+        return expand(self.context, template, bound, f"nn.init.{name}_")
+
+    def _passed(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """The call of an initialiser that is a value: it is given a key first."""
+        key = self.context.key()
+        if key is None:
+            raise Refuse("an initialiser is called where no nnx.Rngs is at hand", "randomness")
+        return updated.with_changes(args=tidy([cst.Arg(key), *updated.args]))
+
+    def _itself(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """`torch.as_tensor(w)` of a parameter is `w`."""
+        if isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) == "torch.as_tensor":
+            return node.args[0].value
+        return node
+
+    def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
+        target = self._initialised(original.value)
+        return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
+        place, target = original.targets[0].target, self._initialised(original.value)
+        if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(place, cst.Attribute):
+            return None
+        return self._write(original, target, updated.value) if place.deep_equals(target) else None
+
+    def _initialised(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
+        """What an original call initialises, where it is one that does."""
+        if not isinstance(call, cst.Call) or not (self._row(call) or initialiser(self.context, call)):
+            return None
+        return self._itself(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
+
+    def _write(
+        self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression
+    ) -> cst.BaseSmallStatement | None:
+        try:
+            return written(self, target, value)
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None

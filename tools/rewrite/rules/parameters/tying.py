@@ -1,0 +1,119 @@
+"""Shared parameters: layers that use one weight keep using one variable."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.parameters.variables import variable
+from migrate_agent.tools.rewrite.tables.helpers import properties
+from migrate_agent.tools.rewrite.tables.registry import layers
+from migrate_agent.tools.rewrite.tables.templates import fill
+from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observed
+
+
+class ShareVariables(Rule):
+    """`self.head.weight = self.tok.weight` → `self.head.weight = self.tok.embedding`: the variable itself is shared, whatever its layout.
+    A layer that is made for the sake of its parameters alone gives them: `self.weight = nnx.Param(fc.weight)`.
+
+    `Head(self.tok.weight)` → `Head(self.tok.embedding)` likewise, where the constructor of the class keeps what it is given. Declines (a hole)
+    where the target cannot hold a variable of the other layout.
+    """
+
+    ORDER = 8
+    KEEP = ("class Plain:\n    def f(self, a, b):\n        a.weight = b.weight\n",)
+    CHANGE = (
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, v, d):\n        super().__init__()\n        self.tok = nn.Embedding(v, d)\n"
+            "        self.head = nn.Linear(d, v)\n        self.head.weight = self.tok.weight\n",
+            "class M(nnx.Module):\n    def __init__(self, v, d, *, rngs: nnx.Rngs):\n        self.tok = Embedding(v, d, rngs=rngs)\n"
+            "        self.head = Linear(d, v, rngs=rngs)\n        self.head.weight = self.tok.embedding\n",
+        ),
+        (
+            "from torch import nn\n\nclass Head(nn.Module):\n    def __init__(self, d, weight):\n        super().__init__()\n"
+            "        self.weight = weight\n\nclass M(nn.Module):\n    def __init__(self, v, d):\n        super().__init__()\n"
+            "        self.tok = nn.Embedding(v, d)\n        self.head = Head(d, weight=self.tok.weight)\n",
+            "class Head(nnx.Module):\n    def __init__(self, d, weight, *, rngs: nnx.Rngs):\n        self.weight = weight\n\n\n"
+            "class M(nnx.Module):\n    def __init__(self, v, d, *, rngs: nnx.Rngs):\n        self.tok = Embedding(v, d, rngs=rngs)\n"
+            "        self.head = Head(d, weight=self.tok.embedding, rngs=rngs)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        fc = nn.Linear(d, d)\n"
+            "        self.weight = fc.weight\n        self.bias = fc.bias\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        fc = Linear(d, d, rngs=rngs)\n"
+            "        self.weight = nnx.Param(fc.weight)\n        self.bias = fc.bias\n",
+        ),
+    )
+
+    def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
+        call, source, new = self.context.parent(), original.value, updated.value
+        fact = self.context.observed(source)
+        if not isinstance(call, cst.Call) or fact is None or fact.kinds != ("parameter",) or not self._keeps(call, original):
+            return None
+        if variable(self, source) and isinstance(new, cst.Subscript):
+            return updated.with_changes(value=new.value)
+        if not isinstance(source, cst.Attribute) or not isinstance(new, cst.Attribute):
+            return None
+        kinds = _layers(self.context.observed(source.value))
+        templates = {layers()[kind].params.get(source.attr.value, "") for kind in kinds}
+        if len(templates) != 1 or not (template := templates.pop()):
+            return None
+        if template.endswith(".kernel"):
+            self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")
+            return None
+        return updated.with_changes(value=fill(template, {"self": new.value}))
+
+    def _keeps(self, call: cst.Call, argument: cst.Arg) -> bool:
+        """Whether this constructs a module of the repository that keeps the argument as it is given: `self.weight = weight`."""
+        model = self.context.repo.class_of(self.context.dotted(call.func)) if self.context.dotted(call.func) else None
+        if model is None or not self.context.repo.is_module_class(model) or "__init__" not in model.methods or argument.star:
+            return False
+        place = next(i for i, one in enumerate(call.args) if one is argument)
+        names = argument_names(model.methods["__init__"])
+        wanted = argument.keyword.value if argument.keyword else names[place + 1] if place + 1 < len(names) else ""
+        kept = (node for node in walk(model.methods["__init__"]) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name))
+        return any(isinstance(node.value, ast.Name) and node.value.id == wanted and id(node.targets[0]) in model.own for node in kept)
+
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+        source, target = original.value, original.targets[0].target
+        if not isinstance(source, cst.Attribute) or not isinstance(target, cst.Attribute):
+            return None
+        fact = self.context.observed(source)
+        kinds = _layers(self.context.observed(source.value))
+        if fact is None or fact.kinds != ("parameter",) or not kinds:
+            return None
+        name = source.attr.value
+        templates = {layers()[kind].params.get(name, "") for kind in kinds}
+        if len(templates) != 1 or not (template := templates.pop()):
+            return None
+        owner = _layers(self.context.observed(target.value))
+        moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
+        if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
+            if self._made_for_it(source) and len(original.targets) == 1:
+                return updated.with_changes(value=self.context.build("nnx.Param({value})", value=updated.value))
+            self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")
+            return None
+        if not isinstance(updated.value, cst.Attribute):
+            return None
+        return updated.with_changes(value=fill(template, {"self": updated.value.value}))
+
+    def _made_for_it(self, source: cst.Attribute) -> bool:
+        """Whether the layer is a local variable of which nothing but its parameters is used, and this one only here."""
+        function = self.context.file.functions.get(".".join(self.context.path))
+        if function is None or not isinstance(source.value, cst.Name):
+            return False
+        uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == source.value.value]
+        taken = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.value in uses]
+        plain = all(isinstance(node.ctx, ast.Load) and node.attr in ("weight", "bias") for node in taken)
+        once = [node.attr for node in taken].count(source.attr.value) == 1
+        return plain and once and len(uses) == len(taken) + 1
+
+
+def _layers(fact: Observed | None) -> list[str]:
+    """The torch layers that an expression is, where it is nothing else."""
+    names = [kind.removeprefix("module:") for kind in fact.kinds] if fact else []
+    return names if names and all(name in layers() for name in names) else []

@@ -1,0 +1,358 @@
+"""Parameters and buffers: how they are made, read and written."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import libcst as cst
+
+from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel
+from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.tables.helpers import properties
+from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
+from migrate_agent.tools.scan.nodes import walk
+
+PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+TENSOR = re.compile(r"torch\.([A-Z]\w+)?Tensor")
+"""What an array is asked to be; a parameter is one too."""
+PLAIN_READS = frozenset({"shape", "ndim", "dtype", "size"})
+"""Attributes of an `nnx.Variable` that are those of its array."""
+
+
+def variable(rule: Rule, node: cst.CSTNode) -> bool:
+    """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer."""
+    context = rule.context
+    if isinstance(node, cst.Call):
+        return _looked_up(rule, node)
+    if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
+        return False
+    if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
+        return True
+    known = _assigned(rule, context.cls, node.attr.value)
+    return "parameter" in known or (not known and _named_at_run_time(rule, context.cls, node))
+
+
+def _looked_up(rule: Rule, call: cst.Call) -> bool:
+    """Whether this is `getattr(module, name)` that gives a parameter or buffer."""
+    context = rule.context
+    if not (isinstance(call.func, cst.Name) and call.func.value == "getattr" and len(call.args) == 2 and not context.dotted(call.func)):
+        return False
+    fact, owner = context.observed(call), call.args[0].value
+    if fact is None or not set(fact.kinds) <= {"tensor", "parameter"}:
+        return False
+    computing = context.cls is not None and any(model.computes_names for model in context.repo.ancestors(context.cls))
+    return "parameter" in fact.kinds or (context.is_self(owner) and computing)
+
+
+def _named_at_run_time(rule: Rule, model: ClassModel, node: cst.Attribute) -> bool:
+    """Whether `self.<name>` is a tensor that only a `register_buffer` with a computed name can have put there."""
+    repo, fact = rule.context.repo, rule.context.observed(node)
+    ancestors = list(repo.ancestors(model))
+    computing = any(one.computes_names for one in ancestors) and not any(node.attr.value in one.methods for one in ancestors)
+    return computing and fact is not None and set(fact.kinds) == {"tensor"}
+
+
+def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpression:
+    """What to assign to, so that the tensor `node` (original) gets a new value in place.
+
+    A variable is written as `x[...]`; the `weight` of a layer whose NNX layout differs through the layer's own property. Raises `Refuse`.
+    """
+    context = rule.context
+    if isinstance(node, cst.Attribute) and node.attr.value in ("data",):
+        return storage(rule, node.value)
+    if variable(rule, node):
+        return subscript(node)
+    if isinstance(node, cst.Name):
+        fact = context.observed(node)
+        known = fact and set(fact.kinds) == {"parameter"}
+        return subscript(node) if known or context.is_handle(node) else node
+    if isinstance(node, cst.Attribute):
+        if context.is_self(node.value):
+            kinds = own_layer(rule)
+        else:
+            fact = context.observed(node.value)
+            kinds = [k.removeprefix("module:") for k in fact.kinds] if fact and all(k.startswith("module:") for k in fact.kinds) else []
+        answers = {_is_property(rule, kind, node.attr.value) for kind in kinds}
+        if len(answers) == 1 and None not in answers:
+            return node if answers.pop() else subscript(node)
+    raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
+
+
+def written(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """The statement that gives the tensor `node` (original) a new value in place, whatever holds it. Raises `Refuse`."""
+    try:
+        return cst.Assign([cst.AssignTarget(storage(rule, node))], value)
+    except Refuse:
+        return overwritten(rule, node, value)
+
+
+def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    """`m.w` → `overwrite(m, "w", value)`: for what is a variable in one class and a property in another. Raises `Refuse`."""
+    while isinstance(node, cst.Attribute) and node.attr.value == "data":
+        node = node.value
+    match node:
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)) if not rule.context.is_self(owner) and _plain(owner):
+            key: cst.BaseExpression = cst.SimpleString(f'"{name}"')
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if _plain(owner) and _plain(key):
+            pass
+        case _:
+            text = cst.Module([]).code_for_node(node)
+            raise Refuse(f"whether {text} is a variable was neither observed nor inferred", "unknown-receiver")
+    return cst.Expr(rule.context.build("vendored.overwrite({owner}, {key}, {value})", owner=owner, key=key, value=value))
+
+
+def _plain(node: cst.BaseExpression) -> bool:
+    """Whether an expression reads the same in the rewrite: names, their attributes, and literals."""
+    if isinstance(node, cst.Attribute):
+        return _plain(node.value)
+    return isinstance(node, (cst.Name, cst.Integer, cst.SimpleString))
+
+
+def own_layer(rule: Rule) -> list[str]:
+    """The torch layers that the enclosing class derives from."""
+    context = rule.context
+    if context.cls is None:
+        return []
+    return [base for model in context.repo.ancestors(context.cls) for base in context.repo.bases(model) if base in layers()]
+
+
+def _is_property(rule: Rule, dotted: str, name: str) -> bool | None:
+    """Whether an attribute of a module class is a property that can be set (True) or a variable (False); None where unknown."""
+    if dotted in layers():
+        return name in properties(layers()[dotted].vendored)
+    model = rule.context.repo.class_of(dotted)
+    if model is None:
+        return None
+    if rule.context.repo.buffer(model, name) is not None or "parameter" in _assigned(rule, model, name):
+        return False
+    bases = [base for current in rule.context.repo.ancestors(model) for base in rule.context.repo.bases(current) if base in layers()]
+    return _is_property(rule, bases[0], name) if bases else None
+
+
+def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
+    fact = rule.context.repo.attribute(model, name)
+    return fact.kinds if fact else ()
+
+
+def _is_bias(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "bias"
+
+
+def trained(rule: Rule, name: str) -> bool:
+    """Whether `self.<name>` of the class at hand is a parameter, and no buffer."""
+    context = rule.context
+    if context.cls is None or context.repo.buffer(context.cls, name) is not None:
+        return False
+    return "parameter" in _assigned(rule, context.cls, name)
+
+
+class MakeParameters(Rule):
+    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`, also where `.requires_grad_(False)` follows."""
+
+    ORDER = 5
+    KEEP = ("def f(Parameter, x):\n    return Parameter(x)\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.zeros(3))\n\n    def forward(self, x):\n        return x * self.w\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros(3))\n"
+            "\n    def __call__(self, x):\n        return x * self.w[...]\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, trained):\n        super().__init__()\n"
+            "        self.a = nn.Parameter(torch.zeros(3)).requires_grad_(False)\n        self.b = nn.Parameter(torch.zeros(3)).requires_grad_(trained)\n",
+            "class M(nnx.Module):\n    def __init__(self, trained, *, rngs: nnx.Rngs):\n        self.a = nnx.Variable(jnp.zeros(3))\n"
+            "        self.b = (nnx.Param if trained else nnx.Variable)(jnp.zeros(3))\n",
+        ),
+    )
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        match original.func, updated.func:
+            case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="requires_grad_")), cst.Attribute(value=cst.Call() as new):
+                if self.context.dotted(made.func) in PARAMETERS and len(new.args) == 1:
+                    return self._made(new.args[0].value, updated.args[0].value if updated.args else None)
+        if self.context.dotted(original.func) not in PARAMETERS:
+            return None
+        named = {a.keyword.value: a.value for a in updated.args if a.keyword}
+        positional = [a.value for a in updated.args if not a.keyword and not a.star]
+        data = positional[0] if positional else named.get("data")
+        grad = positional[1] if len(positional) > 1 else named.get("requires_grad")
+        if data is None or any(a.star for a in updated.args):
+            self.context.hole(original, "nn.Parameter without its data", "unsupported")
+            return None
+        return self._made(data, grad)
+
+    def _made(self, data: cst.BaseExpression, grad: cst.BaseExpression | None) -> cst.BaseExpression:
+        if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
+            return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
+        kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
+        return self.context.build(f"{kind}({{data}})", data=data)
+
+
+class ReadVariables(Rule):
+    """`self.w` → `self.w[...]` where it is a parameter or buffer that is read as an array; `self.w = x` → `self.w[...] = x` outside the constructor.
+
+    See `SetBuffers` for buffers that are set to something of another shape, or in the constructor.
+    """
+
+    ORDER = 20
+    KEEP = ("class Plain:\n    def f(self):\n        return self.w\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('n', torch.zeros(3))\n\n    def forward(self, x):\n        self.n = self.n + 1\n        return x[:, : self.n.shape[0]]\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
+            "    def __call__(self, x):\n        self.n[...] = self.n[...] + 1\n        return x[:, : self.n.shape[0]]\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\nfrom einops import rearrange\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.w = nn.Parameter(torch.zeros(3, 2))\n\n    def forward(self, x):\n        w, n = self.w, x.shape[0]\n"
+            "        return rearrange(w, 'i j -> j i')\n",
+            "from einops import rearrange\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.w = nnx.Param(jnp.zeros((3, 2)))\n\n"
+            "    def __call__(self, x):\n        w, n = self.w[...], x.shape[0]\n        return rearrange(w, 'i j -> j i')\n",
+        ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('n', torch.zeros(3))\n\n    def forward(self, x):\n        return isinstance(self.n, torch.Tensor)\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
+            "    def __call__(self, x):\n        return isinstance(self.n[...], jax.Array)\n",
+        ),
+    )
+
+    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
+        if self._of_another(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
+            return None if self._kept(original) else subscript(updated)
+        if not variable(self, original) or self._kept(original):
+            return None
+        if self._put_away():
+            reason = "is kept in a container too, where it would stay what it is now: read the attribute where it is needed"
+            self.context.hole(original, f"{cst.Module([]).code_for_node(original)} {reason}", "tied-weight")
+            return None
+        if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
+            return self.context.build("vendored.value_of({x})", x=updated)
+        return subscript(updated)
+
+    def _put_away(self) -> bool:
+        """Whether a constructor keeps the attribute at hand in a plain list, tuple or dictionary: `self.table = {"a": self.a}`."""
+        around = iter(reversed(self.context.stack))
+        inner = (cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
+        node = next((node for node in around if not isinstance(node, inner)), None)
+        if not isinstance(self.context.parent(), inner) or not isinstance(node, cst.Assign) or not self._constructing():
+            return False
+        return any(isinstance(t.target, cst.Attribute) and self.context.is_self(t.target.value) for t in node.targets)
+
+    def _of_another(self, node: cst.Attribute) -> bool:
+        """Whether this is a buffer of another module, whose class the repository defines."""
+        fact, repo = self.context.observed(node.value), self.context.repo
+        if fact is None or not all(kind.startswith("module:") for kind in fact.kinds) or self.context.is_self(node.value):
+            return False
+        models = [repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds]
+        return all(model is not None and repo.buffer(model, node.attr.value) is not None for model in models)
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        return subscript(updated) if variable(self, original) and not self._kept(original) else None
+
+    def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
+        """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
+        context = self.context
+        call = context.parent(2)
+        fact = context.observed(original)
+        if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
+            return None
+        if self._read(original.value):
+            return None
+        dotted = context.dotted(call.func)
+        if (
+            dotted.startswith(("einops.", "torch."))
+            and not dotted.startswith("torch.nn.")
+            and getattr(context.parent(), "keyword", None) is not original
+        ):
+            return subscript(updated)
+        return None
+
+    def _read(self, name: str) -> bool:
+        """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
+        context = self.context
+        function = context.file.functions.get(".".join(context.path))
+        if function is None or context.cls is None or name in argument_names(function):
+            return False
+        own = context.cls.own
+        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in _given(node, name)]
+        stores = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in walk(function))
+        return 0 < stores == len(values) and all(id(value) in own or isinstance(value, ast.Call | ast.BinOp) for value in values)
+
+    def _at_times_plain(self, node: cst.Attribute) -> bool:
+        """Whether the attribute may hold a number (`self.scale = 1` unless it is learned)."""
+        context = self.context
+        if context.counts(node.attr.value):
+            return False
+        known = context.cls and context.repo.attribute(context.cls, node.attr.value)
+        return bool(known) and bool(set(known.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
+
+    def _optional(self, node: cst.Attribute) -> bool:
+        """Whether the constructor may leave the attribute `None`; the bias of a layer may be that."""
+        model = self.context.cls
+        if model is None:
+            return False
+        statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
+        taken = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
+        kept = {target.attr for assign in taken for target in assign.targets if isinstance(target, ast.Attribute)}
+        return node.attr.value in kept or "none" in _assigned(self, model, node.attr.value)
+
+    def _kept(self, node: cst.Attribute | cst.Call) -> bool:
+        parent, grand = self.context.parent(), self.context.parent(2)
+        if isinstance(parent, cst.AssignTarget):
+            return self._constructing() or self._tied(grand)
+        if isinstance(parent, (cst.AnnAssign, cst.Del)):
+            return True
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in PLAIN_READS - {"size"}
+        if isinstance(parent, cst.Subscript) and parent.value is node:
+            return not self._written(grand)
+        if isinstance(parent, (cst.ComparisonTarget, cst.Comparison)):
+            return self._none_test(parent)
+        if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
+                return False
+            return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
+        if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
+            return self._constructing() and self.context.is_self(parent.targets[0].target.value) is False
+        return False
+
+    def _written(self, grand: cst.CSTNode | None) -> bool:
+        return isinstance(grand, (cst.AssignTarget, cst.AugAssign))
+
+    def _tied(self, assign: cst.CSTNode | None) -> bool:
+        """Assigning a Parameter (or None) replaces the variable itself."""
+        value = assign.value if isinstance(assign, cst.Assign) else None
+        fact = self.context.observed(value) if value is not None else None
+        return bool(fact and set(fact.kinds) <= {"parameter", "none"})
+
+    def _constructing(self) -> bool:
+        context = self.context
+        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
+
+    def _none_test(self, node: cst.CSTNode) -> bool:
+        text = cst.Module([]).code_for_node(node)
+        return " None" in text
+
+
+def _given(node: ast.Assign, name: str) -> list[ast.expr]:
+    """What an assignment gives a name, alone or in a tuple beside others."""
+    target = node.targets[0]
+    if isinstance(target, ast.Name):
+        return [node.value] if target.id == name else []
+    if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple) or len(target.elts) != len(node.value.elts):
+        return []
+    return [value for one, value in zip(target.elts, node.value.elts, strict=True) if isinstance(one, ast.Name) and one.id == name]
+
+
+def subscript(node: cst.BaseExpression) -> cst.Subscript:
+    """`node[...]`."""
+    return cst.Subscript(node, [cst.SubscriptElement(cst.Index(cst.Ellipsis()))])
+
+
+def _callee(call: cst.Call) -> str:
+    return call.func.value if isinstance(call.func, cst.Name) else ""

@@ -1,0 +1,211 @@
+"""The helpers of `tools/vendored/` and `tools/kernels/`: what each symbol needs, and the text of a chosen few as one file."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names
+from migrate_agent.tools.types import SourceFile
+
+HEADER = '''"""Layers and functions with PyTorch's semantics in Flax NNX and JAX, as far as this code base uses them.
+
+Copied by migrate-agent (Apache-2.0); they need jax and flax only.
+"""
+'''
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A top-level definition of a vendored file: its text, the names it needs and, for a callable, whether it must be given `rngs`."""
+
+    name: str
+    text: str
+    needs: frozenset[str]
+    rngs: str
+    """`required`, `optional` or "" (takes none)."""
+    position: tuple[str, int]
+
+
+FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels")
+CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
+"""What of the kernels serves their checks only: a file and two names."""
+
+
+@cache
+def _files() -> tuple[tuple[str, str], ...]:
+    packages = [importlib.import_module(folder) for folder in FOLDERS]
+    files = sorted((info.name, package.__path__[0]) for package in packages for info in pkgutil.iter_modules(package.__path__))
+    return tuple((name, (Path(folder) / f"{name}.py").read_text()) for name, folder in files if name not in CATALOGUE)
+
+
+@cache
+def imports() -> Mapping[str, str]:
+    """Name → import statement, over all vendored files (their own cross references left out)."""
+    found: dict[str, str] = {}
+    for _, text in _files():
+        for statement in ast.parse(text).body:
+            if isinstance(statement, ast.ImportFrom) and (
+                statement.module == "__future__" or (statement.module or "").startswith("migrate_agent")
+            ):
+                continue
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                for alias in statement.names:
+                    single = ast.unparse(
+                        ast.Import([alias])
+                        if isinstance(statement, ast.Import)
+                        else ast.ImportFrom(statement.module, [alias], statement.level)
+                    )
+                    found[alias.asname or alias.name.partition(".")[0]] = single
+    return found
+
+
+@cache
+def symbols() -> Mapping[str, Symbol]:
+    """Every vendored symbol by name. Raises `ValueError` where two files define one name."""
+    found: dict[str, Symbol] = {}
+    for file, text in _files():
+        lines = text.splitlines(keepends=True)
+        for statement in ast.parse(text).body:
+            if isinstance(statement, (ast.Import, ast.ImportFrom)) or _is_docstring(statement):
+                continue
+            start = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+            source = "".join(lines[_comments(lines, start) - 1 : statement.end_lineno])
+            for name in defined_names(statement):
+                if name in CATALOGUE:
+                    continue
+                if name in found:
+                    raise ValueError(f"two vendored definitions of {name}: {found[name].position[0]}.py and {file}.py")
+                found[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
+            for registry in _registries(statement):
+                found[registry] = replace(found[registry], needs=found[registry].needs | {name})
+    return found
+
+
+def _registries(statement: ast.stmt) -> list[str]:
+    """The functions of the same file that a decorator registers this one with: `f` of `@f.defjvp`, which is not complete without it."""
+    decorators = [d.func if isinstance(d, ast.Call) else d for d in getattr(statement, "decorator_list", [])]
+    names = [d.value.id for d in decorators if isinstance(d, ast.Attribute) and isinstance(d.value, ast.Name)]
+    return [name for name in names if name not in imports()]
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _comments(lines: list[str], start: int) -> int:
+    while start > 1 and lines[start - 2].startswith("#"):
+        start -= 1
+    return start
+
+
+def _rngs(statement: ast.stmt) -> str:
+    function = statement
+    if isinstance(statement, ast.ClassDef):
+        own = [s for s in statement.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"]
+        if not own:
+            return "inherited" if statement.bases else ""
+        function = own[0]
+    if not isinstance(function, ast.FunctionDef):
+        return ""
+    arguments = function.args
+    pairs = list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+    for argument, default in pairs:
+        if argument.arg == "rngs":
+            return "required" if default is None else "optional"
+    return "optional" if arguments.kwarg else ""
+
+
+@cache
+def rngs_of(name: str) -> str:
+    """Whether a vendored callable takes `rngs`: `required`, `optional` or "" (inheritance followed)."""
+    symbol = symbols().get(name)
+    if symbol is None:
+        return "required"
+    if symbol.rngs != "inherited":
+        return symbol.rngs
+    node = ast.parse(symbol.text).body[-1]
+    assert isinstance(node, ast.ClassDef)
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id in symbols():
+            return rngs_of(base.id)
+        if ast.unparse(base) == "nnx.Module":
+            return ""
+    return "required"
+
+
+@cache
+def properties(name: str) -> frozenset[str]:
+    """Names of the properties of a vendored class, inherited ones included."""
+    symbol = symbols().get(name)
+    node = ast.parse(symbol.text).body[-1] if symbol else None
+    if not isinstance(node, ast.ClassDef):
+        return frozenset()
+    own = {
+        s.name
+        for s in node.body
+        if isinstance(s, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "property" for d in s.decorator_list)
+    }
+    return frozenset(own).union(*(properties(base.id) for base in node.bases if isinstance(base, ast.Name)))
+
+
+def closure(names: Iterable[str]) -> list[Symbol]:
+    """The symbols and all that they need, in the order of their files."""
+    found: dict[str, Symbol] = {}
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name in found or name not in symbols():
+            continue
+        found[name] = symbols()[name]
+        todo.extend(found[name].needs)
+    return _ordered(list(found.values()))
+
+
+def _ordered(wanted: list[Symbol]) -> list[Symbol]:
+    """Definitions before the module-level code that uses them at import time (base classes, constants, decorators)."""
+    by_name = {symbol.name: symbol for symbol in wanted}
+    placed: dict[str, Symbol] = {}
+
+    def place(symbol: Symbol, trail: frozenset[str]) -> None:
+        if symbol.name in placed or symbol.name in trail:
+            return
+        for name in sorted(global_names(symbol.text, imports_only=True)):
+            if name in by_name:
+                place(by_name[name], trail | {symbol.name})
+        placed[symbol.name] = symbol
+
+    for symbol in sorted(wanted, key=lambda symbol: symbol.position):
+        place(symbol, frozenset())
+    return list(placed.values())
+
+
+def render(names: Iterable[str]) -> str:
+    """One file with the symbols and what they need, imports included (unformatted)."""
+    chosen = closure(names)
+    used = {name for symbol in chosen for name in symbol.needs}
+    lines = [imports()[name] for name in sorted(used) if name in imports()]
+    texts = list(dict.fromkeys(symbol.text.rstrip() for symbol in chosen))
+    return "\n".join([HEADER, "from __future__ import annotations", "", *dict.fromkeys(lines)]) + "\n\n\n" + "\n\n\n".join(texts) + "\n"
+
+
+def module_of(file: SourceFile) -> tuple[str, str]:
+    """How a file's mirror imports the vendored helpers: (relative package, module name)."""
+    module = file.target_module.split(".")
+    if not file.path.endswith("__init__.py"):
+        module = module[:-1]
+    return ("." * len(module), "nnx_layers") if module else ("", "nnx_layers_jax")
+
+
+def file_of(file: SourceFile) -> str:
+    """Where the vendored helpers of a file's mirror lie: in its top package, or beside a top-level file."""
+    root = PurePosixPath(file.import_root or ".")
+    module = file.target_module.split(".")
+    if len(module) > 1 or file.path.endswith("__init__.py"):
+        return str(root / module[0] / "nnx_layers.py")
+    return str(root / "nnx_layers_jax.py")

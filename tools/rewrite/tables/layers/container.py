@@ -1,0 +1,13 @@
+"""Containers (https://docs.pytorch.org/docs/stable/nn.html#containers)."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.tables.registry import Layer
+
+ROWS = (
+    Layer("torch.nn.Sequential", "*args", "Sequential", samples=("torch.nn.Linear(3, 4), torch.nn.ReLU()",)),
+    Layer("torch.nn.ModuleList", "modules=None", "ModuleList", to="nnx.List({modules})", samples=("[torch.nn.Linear(3, 4)]",)),
+    Layer("torch.nn.ModuleDict", "modules=None", "ModuleDict", samples=("{'a': torch.nn.Linear(3, 4)}",)),
+    Layer("torch.nn.ParameterList", "values=None", "ParameterList", samples=("[torch.nn.Parameter(torch.ones(3))]",)),
+    Layer("torch.nn.ParameterDict", "parameters=None", "ParameterDict", samples=("{'a': torch.nn.Parameter(torch.ones(3))}",)),
+)

@@ -1,0 +1,133 @@
+"""Questions that several families of rows ask about a call."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refuse, Template
+
+INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "bool"})
+
+
+def spelled(name: str, signature: str, to: Template, *aliases: str, **options: Any) -> list[Op]:
+    """A row for `torch.<name>` and its method, and one for each alias: `special.expit` (function only) or `absolute` (method too)."""
+    dotted = tuple(f"torch.{alias}" for alias in aliases if "." in alias)
+    plain = [alias for alias in aliases if "." not in alias]
+    rows = [Op(f"torch.{name}", signature, to, method=name, aliases=dotted, **options)]
+    return rows + [Op(f"torch.{alias}", signature, to, method=alias, **options) for alias in plain]
+
+
+def is_kind(call: Call, name: str, *kinds: str) -> bool:
+    """Whether the argument was seen, and only as these kinds."""
+    seen = call.observed(name)
+    return seen is not None and bool(seen.kinds) and set(seen.kinds) <= set(kinds)
+
+
+def may_be_kind(call: Call, name: str, *kinds: str) -> bool:
+    """Whether the argument was seen as one of these kinds."""
+    seen = call.observed(name)
+    return seen is not None and bool(set(seen.kinds) & set(kinds))
+
+
+def ndim(call: Call, name: str) -> int | None:
+    """The number of axes of the argument, where all that was seen of it agrees."""
+    seen = call.observed(name)
+    counts = {len(shape) for shape in seen.shapes} if seen else set()
+    return counts.pop() if len(counts) == 1 else None
+
+
+def is_bool(call: Call, name: str) -> bool:
+    """Whether the argument is known to be a tensor of bools."""
+    seen = call.observed(name)
+    return seen is not None and set(seen.dtypes) == {"bool"}
+
+
+def is_integral(call: Call, name: str) -> bool:
+    """Whether the argument is known to be of integer or bool dtype."""
+    seen = call.observed(name)
+    if seen is None:
+        return False
+    if set(seen.kinds) <= {"int", "bool"}:
+        return bool(seen.kinds)
+    return bool(seen.dtypes) and set(seen.dtypes) <= INTEGERS
+
+
+def axis(call: Call, name: str = "dim") -> str:
+    """A placeholder for an axis argument; JAX wants several axes as a tuple, where torch also takes a list."""
+    if not call.given(name):
+        return f"{{{name}}}"
+    value = call.literal(name)
+    if isinstance(value, list):
+        return f"({', '.join(map(str, value))}{',' if len(value) == 1 else ''})"
+    if value is UNKNOWN and (may_be_kind(call, name, "list") or call.text(name).startswith("[")):
+        return f"tuple({{{name}}})"
+    return f"{{{name}}}"
+
+
+def reduction_axis(call: Call, name: str = "dim", tensor: str = "input") -> str:
+    """Like `axis`, for reductions: an empty list means all axes, and a tensor without axes takes 0 and -1."""
+    if call.given(name) and (call.literal(name) in ([], ()) or ndim(call, tensor) == 0):
+        return "None"
+    return f"{axis(call, name)} or None" if _perhaps_empty(call, name) else axis(call, name)
+
+
+def _perhaps_empty(call: Call, name: str) -> bool:
+    """Whether an argument is certainly a sequence, and not one that is written out with its elements."""
+    if not call.given(name) or call.literal(name) is not UNKNOWN:
+        return False
+    node, seen = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(isinstance(element, ast.Starred) for element in node.elts)
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list")
+    return made or isinstance(node, ast.ListComp) or (seen is not None and set(seen.kinds) <= {"tuple", "list", "size"})
+
+
+def is_name(call: Call, name: str) -> bool:
+    """Whether the argument is a plain name or attribute, which may stand twice in the result."""
+    return all(part.isidentifier() for part in call.text(name).split("."))
+
+
+def sequence(call: Call, name: str) -> str:
+    """A placeholder for a variadic argument where JAX wants one sequence: one value as the caller wrote it, several as a tuple."""
+    if call.count(name) == 1 and is_single(call, name):
+        return f"{{*{name}}}"
+    return f"{{{name}}}"
+
+
+def is_single(call: Call, name: str) -> bool:
+    """Whether the one value of a variadic argument stands for itself, and is not spread with a star."""
+    return not call.text(name).lstrip("( ").startswith("*")
+
+
+def elements(call: Call, name: str) -> list[ast.expr] | None:
+    """The elements of an argument written as a tuple or list (or several values), or None where it is something else."""
+    try:
+        tree = ast.parse(call.text(name).strip() or "()", mode="eval").body
+    except SyntaxError:
+        return None
+    return list(tree.elts) if isinstance(tree, (ast.Tuple, ast.List)) else None
+
+
+def literal(call: Call, name: str) -> object:
+    """The value of an argument that decides how the call is written. Raises `Refuse` where it does not stand in the source."""
+    value = call.literal(name)
+    if value is UNKNOWN:
+        raise Refuse(f"`{name}` is not a literal, and the rewrite depends on its value", "dynamic-argument")
+    return value
+
+
+def static_only(call: Call, name: str, why: str) -> None:
+    """Raises `Refuse` (dynamic shape) where the argument is a tensor."""
+    if may_be_kind(call, name, "tensor", "parameter"):
+        raise Refuse(why, "dynamic-shape")
+
+
+class Refused:
+    """A row's `to` that always refuses, with its reason."""
+
+    def __init__(self, reason: str, code: str = "unsupported") -> None:
+        self.reason, self.code = reason, code
+
+    def __call__(self, call: Call) -> str:
+        raise Refuse(self.reason, self.code)

@@ -1,0 +1,164 @@
+"""Creation (https://pytorch.org/docs/stable/torch.html#creation-ops)."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, may_be_kind, sequence
+from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
+
+
+def _filled(function: str) -> Template:
+    def to(call: Call) -> str:
+        return f"{function}({sequence(call, 'size')}, dtype={{dtype}})"
+
+    return to
+
+
+def _new(function: str, value: str = "") -> Template:
+    def to(call: Call) -> str:
+        size = "{size}" if value else sequence(call, "size")
+        dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else "{self}.dtype"
+        return f"{function}({size}, {value}dtype={dtype})"
+
+    return to
+
+
+def _arange(call: Call) -> str:
+    """With an integral dtype torch first cuts the bounds to integers."""
+    bounds = [name for name in ("start", "end", "step") if call.given(name)]
+    if "int" in call.text("dtype") and any(is_kind(call, name, "float") or isinstance(call.literal(name), float) for name in bounds):
+        integers = ", ".join(f"int({{{name}}})" for name in bounds)
+        return f"jnp.arange({integers}, dtype={{dtype}})"
+    if call.given("start") and not call.given("end"):
+        return "jnp.arange({start}, dtype={dtype})"
+    return "jnp.arange({start=0}, {end}, {step}, dtype={dtype})"
+
+
+def _spaced(name: str, extra: str = "") -> Template:
+    """With an integral dtype torch first cuts the bounds to integers, and then each number; a narrow one is for the results only."""
+
+    def to(call: Call) -> str:
+        integral = "int" in call.text("dtype")
+        if "float16" in call.text("dtype"):
+            return f"jnp.{name}({{start}}, {{end}}, {{steps}}{extra}, dtype=jnp.float32).astype({{dtype}})"
+        return f"{'vendored.integer_' if integral else 'jnp.'}{name}({{start}}, {{end}}, {{steps}}{extra}, dtype={{dtype}})"
+
+    return to
+
+
+def _fill_diagonal(call: Call) -> str:
+    """JAX wants booleans among booleans."""
+    fact, value = call.observed("self"), call.text("fill_value")
+    boolean = fact is not None and set(fact.dtypes) == {"bool"} and value in ("0", "1")
+    return f"jnp.fill_diagonal({{self}}, {bool(int(value)) if boolean else '{fill_value}'}, inplace=False)"
+
+
+def _complex(call: Call) -> str:
+    real, imag = call.observed("real"), call.observed("imag")
+    if real and imag and real.shapes and real.shapes == imag.shapes:
+        return "lax.complex({real}, {imag})"
+    return "lax.complex(*jnp.broadcast_arrays({real}, {imag}))"
+
+
+def _constructor(dtype: str) -> Template:
+    def to(call: Call) -> str:
+        if call.count("args") == 1 and not may_be_kind(call, "args", "int", "size"):
+            return f"jnp.array({{*args}}, dtype={dtype})"
+        return f"jnp.empty({sequence(call, 'args')}, dtype={dtype})"
+
+    return to
+
+
+def _as_tensor(call: Call) -> str:
+    """A tensor is taken as it is, gradients and all."""
+    if is_kind(call, "data", "tensor", "parameter"):
+        return "{data}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{data}"
+    return "jnp.asarray({data}, dtype={dtype})"
+
+
+def _new_legacy(call: Call) -> str:
+    """`x.new(2, 3)`: undefined numbers of this shape; `x.new([1, 2])`: these numbers."""
+    written = call.literal("args")
+    sizes = isinstance(written, tuple) and bool(written) and all(isinstance(size, int) for size in written)
+    if sizes or is_kind(call, "args", "int", "size"):
+        return f"jnp.empty({sequence(call, 'args')}, dtype={{self}}.dtype)"
+    if call.count("args") == 1 and is_kind(call, "args", "list", "tuple", "tensor"):
+        return "jnp.array({*args}, dtype={self}.dtype)"
+    raise Refuse("`Tensor.new` means several things: say `new_zeros` or `new_tensor`", "ambiguous")
+
+
+def _tensor(call: Call) -> str:
+    if is_kind(call, "data", "tensor", "parameter"):
+        return "lax.stop_gradient({data}).astype({dtype})" if call.given("dtype") else "lax.stop_gradient({data})"
+    return "jnp.array({data}, dtype={dtype})"
+
+
+FILLED = [
+    Op("torch.zeros", "*size, dtype=None", _filled("jnp.zeros")),
+    Op("torch.ones", "*size, dtype=None", _filled("jnp.ones")),
+    Op("torch.empty", "*size, dtype=None", _filled("jnp.empty")),
+    Op("torch.empty_strided", "size, stride, *, dtype=None", "jnp.empty({size}, dtype={dtype})"),
+    Op("torch.empty_permuted", "size, physical_layout, *, dtype=None", "jnp.empty({size}, dtype={dtype})"),
+    Op("torch.full", "size, fill_value, *, dtype=None", "jnp.full({size}, {fill_value}, dtype={dtype})"),
+    Op("torch.zeros_like", "input, *, dtype=None", "jnp.zeros_like({input}, dtype={dtype})"),
+    Op("torch.ones_like", "input, *, dtype=None", "jnp.ones_like({input}, dtype={dtype})"),
+    Op("torch.empty_like", "input, *, dtype=None", "jnp.empty_like({input}, dtype={dtype})"),
+    Op("torch.full_like", "input, fill_value, *, dtype=None", "jnp.full_like({input}, {fill_value}, dtype={dtype})"),
+    Op("torch.eye", "n, m=None, *, dtype=None", "jnp.eye({n}, {m}, dtype={dtype})"),
+]
+
+NEW = [
+    Op("torch.Tensor.new_zeros", "self, *size, dtype=None", _new("jnp.zeros")),
+    Op("torch.Tensor.new_ones", "self, *size, dtype=None", _new("jnp.ones")),
+    Op("torch.Tensor.new_empty", "self, *size, dtype=None", _new("jnp.empty")),
+    Op("torch.Tensor.new_empty_strided", "self, size, stride, dtype=None", _new("jnp.empty", " ")),
+    Op("torch.Tensor.new_full", "self, size, fill_value, *, dtype=None", _new("jnp.full", "{fill_value}, ")),
+    Op("torch.Tensor.new_tensor", "self, data, *, dtype=None", "jnp.array({data}, dtype={dtype})"),
+]
+
+RANGES = [
+    Op("torch.arange", "start=0, end=None, step=1, *, dtype=None", _arange),
+    Op("torch.linspace", "start, end, steps, *, dtype=None", _spaced("linspace")),
+    Op("torch.logspace", "start, end, steps, base=10.0, *, dtype=None", _spaced("logspace", ", base={base}")),
+    Op("torch.tril_indices", "row, col, offset=0, *, dtype=None", "jnp.stack(jnp.tril_indices({row}, {offset=0}, {col}))"),
+    Op("torch.triu_indices", "row, col, offset=0, *, dtype=None", "jnp.stack(jnp.triu_indices({row}, {offset=0}, {col}))"),
+]
+
+DATA = [
+    Op("torch.tensor", "data, *, dtype=None", _tensor, samples=("torch.tensor([[1.0, 2.0]])", "torch.tensor(3)", "torch.tensor([True])")),
+    Op("torch.as_tensor", "data, dtype=None", _as_tensor, samples=("torch.as_tensor([1, 2])",)),
+    Op("torch.asarray", "obj, *, dtype=None, copy=None", "jnp.asarray({obj}, dtype={dtype})"),
+    Op("torch.from_numpy", "ndarray", "jnp.asarray({ndarray})"),
+    Op("torch.scalar_tensor", "s, *, dtype=None", "jnp.array({s}, dtype={dtype=float})"),
+    Op("torch.complex", "real, imag", _complex),
+    Op("torch.polar", "abs, angle", "{abs} * jnp.exp(1j * {angle})"),
+    Op("torch.Tensor", "*args", _constructor("jnp.float32")),
+    Op("torch.FloatTensor", "*args", _constructor("jnp.float32")),
+    Op("torch.DoubleTensor", "*args", _constructor("jnp.float64")),
+    Op("torch.HalfTensor", "*args", _constructor("jnp.float16")),
+    Op("torch.LongTensor", "*args", _constructor("int")),
+    Op("torch.IntTensor", "*args", _constructor("jnp.int32")),
+    Op("torch.BoolTensor", "*args", _constructor("bool")),
+    Op("torch.Tensor.new", "self, *args", _new_legacy, samples=("torch.ones(2).new(2, 3) * 0", "torch.ones(2).new([3, 4])")),
+]
+
+
+def _copied(call: Call) -> str:
+    """Without a broadcast where the source was seen to have the shapes of what it is copied to; the dtype depends on the precision it runs in."""
+    to, source = call.observed("self"), call.observed("src")
+    if to and source and set(source.kinds) == {"tensor"} and to.shapes == source.shapes and len(to.shapes) in (1, 2, 3):
+        return "{src}.astype({self}.dtype)"
+    return "jnp.broadcast_to({src}, {self}.shape).astype({self}.dtype)"
+
+
+FILL = [
+    Op("torch.fill", "input, value", "jnp.full_like({input}, {value})", method="fill", inplace=True),
+    Op("torch.zero", "input", "jnp.zeros_like({input})", method="zero", inplace=True),
+    Op(
+        "torch.Tensor.fill_diagonal_",
+        "self, fill_value",  # JAX cannot wrap
+        _fill_diagonal,
+        inplace=True,
+    ),
+    Op("torch.Tensor.to_dense", "self", "{self}", samples=("torch.ones(2).to_dense()",)),
+    Op("torch.Tensor.copy", "self, src", _copied, inplace=True),
+]

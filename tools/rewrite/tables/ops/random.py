@@ -1,0 +1,127 @@
+"""Random numbers (https://pytorch.org/docs/stable/torch.html#random-sampling). Keys come from the module's `rngs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_name, sequence, spelled
+from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
+
+
+def _drawn(function: str) -> Template:
+    """Complex normal numbers have the variance 1 in both; of uniform ones torch draws the two parts alike."""
+
+    def to(call: Call) -> str:
+        if function == "uniform" and "complex" in call.text("dtype"):
+            return f"vendored.complex_uniform({{rng}}, {sequence(call, 'size')}, {{dtype}})"
+        return f"jax.random.{function}({{rng}}, {sequence(call, 'size')}, dtype={{dtype}})"
+
+    return to
+
+
+def _rand_like(call: Call) -> str:
+    seen = call.observed("input")
+    asked = call.text("dtype") if call.given("dtype") else " ".join(seen.dtypes if seen else ())
+    plain = _like("jax.random.uniform({rng}, {input}.shape, DTYPE)")(call)
+    return plain.replace("jax.random.uniform(", "vendored.complex_uniform(") if "complex" in asked else plain
+
+
+def _like(template: str) -> Callable[[Call], str]:
+    """The dtype is the input's unless another is given."""
+
+    def to(call: Call) -> str:
+        given = call.given("dtype") and call.literal("dtype") is not None
+        return template.replace("DTYPE", "{dtype}" if given else "{input}.dtype")
+
+    return to
+
+
+def _randint(call: Call) -> str:
+    """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers only, torch also casts them to floats."""
+    named = call.given("size") and call.given("high")
+    size, high = ("{size}", "{high}") if named else ("{size}", "{low}") if call.given("size") else ("{high}", "{low}")
+    bounds = f"{'{low}' if named and call.given('low') else '0'}, {high}"
+    if "float" in call.text("dtype"):
+        return f"jax.random.randint({{rng}}, {size}, {bounds}).astype({{dtype}})"
+    return f"jax.random.randint({{rng}}, {size}, {bounds}, dtype={{dtype=int}})"
+
+
+def _randint_like(call: Call) -> str:
+    bounds = "{low}, {high}" if call.given("high") and call.given("low") else "0, {high}" if call.given("high") else "0, {low}"
+    dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else "{input}.dtype"
+    return f"vendored.randint_like({{rng}}, {{input}}, {bounds}, dtype={dtype})"
+
+
+def _normal(call: Call) -> str:
+    size = "{size}" if call.given("size") else "None"
+    return f"vendored.normal({{rng}}, {{mean=0.0}}, {{std=1.0}}, {size}, dtype={{dtype}})"
+
+
+def _normal_(call: Call) -> str:
+    """Without a mean of 0 and a deviation of 1, which change nothing."""
+    drawn = "jax.random.normal({rng}, {self}.shape, {self}.dtype)"
+    scaled = drawn if not call.given("std") or call.literal("std") == 1 else f"{{std}} * {drawn}"
+    return scaled if not call.given("mean") or call.literal("mean") == 0 else f"{{mean}} + {scaled}"
+
+
+def _uniform_(call: Call) -> str:
+    """Without the bounds 0 and 1, which are JAX's own."""
+    usual = all(not call.given(name) or call.literal(name) == bound for name, bound in (("from_", 0), ("to", 1)))
+    return "jax.random.uniform({rng}, {self}.shape, {self}.dtype" + (")" if usual else ", {from_=0}, {to=1})")
+
+
+def _bernoulli(call: Call) -> str:
+    """What stands for the tensor is written twice only where it is a plain name."""
+    if not is_name(call, "input"):
+        return "vendored.bernoulli({rng}, {input}, {p})" if call.given("p") else "vendored.bernoulli({rng}, {input})"
+    return (
+        "jax.random.bernoulli({rng}, {p}, {input}.shape).astype({input}.dtype)"
+        if call.given("p")
+        else "jax.random.bernoulli({rng}, {input}).astype({input}.dtype)"
+    )
+
+
+DRAW = [
+    Op("torch.rand", "*size, dtype=None", _drawn("uniform")),
+    Op("torch.randn", "*size, dtype=None", _drawn("normal")),
+    Op("torch.rand_like", "input, *, dtype=None", _rand_like),
+    Op("torch.randn_like", "input, *, dtype=None", _like("jax.random.normal({rng}, {input}.shape, DTYPE)")),
+    Op("torch.randint", "low=0, high=None, size=None, *, dtype=None", _randint),
+    Op("torch.randint_like", "input, low=0, high=None, *, dtype=None", _randint_like),
+    Op("torch.randperm", "n, *, dtype=None", "jax.random.permutation({rng}, {n})"),
+    Op("torch.normal", "mean=0.0, std=1.0, size=None, *, dtype=None", _normal),
+    Op("torch.poisson", "input", "jax.random.poisson({rng}, {input}).astype({input}.dtype)"),
+    *spelled("bernoulli", "input, p=None", _bernoulli),
+    *spelled("multinomial", "input, num_samples, replacement=False", "vendored.multinomial({rng}, {input}, {num_samples}, {replacement})"),
+]
+
+IN_PLACE = [
+    Op(
+        "torch.Tensor.normal_",
+        "self, mean=0, std=1",
+        _normal_,
+        inplace=True,
+    ),
+    Op(
+        "torch.Tensor.uniform_",
+        "self, from_=0, to=1",
+        _uniform_,
+        inplace=True,
+    ),
+    Op("torch.Tensor.exponential_", "self, lambd=1", "jax.random.exponential({rng}, {self}.shape, {self}.dtype) / {lambd=1}", inplace=True),
+    Op(
+        "torch.Tensor.log_normal_",
+        "self, mean=1, std=2",
+        "jnp.exp({mean=1} + {std=2} * jax.random.normal({rng}, {self}.shape, {self}.dtype))",
+        inplace=True,
+    ),
+    Op(
+        "torch.Tensor.cauchy_",
+        "self, median=0, sigma=1",
+        "{median=0} + {sigma=1} * jax.random.cauchy({rng}, {self}.shape, {self}.dtype)",
+        inplace=True,
+    ),
+    Op("torch.Tensor.geometric_", "self, p", "jax.random.geometric({rng}, {p}, {self}.shape).astype({self}.dtype)", inplace=True),
+    Op("torch.Tensor.bernoulli_", "self, p=0.5", "jax.random.bernoulli({rng}, {p=0.5}, {self}.shape).astype({self}.dtype)", inplace=True),
+    Op("torch.Tensor.random_", "self, from_=0, to=None", Refused("`random_` without bounds depends on the dtype: use `torch.randint`")),
+]

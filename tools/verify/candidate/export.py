@@ -1,0 +1,61 @@
+"""Writes the candidate's step as StableHLO, for the search that runs elsewhere. Used inside the sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.extend.core import jaxpr_as_fun
+
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.comparisons import compares
+from migrate_agent.tools.harness.jax_side.module import is_key
+from migrate_agent.tools.verify.candidate.session import Session
+
+
+def exported(session: Session, name: str) -> dict[str, Any] | None:
+    """Write `search.bin` and `search.safetensors` (the state); gives how the step's arguments and results lie, or the error.
+
+    The step takes state, inputs and targets, and gives the outputs and the gradients of the distance to the targets by input.
+    Random keys are part of the program, since every draw is replaced anyway.
+    """
+    scenario = next((item for item in session.arguments["scenarios"] if item["name"] == name), None)
+    if scenario is None:
+        return None
+    try:
+        return _export(session, scenario)
+    except Exception as error:
+        return session.fail(error)
+
+
+def _export(session: Session, scenario: Any) -> dict[str, Any]:
+    candidate = session.candidate(scenario["example"])
+    candidate.load(session.state(scenario["state"], scenario["example"]))
+    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True)
+    _, trainable, rest = candidate.parts(scenario["mode"])
+    leaves, targets = session.leaves(scenario)
+    arguments = (trainable, rest, list(leaves), dict(targets))
+    traced = program.jitted.trace(*arguments)
+    function = jaxpr_as_fun(traced.jaxpr)
+    flat = jax.tree.leaves(arguments)
+    kept = [index for index, value in enumerate(flat) if not is_key(value)]
+    _, outputs, _, _, inputs, _ = jax.tree.unflatten(jax.tree.structure(traced.out_info), range(len(jax.tree.leaves(traced.out_info))))
+    wanted = [*outputs, *inputs.values()]
+
+    def step(*given: Any) -> list[Any]:
+        values = list(flat)
+        for index, value in zip(kept, given, strict=True):
+            values[index] = value
+        results = function(*values)
+        return [results[index] for index in wanted]
+
+    def serialised() -> bytes:
+        return bytes(export.export(jax.jit(step))(*(flat[index] for index in kept)).serialize())
+
+    (session.output / "search.bin").write_bytes(session.once(("export", scenario["name"], session.form(scenario)), serialised))
+    state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
+    tensor_files.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
+    found = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}
+    return {**found, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}

@@ -1,0 +1,312 @@
+"""The candidate as a user would run it: float32, initialisation, real randomness, compilation, lowering. Run inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.random_streams import drawing
+from migrate_agent.tools.harness.common.xla_flags import quick
+from migrate_agent.tools.harness.jax_side.backward_draws import Heard
+from migrate_agent.tools.harness.jax_side.keys import keys, no_key
+from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split
+from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
+from migrate_agent.tools.harness.jax_side.program import Program
+from migrate_agent.tools.harness.jax_side.structure import changed
+from migrate_agent.tools.verify.candidate import pallas_kernels
+from migrate_agent.tools.verify.candidate.job import compile_ahead, curves, run_scenario
+from migrate_agent.tools.verify.candidate.session import Session, stored
+
+
+def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry: everything as a user would run it: float32, initialisation, real randomness, compilation, lowering for other platforms."""
+    session = Session(arguments, inputs, output, exact=False)
+    configure("jax_disable_most_optimizations", False)  # a job before this one in the process may have left it on
+    counts: dict[str, int] = {}
+    result: dict[str, Any] = {"scenarios": {}}
+    try:
+        session.candidate(0)
+    except Exception as error:
+        return {"construction": session.fail(error)}
+    compile_ahead(session, _natively(session, gradient=True))
+    constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
+    fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
+    with counting_compilations(counts):
+        _run(session, result, gradient=False)
+        result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
+    result["compile"] = _guarded(session, lambda: contract(session))
+    configure("jax_disable_most_optimizations", True)
+    _run(session, result, gradient=True)
+    result["curves"] = _guarded(session, lambda: curves(session))
+    result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
+    result["dropout"] = _guarded(session, lambda: dropout(session))
+    return result
+
+
+def _natively(session: Session, *, gradient: bool) -> list[Mapping[str, Any]]:
+    """The scenarios that are run natively, with gradients or without."""
+    return [item for item in session.arguments["scenarios"] if item["native"] is not None and bool(item["gradient"]) == gradient]
+
+
+def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
+    for scenario in _natively(session, gradient=gradient):
+        result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
+
+
+def _guarded(session: Session, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        return session.fail(error)
+
+
+def _first(session: Session, role: str) -> Mapping[str, Any] | None:
+    return next((scenario for scenario in session.arguments["scenarios"] if scenario["role"] == role), None)
+
+
+def contract(session: Session) -> dict[str, Any]:
+    """The compile contract of one forward pass (training mode where torch trains)."""
+    scenario = _first(session, "gradient") or _first(session, "seed")
+    if scenario is None:
+        return {}
+    return session.once(("contract", scenario["name"], session.form(scenario)), lambda: compile_contract(session, scenario))
+
+
+def compile_contract(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaks, stability of the module's structure, and lowering for TPU and CUDA, of a forward pass."""
+    candidate = session.candidate(0)
+    candidate.load(session.state(scenario["state"], 0))
+    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=False, paired=False)
+    graphdef, trainable, rest = candidate.parts(scenario["mode"])
+    leaves, _ = session.leaves(scenario)
+    found: dict[str, Any] = {"leak": "", "lowering": {}}
+    with jax.checking_leaks():
+        try:
+            jax.make_jaxpr(lambda *args: program.candidate_step(*args)[:2])(trainable, rest, leaves, {})
+        except Exception as error:
+            if "leak" not in str(error).lower():
+                raise
+            found["leak"] = session.fail(error)["error"]
+    traced = jax.jit(program.candidate_step).trace(trainable, rest, leaves, {})
+    found["stable"] = program.traced.graphdef == graphdef
+    if not found["stable"]:
+        found["changed"] = changed(graphdef, program.traced.graphdef)
+        found["settles"] = _settles(program, trainable, rest, leaves)
+    for platform in ("tpu", "cuda"):
+        found["lowering"][platform] = _lower(session, traced, platform)
+    found["kernels"] = (
+        pallas_kernels.on_tpu(session, *pallas_kernels.given(session, scenario)) if pallas_kernels.differs(traced.jaxpr) else None
+    )
+    return found
+
+
+def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any]) -> bool:
+    """Whether a further call leaves the module's structure as the first one made it."""
+    first = program.traced.graphdef
+    try:
+        after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
+        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False)
+        jax.eval_shape(again.candidate_step, trainable, after, leaves, {})
+    except Exception:  # what the call left behind is no state of a module
+        return False
+    return bool(again.traced.graphdef == first)
+
+
+def _lower(session: Session, traced: Any, platform: str) -> str:
+    """Nothing where the program lowers, else why not."""
+    try:
+        traced.lower(lowering_platforms=(platform,))
+    except Exception as error:
+        return session.fail(error)["error"]
+    return ""
+
+
+def _fresh(session: Session, example: int) -> Future[Any] | None:
+    """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
+
+    def build(key: Any) -> Any:
+        with jax.ensure_compile_time_eval():  # what a constructor computes of its arguments, it may look at
+            return nnx.split(candidate.fresh(nnx.Rngs(key)))[1]
+
+    try:
+        candidate = session.candidate(example)
+        if not candidate.initialises:
+            return None
+        with tracers_as_data():
+            return session.pool.submit(jax.jit(jax.vmap(build)).lower(next(_keys(session, example))).compile, quick())
+    except Exception:
+        return None
+
+
+def _seeds(session: Session, example: int) -> list[int]:
+    return [session.seed(2000 + number) for number in range(session.arguments["described"][example]["inits"]["total"])]
+
+
+def _keys(session: Session, example: int) -> Iterator[Any]:
+    """Random keys of all constructions, by those that are made together."""
+    seeds = np.array(_seeds(session, example))
+    elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
+    parts = 1 if elements <= tolerances.INIT_TOGETHER else len(seeds)
+    yield from map(keys, np.split(seeds, parts))
+
+
+def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:
+    """Initial values of several constructions, sampled as on torch's side. Writes `initial-<example>.safetensors`."""
+    candidate = session.candidate(example)
+    if not candidate.initialises:
+        return {"skipped": True}
+    try:
+        rows, dtypes = _sampled(session, example, _compiled_states(session, example, fresh) if fresh else _states(session, example))
+    except Exception:  # what a constructor cannot do under a trace
+        rows, dtypes = _sampled(session, example, _states(session, example))
+    tensor_files.save(session.output / f"initial-{example}.safetensors", {name: np.stack(values) for name, values in rows.items()})
+    return {"dtypes": dtypes}
+
+
+def _sampled(session: Session, example: int, states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]], dict[str, str]]:
+    """Elements by name and construction, and dtypes by name."""
+    wanted = session.arguments["described"][example]["inits"]
+    rows: dict[str, list[Array]] = {}
+    dtypes: dict[str, str] = {}
+    for number, state in enumerate(states):
+        for name, value in state.items():
+            if number >= wanted["count"] and name not in wanted["small"]:
+                continue
+            dtypes[name] = str(value.dtype)
+            flat = stored(value).reshape(-1)
+            flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)
+            rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, tolerances.INIT_SAMPLE)])
+    return rows, dtypes
+
+
+def _compiled_states(session: Session, example: int, fresh: Future[Any]) -> Iterator[dict[str, Array]]:
+    """The states of new modules under torch's names. Raises what the program or its compilation raises."""
+    candidate = session.candidate(example)
+    graphdef = nnx.split(candidate.model)[0]
+    for group in _keys(session, example):
+        leaves, structure = jax.tree.flatten(fresh.result()(group))
+        found = [[no_key(leaf.shape[1:])] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
+        yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True))
+
+
+def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
+    """The same of modules that are constructed one by one. Raises what their constructor raises."""
+    candidate = session.candidate(example)
+    for seed in _seeds(session, example):
+        yield candidate.state(candidate.fresh(nnx.Rngs(seed)))
+
+
+def dropout(session: Session) -> dict[str, Any] | None:
+    """Real randomness in training mode: rates asked for, equal results for equal keys, new ones for new keys. None where torch draws nothing."""
+    scenario = drawing(session.arguments["scenarios"])
+    if scenario is None:
+        return None
+    candidate = session.candidate(scenario["example"])
+    candidate.load(session.state(scenario["state"], scenario["example"]))
+    graphdef, trainable, rest = candidate.parts("train")
+    program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
+    leaves, _ = session.leaves(scenario)
+    kinds: list[tuple[str, float | None]] = []
+
+    def step(rest: Any, leaves: Any) -> Any:
+        model = nnx.merge(graphdef, trainable, rest, copy=True)
+        with session.draws.watching(jax.tree.leaves(leaves)[0]) as seen:
+            outputs: list[Any] = []
+            trees.encode(program.call(model, leaves)[0], outputs, is_leaf)
+        kinds[:] = [(draw.kind, draw.rate) for draw in seen]
+        outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
+        return outputs, split(model)[2], ([draw.values for draw in seen], [draw.key for draw in seen])
+
+    with session.draws.apart():
+        run = jax.jit(step, compiler_options=quick())
+        session.draws.rates.clear()
+        first, after, drawn = run(rest, leaves)
+        noted = [rate for rate, _ in session.draws.rates]
+        rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
+        again = run(rest, leaves)[0]
+        fresh, history, states = False, [drawn], [rest]
+        for _ in range(tolerances.FRESH_CALLS):
+            states.append(after)
+            later, after, drawn = run(after, leaves)
+            fresh = fresh or not _equal(first, later)
+            history.append(drawn)
+    values, keys = ([list(map(np.asarray, row)) for row in zip(*(drawn[part] for drawn in history), strict=True)] for part in (0, 1))
+    stale = stale_draws(kinds, values) or reused_keys(kinds, keys)
+    if None in noted or len(noted) > sum(kind == "_bernoulli" for kind, _ in kinds):  # not all masks are drawn where they can be seen
+        rates, found = _told(session, step, states, leaves)
+        stale = stale or found
+    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
+
+
+def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], leaves: Any) -> tuple[list[Any], str]:
+    """Rates and shapes of the masks that one call draws, as the running program tells them: those in loops, under `vmap` and in functions that are
+    compiled on their own are among them. And what is stale: a key that every call draws with, or that masks of several shapes or rates have."""
+    heard = Heard()
+    with session.draws.hearing(heard):
+        run = jax.jit(lambda rest, leaves: step(rest, leaves)[0])
+        calls = []
+        for rest in states:
+            run(rest, leaves)
+            calls.append(heard.take())
+    stale = "a mask is the same at every call" if set.intersection(*calls) else ""
+    if not stale and len({told.key for told in calls[0]}) < len(calls[0]):
+        stale = "masks of several shapes or rates use the same key"
+    return [[told.rate, list(told.what)] for told in calls[0]], stale
+
+
+def stale_draws(kinds: Sequence[tuple[str, float | None]], history: Sequence[Sequence[Array]]) -> str:
+    """Which draw gives the same numbers at every call, or the same as another one at every call; nothing where none does.
+
+    `history` holds, by draw, its values at each call. A draw that would repeat itself by chance is not judged.
+    """
+    judged = [index for index, (kind, rate) in enumerate(kinds) if _would_differ(kind, rate, history[index])]
+    for index in judged:
+        if all(np.array_equal(values, history[index][0]) for values in history[index]):
+            return f"draw {index + 1} of {len(kinds)} gives the same numbers at every call"
+    for place, index in enumerate(judged):
+        for other in judged[:place]:
+            same = kinds[index] == kinds[other] and all(map(np.array_equal, history[index], history[other]))
+            if same:
+                return f"draws {other + 1} and {index + 1} give the same numbers as each other at every call"
+    return ""
+
+
+def reused_keys(kinds: Sequence[tuple[str, float | None]], keys: Sequence[Sequence[Array]]) -> str:
+    """Which draw has the same key at every call, or the same as another draw of its kind; nothing where none does. `keys` are by draw, then by call.
+
+    This tells of draws too small to be judged by their numbers. Draws that another one is made of have its key, and another kind.
+    """
+    judged = [index for index, (kind, _) in enumerate(kinds) if kind != "_random_bits"]
+    for index in judged:
+        if all(np.array_equal(key, keys[index][0]) for key in keys[index]):
+            return f"draw {index + 1} of {len(kinds)} uses the same key at every call"
+    for place, index in enumerate(judged):
+        for other in judged[:place]:
+            if kinds[index][0] == kinds[other][0] and all(map(np.array_equal, keys[index], keys[other])):
+                return f"draws {other + 1} and {index + 1} use the same keys"
+    return ""
+
+
+def _would_differ(kind: str, rate: float | None, values: Sequence[Array]) -> bool:
+    """Whether right draws of this kind would be different at all calls but with negligible probability."""
+    size = values[0].size
+    if kind in ("_uniform", "_normal", "_exponential"):
+        return size > 0
+    if kind != "_bernoulli" or rate is None or not 0 < rate < 1:
+        return False
+    same = rate**2 + (1 - rate) ** 2
+    return float(same ** (size * (len(values) - 1))) < tolerances.FRESH_ALPHA
+
+
+def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=a.dtype.kind in "fc") for a, b in zip(one, other, strict=True))

@@ -1,0 +1,69 @@
+"""What a candidate does on a TPU alone: its Pallas kernels and the branches that it takes by platform. Used inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.program import Program
+from migrate_agent.tools.portable.describe import equations, live_kernels
+from migrate_agent.tools.portable.interpreted import interpreted
+from migrate_agent.tools.verify.candidate.session import Session
+
+FILE = "kernels.safetensors"
+
+
+def differs(jaxpr: Any) -> bool:
+    """Whether a program is another one on a TPU."""
+    return any(equation.primitive.name == "pallas_call" or _apart(equation) for equation in equations(jaxpr.jaxpr))
+
+
+def _apart(equation: Any) -> bool:
+    """Whether an equation chooses otherwise on a TPU than on a CPU."""
+    if equation.primitive.name != "platform_index":
+        return False
+    groups = [group or ("cpu", "tpu") for group in equation.params["platforms"]]
+    first = {name: next((i for i, group in enumerate(groups) if name in group), -1) for name in ("cpu", "tpu")}
+    return first["cpu"] != first["tpu"]
+
+
+def on_tpu(session: Session, program: Program, arguments: Sequence[Any]) -> dict[str, Any]:
+    """How many kernels the program has and how many are live. Writes the results of the program as it
+    is and as it is on a TPU, kernels interpreted, in `kernels.safetensors`: `plain/output 0`, `tpu/output 0`, `plain/gradient 0` and so on.
+    """
+    jaxpr = jax.jit(program.candidate_step).trace(*arguments).jaxpr
+    everything = list(equations(jaxpr.jaxpr))
+    count = sum(equation.primitive.name == "pallas_call" for equation in everything)
+    found: dict[str, Any] = {"kernels": count, "live": live_kernels(jaxpr.jaxpr), "followed": True}
+    try:
+        with interpreted(on_tpu=True):
+            special = jax.jit(lambda *given: program.candidate_step(*given))
+            inner = special.trace(*arguments).jaxpr
+            found["followed"] = not any(map(_apart, equations(inner.jaxpr)))
+            tpu = _results(special(*arguments)) if found["followed"] else {}
+        plain = _results(program.jitted(*arguments)) if any(map(_apart, everything)) else tpu
+    except Exception as error:
+        return {**found, **session.fail(error)}
+    tensor_files.save(
+        session.output / FILE, {f"{side}/{key}": x for side, held in (("plain", plain), ("tpu", tpu)) for key, x in held.items()}
+    )
+    return found
+
+
+def _results(step: Any) -> dict[str, Any]:
+    _, outputs, _, of_parameters, of_inputs, *_ = step
+    parts = (("output", outputs), ("gradient", (of_parameters, of_inputs)))
+    return {f"{name} {index}": np.asarray(value) for name, part in parts for index, value in enumerate(jax.tree.leaves(part))}
+
+
+def given(session: Session, scenario: Mapping[str, Any]) -> tuple[Program, Sequence[Any]]:
+    """The program of a scenario with gradients and real randomness, and its arguments."""
+    candidate = session.candidate(0)
+    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True, paired=False)
+    _, trainable, rest = candidate.parts(scenario["mode"])
+    leaves, targets = session.leaves(scenario)
+    return program, (trainable, rest, list(leaves), dict(targets))

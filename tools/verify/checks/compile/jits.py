@@ -1,0 +1,20 @@
+"""The candidate can be compiled: no value of an array decides what Python does."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.harness.common.argument_changes import REFUSABLE
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the line that needs a value which under `jit` does not exist yet."""
+    elsewhere = {scenario.name for scenario in results.expected.scenarios if scenario.facts["role"] in REFUSABLE}
+    for name, facts in results.exact["scenarios"].items():
+        if facts.get("kind") == "concretisation" and name not in elsewhere:
+            return Verdict("compile", "jits", "fail", detail=f"{name}: {facts['error']}")
+    return Verdict("compile", "jits", "pass")
+
+
+CHECK = Check("compile", "jits", judge, cost=0, early=True)

@@ -1,0 +1,18 @@
+"""No tracer leaves the call that made it (`jax.checking_leaks`)."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with jax's own words."""
+    found = results.native.get("compile") or {}
+    if "leak" not in found:
+        return None
+    return Verdict("compile", "leaks", "fail" if found["leak"] else "pass", detail=found["leak"])
+
+
+CHECK = Check("compile", "leaks", judge)

@@ -1,0 +1,63 @@
+"""Outputs and buffers agree in float64 where the constructor's plain arguments are others than the example's, as far as the original takes that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate_agent.tools.harness.common import tolerances, trees
+from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
+from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.evidence.candidate import Answer, Results
+from migrate_agent.tools.verify.evidence.original import Scenario
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the conditioning allows; `unverified` where random numbers do not pair up. What the candidate refuses on purpose is a
+    note, no failure."""
+    answered = [(scenario, answer) for scenario, answer in results.answers(CONFIGURED) if not results.forgives(scenario, answer)]
+    found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
+    if found is None or found.status == "pass":
+        unpaired = [
+            scenario for scenario, answer in answered if not answer.error and not answer.facts.get("state") and not paired(scenario, answer)
+        ]
+        if unpaired:
+            how = results.configured(unpaired[0])
+            return Verdict("numeric", "configurations_fp64", "unverified", detail=f"{unpaired[0].name}: {UNPAIRED}; {how}")
+        if found is None:
+            return None
+    shown = [
+        scenario
+        for scenario, _ in answered
+        if found.status == "pass" or found.detail.startswith((f"{scenario.name} ", f"{scenario.name}:"))
+    ]
+    return replace(found, detail="; ".join([found.detail, *(results.configured(each) for each in shown)]))
+
+
+def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
+    wrong = [str(name) for name in answer.facts.get("state", ())]
+    if answer.error:
+        yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+    elif wrong:
+        yield Difference(
+            scenario.name, float("inf"), 0.0, f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
+        )
+    elif not paired(scenario, answer):
+        theirs, ours = (any(draw[0] != "bernoulli" for draw in drawn(side.facts["draws"])) for side in (scenario, answer))
+        if theirs != ours:
+            what = "draws nothing at random, and torch does" if theirs else "draws at random, and torch does not"
+            yield Difference(scenario.name, float("inf"), 0.0, f"it {what}")
+    else:
+        if trees.skeleton(scenario.facts["tree"]) != trees.skeleton(answer.facts["tree"]):
+            yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form")
+        for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
+            yield difference(scenario, pair, tolerances.FLOOR_FP64)
+        largest = max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
+        for pair in (*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")):
+            yield difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, tolerances.GLOBAL_SCALE * largest)
+
+
+CHECK = Check("numeric", "configurations_fp64", judge, cost=2)

@@ -1,0 +1,66 @@
+"""Dropout with real randomness: as many independent draws of each rate as in torch, new ones each call, the same ones for the same key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.argument_changes import REFUSABLE
+from migrate_agent.tools.harness.common.random_streams import drawing
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with what is not as in torch. Applies where torch draws in training mode."""
+    found = results.native.get("dropout")
+    if found is None:
+        return None
+    facts = drawing(scenario.facts for scenario in results.expected.scenarios)
+    if facts is None or (facts["role"] in REFUSABLE and any(answer.error for _, answer in results.answers(facts["role"]))):
+        return None
+    crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(facts["role"]) if scenario.name == facts["name"]]
+    theirs = rates([*(draw[1:] for draw in facts["draws"] if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
+    noisy = any(draw[0] == "normal" for draw in facts["draws"])
+    if "error" in found:
+        return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {found['error']}")
+    problem = "" if found["repeatable"] else "two calls with the same random state give different results"
+    if not problem and not found["fresh"] and (noisy or repeats(theirs) < tolerances.FRESH_ALPHA):
+        problem = "further calls draw the same numbers again"
+    problem = problem or str(found.get("stale", ""))
+    ours = rates([[draw[1], draw[0]] for draw in found["rates"]])
+    if problem:
+        return Verdict("numeric", "dropout", "fail", detail=problem)
+    if None in theirs or None in ours:
+        return Verdict("numeric", "dropout", "unverified", detail="a rate of dropout could not be read")
+    wrong = theirs != ours
+    return Verdict(
+        "numeric",
+        "dropout",
+        "fail" if wrong else "pass",
+        detail=f"draws by rate of keeping: {ours}" + (f" instead of {theirs}" if wrong else ""),
+    )
+
+
+def repeats(rates: Mapping[float | None, int]) -> float:
+    """The probability that a right candidate draws the same masks in all further calls."""
+    exponent = sum(count * math.log(rate**2 + (1 - rate) ** 2) for rate, count in rates.items() if rate is not None and 0 < rate < 1)
+    return math.exp(max(tolerances.FRESH_CALLS * exponent, -700.0))
+
+
+def rates(draws: Sequence[Sequence[object]]) -> dict[float | None, int]:
+    """Elements drawn by rate of keeping, from `[shape, rate]` rows. Only the total counts: a mask may be drawn in parts."""
+    totals: dict[float | None, int] = {}
+    for shape, rate in draws:
+        key = round(rate, tolerances.RATE_DIGITS) if isinstance(rate, float) else None
+        count = 1
+        for size in shape if isinstance(shape, list) else []:
+            count *= size
+        totals[key] = totals.get(key, 0) + count
+    return totals
+
+
+CHECK = Check("numeric", "dropout", judge, cost=NEW_PROCESS)

@@ -1,0 +1,21 @@
+"""In float32, as users run it, the candidate errs at most twice as much as torch does, both against torch's float64 answer; dtypes agree."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.harness.common.argument_changes import LONG
+from migrate_agent.tools.harness.common.compare_arrays import verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.checks.shared.native import native_differences
+from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, applies
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within twice torch's error and the floors of `limits`. Applies where torch computes in nothing narrower."""
+    if not applies(results, "seed", narrow=False):
+        return None
+    return verdict("numeric", "forward_fp32", native_differences(results, "seed", "shape", LONG, narrow=False), UNPAIRED)
+
+
+CHECK = Check("numeric", "forward_fp32", judge, cost=NEW_PROCESS)

@@ -1,0 +1,58 @@
+"""Gradients are finite where torch's are at the edges (zeros, saturation, ties, equal rows), and agree where the function has one there
+that is more than rounding noise.
+
+A norm, a deviation or an `atan2` written out gives NaN at zero, and so does the branch of a `where` that was not taken: training ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.outputs import Pair, difference, named_pairs, paired, usually
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.original import Scenario
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning allows. Applies where the original differentiates at an edge."""
+    return verdict("numeric", "gradients_edges", _differences(results))
+
+
+def _differences(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers("gradient-edge"):
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
+            largest = max((rms(pair.expected) for pair in pairs), default=0.0)
+            largest = max(largest, usually(results, scenario, "gradient", "grad/", "input-grad/"))
+            for pair in pairs:
+                yield _difference(scenario, pair, tolerances.GLOBAL_SCALE * largest)
+
+
+def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
+    if pair.got is None or pair.got.shape != pair.expected.shape:
+        return difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
+    finite = np.isfinite(pair.expected)
+    lost = int((finite & ~np.isfinite(pair.got)).sum())
+    if lost:
+        return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+    found = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), tolerances.FLOOR_GRADIENT_FP64, scale)
+    if found.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
+        return Difference(pair.label, 0.0, tolerances.FLOOR_GRADIENT_FP64)
+    return found
+
+
+def _is_noise(scenario: Scenario, pair: Pair, scale: float) -> bool:
+    """Whether rounding alone may change torch's own gradient by more than any limit allows: past saturation, `1 - tanh(x)**2` is what rounding left."""
+    size = max(rms(pair.expected), scale)
+    return tolerances.NOISE_FACTOR * scenario.noise(pair.key)[0] > tolerances.CAP_FP64 * size
+
+
+CHECK = Check("numeric", "gradients_edges", judge, cost=4)

@@ -1,0 +1,32 @@
+"""Gradients with respect to all float inputs agree in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.outputs import named_differences
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning allows; and slopes of the loss, where a backward pass of the candidate's own draws."""
+    differences = named_differences(results, "input-grad", "gradient", "gradient-shape", floor=tolerances.FLOOR_GRADIENT_FP64)
+    return verdict("numeric", "gradients_inputs", chain(differences, _off_the_slope(results)))
+
+
+def _off_the_slope(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers("gradient"):
+        told = answer.facts.get("slopes")
+        if isinstance(told, list) and len(told) == 2 and all(isinstance(each, float) for each in told):
+            paired, own = told
+            if paired <= tolerances.SLOPE < own:
+                problem = f"the backward pass draws other random numbers than the forward pass: the loss's slope is off by {own:.0%}"
+                yield Difference(scenario.name, float("inf"), 0.0, problem)
+
+
+CHECK = Check("numeric", "gradients_inputs", judge, cost=3)

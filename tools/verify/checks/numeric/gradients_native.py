@@ -1,0 +1,35 @@
+"""Gradients in the dtypes that a user runs the unit in: coarsely, since training curves tell the rest, but of every parameter and input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
+from migrate_agent.tools.verify.checks.shared.outputs import named_pairs, paired
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """The error against torch's float64 gradient, beside torch's own. Applies where torch gives native gradients."""
+    return verdict("numeric", "gradients_native", _differences(results))
+
+
+def _differences(results: Results) -> Iterator[Difference]:
+    for scenario, answer in results.answers("gradient", kind="native"):
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
+            largest = max((rms(pair.expected) for pair in pairs), default=0.0)
+            for pair in pairs:
+                native = scenario.arrays.get(f"native/{pair.key}")
+                if native is not None:
+                    noise = partial(scenario.noise, pair.key)
+                    yield compare_native_gradient(pair, native, noise, largest, str(scenario.facts["narrow"]) or "float32")
+
+
+CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

@@ -1,0 +1,108 @@
+"""Fresh parameters and buffers have the original's distribution: two-sample Kolmogorov-Smirnov tests, structure, and equality of what is constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.argument_changes import words
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.compare.initial_values import Sample, copies, distribution_problem, structure_problem
+from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
+
+JUDGES = 2
+"""So many parameters are judged at a time."""
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state.
+
+    Asked of each example that is constructed in a way of its own, and of other configurations that the candidate takes.
+    """
+    jobs = results.native.get("initial", {})
+    theirs = {number: fresh for number, fresh in results.expected.initial.items() if fresh and not _refused(results, number, jobs)}
+    if not theirs or (results.port is not None and any("skipped" in job for job in jobs.values())):
+        return None
+    alpha = tolerances.INIT_ALPHA / sum(map(len, theirs.values()))
+    smallest = 1.0
+    for number, fresh in theirs.items():
+        wrong, least = _problems(results, number, fresh, jobs.get(str(number), {}), alpha)
+        smallest = min(smallest, least)
+        if wrong:
+            index = results.expected.examples[number]["index"]
+            changes = words(results.expected.examples[number]["changes"])
+            where = f"{changes}: " if changes else f"example {index + 1}: " if number else ""
+            return Verdict("numeric", "initialisation", "fail", smallest, alpha, where + "; ".join(wrong[:3]))
+    return Verdict("numeric", "initialisation", "pass", smallest, alpha)
+
+
+def _refused(results: Results, number: int, jobs: Mapping[str, Any]) -> bool:
+    return bool(results.expected.examples[number]["changes"]) and "error" in jobs.get(str(number), {})
+
+
+def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: Mapping[str, Any], alpha: float) -> tuple[list[str], float]:
+    """What is wrong with an example's fresh values, in words, and the smallest p-value."""
+    if "error" in job:
+        return [f"fresh construction raised {job['error']}"], 1.0
+    ours = results.outputs["native"].get(f"initial-{number}", {})
+    described = results.expected.examples[number]
+    other = [
+        f"{name}: dtype {job['dtypes'].get(name)} instead of {dtype}"
+        for name, dtype in described["state_dtypes"].items()
+        if name not in results.omitted and not _same(job["dtypes"].get(name), dtype)
+    ]
+    if other:
+        return other, 1.0
+    compared = {name: value for name, value in theirs.items() if value.size and name not in results.omitted}
+    with ThreadPoolExecutor(JUDGES) as pool:  # sorting leaves the interpreter free
+        found = pool.map(lambda name: _judge(compared[name], ours.get(name), described["state"][name], alpha), compared)
+        judged = dict(zip(compared, found, strict=True))
+    wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
+    if not wrong:
+        same, torch = copies({name: ours[name] for name in compared}), copies(compared)
+        wrong = [f"{_both(names)} start with the same numbers, unlike torch's" for names in sorted(same - torch, key=_both)]
+        wrong += [f"{_both(names)} start with the same numbers in torch, not here" for names in sorted(torch - same, key=_both)]
+    return wrong, min((p for _, p in judged.values()), default=1.0)
+
+
+def _both(names: frozenset[str]) -> str:
+    return " and ".join(sorted(names))
+
+
+def _same(ours: str | None, theirs: str) -> bool:
+    """Whether a dtype is torch's, jax's narrower defaults granted."""
+    return ours is not None and NATIVE.get(ours, ours) == NATIVE.get(theirs, theirs)
+
+
+def _judge(theirs: Array, ours: Array | None, shape: Sequence[int], alpha: float) -> tuple[str, float]:
+    """What is wrong with one parameter's values (constructions × elements), and the p-value."""
+    if ours is None or ours.shape != theirs.shape:
+        return "not there", 0.0
+    constant = (theirs == theirs[0]).all(axis=0) | np.isnan(theirs).all(axis=0)
+    problem = _constant_problem(theirs[0][constant], ours[:, constant])
+    if problem or constant.all():
+        return problem, 0.0 if problem else 1.0
+    theirs, ours = (np.abs(value[:, ~constant]) if value.dtype.kind == "c" else value[:, ~constant] for value in (theirs, ours))
+    if (ours == ours[0]).all():
+        return "the same values in each construction, unlike torch's", 0.0
+    one, other = Sample(theirs), Sample(ours)
+    problem, p = distribution_problem(one, other, alpha / 2)
+    return (problem or (structure_problem(one, other, shape, alpha / 2) if not constant.any() else "")), p
+
+
+def _constant_problem(theirs: Array, ours: Array) -> str:
+    if not theirs.size:
+        return ""
+    scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0) or 1.0
+    if not np.allclose(ours, theirs[None], rtol=tolerances.INIT_CONSTANT, atol=tolerances.INIT_CONSTANT * scale, equal_nan=True):
+        return f"constant values differ (such as {ours.flat[0]:.4g} for {theirs.flat[0]:.4g})"
+    return ""
+
+
+CHECK = Check("numeric", "initialisation", judge, cost=NEW_PROCESS)

@@ -1,0 +1,24 @@
+"""NaN and infinities in the input spread to the same outputs as in torch, and nowhere else.
+
+Judged in the native dtype: on CPUs, XLA computes grouped convolutions in float64 as dense ones with zeros, and zero times NaN is NaN, so that
+there NaN reaches groups that it reaches neither in float32 nor on accelerators.
+"""
+
+from __future__ import annotations
+
+from migrate_agent.tools.harness.common.compare_arrays import verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.checks.shared.native import native_differences
+from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, applies
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """The same places; what stays finite within the limits of float32."""
+    if not applies(results, "nonfinite"):
+        return None
+    return verdict("numeric", "nonfinite", native_differences(results, "nonfinite"), UNPAIRED)
+
+
+CHECK = Check("numeric", "nonfinite", judge, cost=NEW_PROCESS)

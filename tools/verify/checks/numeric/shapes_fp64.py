@@ -1,0 +1,19 @@
+"""Outputs agree in float64 for batch sizes, lengths and ranks that are not in the example, as far as the original accepts them."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.harness.common.argument_changes import LONG
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.outputs import compared
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning allows. What the candidate refuses of another rank, or, on
+    purpose, of a size beyond numbers of the code, is a note, no failure."""
+    taken = [role for role in ("rank", LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
+    return compared(results, "shapes_fp64", "shape", *taken)
+
+
+CHECK = Check("numeric", "shapes_fp64", judge, cost=2)

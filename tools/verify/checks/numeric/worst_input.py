@@ -1,0 +1,39 @@
+"""Outputs agree in float64 at the worst inputs that gradient ascent on their difference finds within the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, difference, output_pairs, paired
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.search import Worst, searched
+
+
+def judge(results: Results) -> Verdict | None:
+    """Within the limit that the unit's conditioning at that input allows. Applies where an input is a float."""
+    start = searched(results)
+    if start is None:
+        return None
+    if any(each.name == start.name and (answer.error or not paired(each, answer)) for each, answer in results.answers("gradient")):
+        return Verdict("numeric", "worst_input", "unverified", detail=UNPAIRED)
+    worst = results.worst
+    if isinstance(worst, str):
+        return Verdict("numeric", "worst_input", "unverified", detail=worst)
+    found = verdict("numeric", "worst_input", _differences(worst))
+    if found is None:
+        return Verdict("numeric", "worst_input", "pass", worst.error, tolerances.FLOOR_FP64, f"{worst.tried} inputs tried")
+    return found if found.status == "fail" else replace(found, detail=f"{worst.tried} inputs tried")
+
+
+def _differences(worst: Worst) -> Iterator[Difference]:
+    for scenario, answer in worst.found:
+        for pair in output_pairs(scenario, answer):
+            yield difference(scenario, pair, tolerances.FLOOR_FP64)
+
+
+CHECK = Check("numeric", "worst_input", judge, cost=NEW_PROCESS + 1)

@@ -1,0 +1,26 @@
+"""A step takes no longer than the configured factor allows, beside torch's quickest in the same run. Judged only where a factor is configured."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.performance import slowdown
+
+
+def judge(results: Results) -> Verdict | None:
+    """The times are figures of the evidence; past the factor they are a failure, too. `unverified` where one of them could not be taken."""
+    seconds, limit = results.seconds, results.performance.max_slowdown
+    if not limit or not results.performance.against:
+        return None
+    factor = slowdown(seconds)
+    if factor is None:
+        return Verdict("performance", "step_time", "unverified", detail="a step could not be timed")
+    # Only a failure tells its numbers: they differ from run to run, and a verdict that passes must not.
+    if factor <= limit:
+        return Verdict("performance", "step_time", "pass", limit=limit)
+    told = ", ".join(f"{name} {value * 1e3:.3g} ms" for name, value in seconds.items())
+    return Verdict("performance", "step_time", "fail", factor, limit, told)
+
+
+CHECK = Check("performance", "step_time", judge, cost=NEW_PROCESS)

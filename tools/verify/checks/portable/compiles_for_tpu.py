@@ -1,0 +1,48 @@
+"""Forward pass and training step compile for the configured TPUs, and fit into their memory. Judged only where a topology is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_agent.tools.portable.ahead import EXTRA, ExtraMissing, PortableError, has_compiler
+from migrate_agent.tools.portable.cost import Cost
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+NAME = "compiles_for_tpu"
+
+
+def judge(results: Results) -> Verdict | None:
+    """`measured` is the highest peak of device memory in bytes, `limit` the memory of that device."""
+    if not results.portable.topologies:
+        return None
+    if not has_compiler():
+        return Verdict("portable", NAME, "unverified", detail=EXTRA)
+    if results.port:
+        return Verdict("portable", NAME, "unverified", detail="only modules of Flax NNX are compiled ahead of time")
+    try:
+        costs = results.tpu_costs
+    except ExtraMissing:
+        return Verdict("portable", NAME, "unverified", detail=EXTRA)
+    except PortableError as error:
+        return Verdict("portable", NAME, "unverified", detail=str(error))
+    return _judged(costs)
+
+
+def _judged(costs: Sequence[Cost]) -> Verdict:
+    for cost in costs:
+        if (refused := cost.refused) is not None:
+            place = f" at {refused.line}" if refused.line else ""
+            detail = f"{cost.topology} {cost.program}: refused ({refused.kind}){place}: {refused.text}; {refused.advice}"
+            return Verdict("portable", NAME, "fail", detail=detail)
+    tightest = max(costs, key=lambda cost: cost.peak / cost.hbm)
+    return Verdict("portable", NAME, "pass", float(tightest.peak), float(tightest.hbm), "; ".join(map(_told, costs)))
+
+
+def _told(cost: Cost) -> str:
+    collectives = "".join(f", {found.count} {found.kind}" for found in cost.collectives)
+    return f"{cost.topology} {cost.program}: {cost.peak / 2**20:.4g} MiB, {cost.flops:.3g} FLOPs, {cost.bytes:.3g} bytes{collectives}"
+
+
+CHECK = Check("portable", NAME, judge, cost=NEW_PROCESS)

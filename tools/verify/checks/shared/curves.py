@@ -1,0 +1,112 @@
+"""How training curves are judged, in either precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, paired
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.original import Noise
+
+
+def curve_verdict(results: Results, check: str, precision: str, floor: float) -> Verdict | None:
+    """The worst relative difference of the losses. None where the unit is not trained; `unverified` where draws do not pair up."""
+    theirs = results.described().get("curves")
+    if not theirs:
+        return None
+    ours = (results.exact if precision == "exact" else results.native).get("curves")
+    if not ours or "error" in ours:
+        return Verdict("behavioural", check, "fail", detail=ours["error"] if ours else "the candidate was not trained")
+    batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
+    if not all(not answer.error and paired(scenario, answer) for scenario, answer in batches):
+        return Verdict("behavioural", check, "unverified", detail=UNPAIRED)
+    narrow = "" if precision == "exact" else _narrow(results)
+    found = _differences(theirs, ours, _rule(precision, floor, narrow), results.expected.noise)
+    return verdict("behavioural", check, found, "torch's own curve is not finite")
+
+
+def settled(results: Results) -> bool:
+    """Whether the steps of SGD are the same in all right programs: rounding noise moves none of torch's own losses far."""
+    theirs = results.described()["curves"]["sgd"]["exact"]
+    rule = _rule("exact", tolerances.FLOOR_GRADIENT_FP64, "")
+    return all(np.isfinite(theirs)) and all(
+        _noise(rule, "sgd", step, theirs, results.expected.noise) <= rule.cap for step in range(1, len(theirs))
+    )
+
+
+def comparable(results: Results) -> bool:
+    """Whether both sides took the steps, and drew the same for them."""
+    theirs, ours = results.described().get("curves"), results.exact.get("curves")
+    if not theirs or not ours or "error" in ours:
+        return False
+    batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
+    return all(not answer.error and paired(scenario, answer) for scenario, answer in batches)
+
+
+class Rule(NamedTuple):
+    """How losses are compared: which of torch's curves is meant, and what their limit is made of.
+
+    `noise` says which curves with noise tell how far right programs may differ, and by which factor each.
+    """
+
+    precision: str
+    floor: float
+    noise: Mapping[str, float]
+    of_own_error: float
+    cap: float
+
+
+def _narrow(results: Results) -> str:
+    """The narrow dtype that torch's own run computes in, or nothing."""
+    found = (str(scenario.facts["narrow"]) for scenario in results.expected.scenarios if scenario.facts["role"] == "seed")
+    return next((name for name in found if name), "")
+
+
+def _rule(precision: str, floor: float, narrow: str) -> Rule:
+    if precision == "exact":
+        return Rule(precision, floor, {"noisy": tolerances.NOISE_FACTOR, "rough": 1.0}, 0.0, tolerances.CAP_FP64)
+    epsilon = tolerances.EPS_NATIVE[narrow or "float32"]
+    own = tolerances.FP32_FACTOR if narrow else 0.0
+    floor = max(floor, tolerances.CURVE_NARROW * epsilon) if narrow else floor
+    cap = tolerances.CURVE_CAP_NARROW * epsilon if narrow else tolerances.CURVE_CAP_FP32
+    return Rule(precision, floor, {"noisy": tolerances.curve_noise(narrow) / tolerances.EPS64, "rough native": 1.0}, own, cap)
+
+
+def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule, noise: Noise | None) -> Iterator[Difference]:
+    """Step by step, until rounding noise alone would exceed the cap: from there on two right programs differ as well.
+
+    The noise is asked for where a step lies beyond the floor.
+    """
+    for optimiser in ("sgd", "adamw"):
+        curves = {kind: np.asarray(values) for kind, values in theirs[optimiser].items() if kind in ("exact", rule.precision)}
+        expected, got, exact = curves[rule.precision], np.asarray(ours[optimiser]), curves["exact"]
+        scale = _scale(expected)
+        for step in range(min(len(expected), len(got))):
+            own = rule.of_own_error * abs(float(expected[step] - exact[step])) / scale
+            error = abs(float(got[step] - expected[step])) / scale
+            limit = rule.floor + own
+            if not error <= limit and np.isfinite(expected[step]):
+                limit = max(rule.floor, _noise(rule, optimiser, step, exact, noise, scale)) + own
+            if not np.isfinite(expected[step]) or not (limit <= rule.cap or (step == 0 and np.isfinite(limit))):
+                break
+            yield Difference(f"{optimiser}, step {step}", error, limit)
+
+
+def _scale(losses: Any) -> float:
+    """What differences of losses are relative to."""
+    values = np.asarray(losses)
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+
+
+def _noise(rule: Rule, optimiser: str, step: int, exact: Any, noise: Noise | None, scale: float = 0.0) -> float:
+    """How far rounding noise moves a loss, as the rule counts it."""
+    if noise is None:
+        return 0.0
+    curves = noise.of_curves[optimiser]
+    return max(factor * abs(float(curves[kind][step] - exact[step])) / (scale or _scale(exact)) for kind, factor in rule.noise.items())

@@ -1,0 +1,119 @@
+"""Judges what the candidate gives natively (in the dtypes that a user runs it in) by the size of torch's own errors there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tolerances, trees
+from migrate_agent.tools.harness.common.compare_arrays import Difference, pattern_problem, rms
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.verify.checks.shared.outputs import Pair, output_pairs, paired
+from migrate_agent.tools.verify.evidence.candidate import NATIVE, Answer, Results
+from migrate_agent.tools.verify.evidence.original import Scenario
+
+
+def native_differences(results: Results, *roles: str, narrow: bool | None = None) -> Iterator[Difference]:
+    """Errors of all native outputs in scenarios of these roles; only of those that torch computes in bfloat16 or float16, or of the others."""
+    for scenario, answer in results.answers(*roles, kind="native"):
+        if (narrow is not None and narrow != bool(scenario.facts["narrow"])) or results.forgives(scenario, answer):
+            continue
+        if answer.error:
+            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        elif paired(scenario, answer):
+            yield from dtype_problems(scenario, answer)
+            for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
+                if scenario.facts.get("undefined"):
+                    exact, native = _of_infinities(exact), _of_infinities(native)
+                noise = partial(scenario.noise, exact.key)
+                yield compare_native(exact, native, noise, str(scenario.facts["narrow"]) or "float32")
+
+
+def _of_infinities(pair: Pair) -> Pair:
+    """Where torch makes NaN of infinities on its way, which comes of the form of a formula: what is finite has to be finite, no more."""
+    got = pair.got
+    if got is None or got.shape != pair.expected.shape or got.dtype.kind != pair.expected.dtype.kind:
+        return pair
+    finite = np.isfinite(got) if got.dtype.kind in "fc" else True
+    return pair._replace(got=np.where(np.isfinite(pair.expected) == finite, pair.expected, got))
+
+
+def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
+    """Outputs of another dtype than torch's, jax's narrower defaults granted."""
+    theirs, ours = trees.items(scenario.facts["tree"]), trees.items(answer.facts["tree"])
+    for number, (their, our) in enumerate(zip(theirs, ours, strict=False)):
+        if not isinstance(their, trees.Leaf) or not isinstance(our, trees.Leaf):
+            continue
+        wanted, got = scenario.facts["native"][their.number], answer.facts["dtypes"][our.number]
+        if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
+            yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, f"dtype {got} instead of {wanted}")
+
+
+def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, float]], dtype: str) -> Difference:
+    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate.
+
+    `dtype` is the narrowest that torch computes in, `noise` gives what rounding does to the answer in float64 (RMS first), where it counts.
+    """
+    label = f"{exact.label} ({dtype})"
+    if native.got is None:
+        return Difference(label, float("inf"), 0.0, "the candidate gave none")
+    problem = pattern_problem(native.expected, native.got)
+    if problem:
+        return Difference(label, float("inf"), 0.0, problem)
+    if exact.expected.dtype.kind not in "fc":
+        return _whole(label, exact, native, dtype)
+    epsilon = tolerances.EPS_NATIVE[dtype]
+    finite = np.isfinite(exact.expected) & np.isfinite(native.expected)
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, native.expected, native.got))
+    size = rms(np.abs(truth)) or 1.0
+    own = rms(np.abs(torchs - truth)) / size
+    floor = tolerances.FLOOR_FP32 if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, size, noise, dtype)
+
+
+def _conditioned(
+    label: str, error: float, own: float, floor: float, size: float, noise: Callable[[], tuple[float, float]], dtype: str
+) -> Difference:
+    """The error beside `own` and the floor, or beside what conditioning allows, where the floor is not enough."""
+    if error <= own + floor:
+        return Difference(label, error, own + floor)
+    factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
+    told = noise()[0]
+    conditioning = factor * told * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64) / size if np.isfinite(told) else tolerances.CAP_FP64
+    return Difference(label, error, own + max(floor, conditioning))
+
+
+def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple[float, float]], largest: float, dtype: str) -> Difference:
+    """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
+    label = f"{pair.label} ({dtype})"
+    if pair.got is None or pair.got.shape != pair.expected.shape:
+        return Difference(label, float("inf"), 0.0, "the candidate gave none of this shape")
+    finite = np.isfinite(pair.expected) & np.isfinite(native)
+    lost = int((finite & ~np.isfinite(pair.got)).sum())
+    if lost:
+        return Difference(label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (pair.expected, native, pair.got))
+    epsilon = tolerances.EPS_NATIVE[dtype]
+    size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0
+    floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
+    own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, size, noise, dtype)
+
+
+def _defined(value: Array) -> Array:
+    """Where a number is no mark of a conversion that has no result: of NaN, infinities or what is out of range, x86 makes the lowest one."""
+    return value != np.iinfo(value.dtype).min if value.dtype.kind == "i" else np.ones(value.shape, bool)
+
+
+def _whole(label: str, exact: Pair, native: Pair, dtype: str) -> Difference:
+    """Integers and booleans: rounding may tip a comparison or an argmax, in torch as well. (In float64 all must be equal.)"""
+    if native.got is None or not native.expected.size:
+        return Difference(label, 0.0, 0.0)
+    defined = _defined(native.expected)
+    wrong = float(np.mean(defined & (native.expected != native.got)))
+    tipped = float(np.mean(defined & (native.expected != exact.expected)))
+    share = tolerances.TIPPED[dtype == "float32"]
+    limit = tolerances.FP32_FACTOR * tipped + (share if share * native.expected.size >= 1 else 0.0)
+    return Difference(label, wrong, limit, f"{wrong:.2%} of the elements differ" if wrong > limit else "")

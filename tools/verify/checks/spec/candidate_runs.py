@@ -1,0 +1,19 @@
+"""The candidate can be imported and constructed, and its process ends well."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, Results
+
+
+def judge(results: Results) -> Verdict:
+    """Fail with the error, or with how the process ended."""
+    try:
+        assert results.exact is not None
+    except CandidateFailed as error:
+        return Verdict("spec", "candidate_runs", "fail", detail=str(error))
+    return Verdict("spec", "candidate_runs", "pass")
+
+
+CHECK = Check("spec", "candidate_runs", judge, cost=0)

@@ -1,0 +1,29 @@
+"""Outputs are nested as the original's: the same containers, keys and class names, with arrays of the same shapes."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.harness.common import trees
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.checks.shared.outputs import output_pairs
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the first scenario whose output has another form."""
+    seen = 0
+    for scenario, answer in results.answers("seed", "gradient", "shape"):
+        if answer.error:
+            continue
+        seen += 1
+        theirs, ours = trees.skeleton(scenario.facts["tree"]), trees.skeleton(answer.facts["tree"])
+        if theirs != ours:
+            return Verdict("spec", "output_tree", "fail", detail=f"{scenario.name}: {ours} instead of {theirs}"[:300])
+        for pair in output_pairs(scenario, answer):
+            if pair.got is None or pair.expected.shape != pair.got.shape:
+                shape = "nothing" if pair.got is None else list(pair.got.shape)
+                return Verdict("spec", "output_tree", "fail", detail=f"{pair.label}: shape {shape} instead of {list(pair.expected.shape)}")
+    return Verdict("spec", "output_tree", "pass", detail=f"{seen} outputs") if seen else None
+
+
+CHECK = Check("spec", "output_tree", judge, cost=3)

@@ -1,0 +1,24 @@
+"""What torch trains is a parameter of the candidate, and what torch only keeps is none."""
+
+from __future__ import annotations
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail with the names that are of the other kind. Applies where names agree; in a port, a parameter that is not trained may be of either."""
+    kinds = results.exact["spec"].get("kinds")
+    if not kinds:
+        return None
+    described = results.described()
+    frozen = set(described.get("frozen", ()))
+    parameters = set(described["parameters"]) - frozen
+    sized = [name for name, shape in described["state"].items() if 0 not in shape and not (results.port is not None and name in frozen)]
+    wrong = [name for name in sized if name in kinds and (kinds[name] == "parameter") != (name in parameters)]
+    said = [f"{name} is a {kinds[name]}" + (", and torch does not train it" if name in frozen else "") for name in wrong[:5]]
+    return Verdict("spec", "state_kinds", "fail" if wrong else "pass", float(len(wrong)), 0.0, "; ".join(said))
+
+
+CHECK = Check("spec", "state_kinds", judge, cost=2)

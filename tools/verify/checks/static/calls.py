@@ -1,0 +1,123 @@
+"""The candidate runs no code made of text, opens no file, calls nothing on the host, and looks at no internals."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.parsed_source import Source, bindings, dotted, judged, once, uses, within
+
+BUILTINS = tuple(f"builtins.{name}" for name in "eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
+HOST = (
+    "jax.pure_callback",
+    "jax.experimental.io_callback",
+    "jax.experimental.host_callback",
+    "jax.debug",
+    "jax.monitoring",
+    "jax.distributed",
+    "jax.profiler",
+    "jax.ffi",
+    "jax.extend",
+    "jax.config",
+    "jax.clear_caches",
+    "jax.disable_jit",
+    "jax._src",
+    "jax.core",
+    "jax.dlpack",
+    "jaxlib",
+    "numpy.load",
+    "numpy.save",
+    "numpy.savez",
+    "numpy.fromfile",
+    "numpy.memmap",
+    "numpy.loadtxt",
+    "numpy.genfromtxt",
+    "numpy.ctypeslib",
+    "jax.numpy.load",
+    "jax.numpy.save",
+    "jax.numpy.savez",
+    "numpy.DataSource",
+    "flax.nnx.io",
+    "flax.serialization",
+)
+PARTLY: dict[str, str] = {
+    "os": "path sep PathLike fspath linesep",
+    "sys": "maxsize float_info version_info version platform",
+    "inspect": "signature Signature Parameter isfunction isclass ismethod isbuiltin getfullargspec",
+    "io": "StringIO BytesIO",
+    "pathlib": "PurePath PurePosixPath",
+    "threading": "Lock RLock",
+    "traceback": "",
+    "weakref": "",
+    "platform": "system machine",
+    "argparse": "ArgumentParser Namespace ArgumentTypeError",
+    "logging": "getLogger Logger LoggerAdapter Handler NullHandler StreamHandler Formatter getLevelName DEBUG INFO WARNING WARN ERROR CRITICAL NOTSET"
+    " debug info warning error critical exception log",
+}
+"""Modules of which only these parts may be used."""
+INTERNALS = (
+    "__globals__",
+    "__code__",
+    "__builtins__",
+    "__subclasses__",
+    "__closure__",
+    "__loader__",
+    "__spec__",
+    "f_back",
+    "tb_frame",
+    "gi_frame",
+)
+FILE_METHODS = ("tofile", "write_text", "read_text", "write_bytes", "read_bytes")
+"""Methods of arrays and paths that reach files without a name that is imported."""
+LOOKUPS = ("builtins.getattr", "operator.attrgetter", "operator.methodcaller")
+
+
+def judge(results: Results) -> Verdict:
+    """Fail for the first forbidden use."""
+    return judged("calls", results.sources, find)
+
+
+@once
+def find(source: Source) -> Iterator[tuple[int, str]]:
+    """Lines and words for what is forbidden in a file."""
+    for use in uses(source):
+        if within(use.name, BUILTINS) or within(use.name, HOST):
+            yield use.line, f"uses {use.name.removeprefix('builtins.')}"
+        head, _, rest = use.name.partition(".")
+        if head in PARTLY and rest.partition(".")[0] not in PARTLY[head].split():
+            yield use.line, f"uses {use.name}"
+    yield from _lookups(source)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr in (*INTERNALS, *FILE_METHODS):
+            yield node.lineno, f"uses {node.attr}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in INTERNALS:
+            yield node.lineno, f"names {node.value}"
+
+
+def _lookups(source: Source) -> Iterator[tuple[int, str]]:
+    """Attributes of imported names that are looked up by a name made at run time, or by the name of something forbidden."""
+    imported = bindings(source.tree)
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        function, first = dotted(node.func), dotted(node.args[0])
+        head, _, rest = function.partition(".")
+        if imported.get(head, "builtins." + head) + ("." + rest if rest else "") not in LOOKUPS:
+            continue
+        if not head.endswith("getattr"):
+            if not isinstance(node.args[0], ast.Constant):
+                yield node.lineno, f"looks up a name made at run time ({function})"
+        elif len(node.args) > 1 and first.partition(".")[0] in imported:
+            named = node.args[1]
+            whole = imported[first.partition(".")[0]] + first[len(first.partition(".")[0]) :]
+            if not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
+                if whole.partition(".")[0] in PARTLY or any(within(forbidden, [whole]) for forbidden in HOST):
+                    yield node.lineno, f"looks up a name made at run time in {whole}"
+            elif within(f"{whole}.{named.value}", HOST):
+                yield node.lineno, f"uses {whole}.{named.value}"
+
+
+CHECK = Check("static", "calls", judge)

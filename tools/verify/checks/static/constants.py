@@ -1,0 +1,59 @@
+"""No literal is so large that it is data (weights, answers) instead of code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.parsed_source import Source, judged, once, parse
+
+
+class Large(NamedTuple):
+    """A literal beyond the limits: where it stands, how it is told, and its value as text."""
+
+    line: int
+    words: str
+    value: str
+
+
+def judge(results: Results) -> Verdict:
+    """Fail for the first literal beyond the limits that the original file does not hold as well (texts that it hands to its decorators)."""
+    return judged("constants", results.sources, lambda source: find(source, _counterpart(results, source)))
+
+
+def find(source: Source, original: Source | None = None) -> Iterator[tuple[int, str]]:
+    """Long texts, huge whole numbers, and displays with many items, nested ones counted together, without those of the `original`."""
+    found = _large(source)
+    known = {large.value for large in _large(original)} if found and original else set()
+    yield from ((large.line, large.words) for large in found if large.value not in known)
+
+
+@once
+def _large(source: Source) -> Iterator[Large]:
+    """Docstrings are texts for people."""
+    documentation = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and id(node) not in documentation:
+            value = node.value
+            if isinstance(value, (str, bytes)) and len(value) > tolerances.MAX_LITERAL_CHARACTERS:
+                yield Large(node.lineno, f"a text of {len(value)} characters", repr(value))
+            elif isinstance(value, int) and abs(value) >= 1 << 256:
+                yield Large(node.lineno, f"a number of {value.bit_length()} bits", hex(value))
+        elif isinstance(node, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
+            items = sum(isinstance(inner, ast.Constant) for inner in ast.walk(node))
+            if items > tolerances.MAX_LITERAL_ITEMS:
+                yield Large(node.lineno, f"a literal of {items} items", ast.dump(node))
+
+
+def _counterpart(results: Results, source: Source) -> Source | None:
+    """The file of the original that this one mirrors."""
+    file = next((file for file in results.inventory.files if file.target == source.path), None)
+    return parse(results.original_root, file.path) if file else None
+
+
+CHECK = Check("static", "constants", judge)

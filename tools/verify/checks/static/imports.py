@@ -1,0 +1,57 @@
+"""The candidate imports no torch, nothing of the original, and nothing that reaches out of the program."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules, judged, module_name, once, within
+
+TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
+REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
+"""Packages of others that no model needs."""
+PURE = frozenset(
+    """__future__ abc argparse array ast base64 binascii bisect calendar cmath collections colorsys contextlib contextvars copy dataclasses
+    datetime decimal difflib enum errno fractions functools graphlib hashlib heapq hmac html inspect io itertools json keyword logging math
+    numbers operator os pathlib platform posixpath pprint queue random re reprlib secrets statistics string struct sys textwrap time token
+    threading traceback types typing unicodedata uuid warnings weakref zlib zoneinfo""".split()
+)
+"""What may be imported of the standard library; a model needs no other module of it, and many of them open files in ways of their own.
+Some of these (`os`, `sys`, `inspect`, …) are judged by what is used of them, in `calls`."""
+
+
+def judge(results: Results) -> Verdict:
+    """Fail for the first forbidden import, wherever in a file it stands."""
+    originals = tuple(file.module for file in results.inventory.files if file.uses_torch and file.module != file.target_module)
+    root = results.file.import_root
+    return judged("imports", results.sources, lambda source: find(source, module_name(source.path, root), originals))
+
+
+@once
+def find(source: Source, module: str, originals: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Lines and words for what is forbidden among a module's imports."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        for name in imported_modules(ast.Module([node], []), module, source.path.endswith("__init__.py")):
+            if words := reason(name, originals):
+                yield node.lineno, words
+                break
+
+
+def reason(name: str, originals: tuple[str, ...]) -> str:
+    """Why this module may not be imported, or ""."""
+    if within(name, TORCH):
+        return f"imports {name}"
+    if name in originals:
+        return f"imports the original ({name})"
+    head = name.partition(".")[0]
+    outside = within(name, REACHING_OUT) or (head in sys.stdlib_module_names and head not in PURE)
+    return f"imports {name}, which reaches out of the program" if outside else ""
+
+
+CHECK = Check("static", "imports", judge)

@@ -1,0 +1,183 @@
+"""The search for the worst input, run inside the sandbox on the original's side: gradient ascent on the distance between the two programs.
+
+The original is differentiated by torch autograd, the candidate's exported step by what `jax.vjp` made of it before it was exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.compare_arrays import rms
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.xla_flags import EMITTERS, set_flag, usual
+from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
+from migrate_agent.tools.verify.original.outputs import attempt, noise_of, noise_runs
+
+Values = list[Array]
+
+
+@dataclass
+class Point:
+    """An input, what both programs give for it, their relative error, and the direction in which their distance grows."""
+
+    values: Values
+    theirs: Result
+    ours: dict[str, Array]
+    error: float
+    uphill: dict[int, Array]
+
+
+class Step:
+    """The candidate's exported step."""
+
+    def __init__(self, folder: Path, layout: Mapping[str, Any]) -> None:
+        set_flag(EMITTERS, "false")
+        settings: Any = jax.config
+        settings.update("jax_enable_x64", True)
+        settings.update("jax_disable_most_optimizations", True)
+        self.layout = layout
+        state = tensor_files.load(folder / "search.safetensors")
+        self.state = [state[str(index)] for index in range(len(state))]
+        self.call = _program((folder / "search.bin").read_bytes(), bool(layout["compares"]))
+
+    def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
+        """Outputs by key, and by input the gradient of the loss against these targets."""
+        wanted = [np.asarray(targets[index]) for index in self.layout["targets"]]
+        found = [np.asarray(item) for item in self.call(*self.state, *values, *wanted)]
+        count = int(self.layout["outputs"])
+        outputs = {f"out/{index}": value for index, value in enumerate(found[:count])}
+        return outputs, {index: np.conj(value) for index, value in zip(self.layout["inputs"], found[count:], strict=True)}
+
+
+@cache
+def _program(exported: bytes, compares: bool) -> Any:
+    return jax.jit(export.deserialize(bytearray(exported)).call, compiler_options=usual() if compares else None)
+
+
+@flushing()
+def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
+    seed = tolerances.SEED_STRIDE * int(arguments["seed"])
+    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
+    scenario, given = arguments["scenario"], inputs["given"]
+    state = tensor_files.load(given / f"states/{scenario['state']}.safetensors")
+    stored = tensor_files.load(given / f"inputs/{scenario['name']}.safetensors")
+    recorded = [stored[f"in/{index}"] for index in range(len(original.leaves))]
+    search = Search(original, state, scenario["mode"], Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
+    points = search.ascend(np.random.default_rng([seed, 7]))
+    beyond = [point for point in points if point.error > tolerances.FLOOR_FP64]
+    found: dict[str, Array] = {}
+    noises = []
+    for index, point in enumerate(beyond):
+        runs = noise_runs(point.theirs, tolerances.NOISE_RUNS)
+        noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(runs)]
+        noises.append({"noise": noise_of(point.theirs, [each for each in noisy if each is not None])})
+        found |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
+        found |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}
+        found |= {f"{index}/got/{key}": value for key, value in point.ours.items()}
+    tensor_files.save(output / "found.safetensors", found)
+    return {"points": noises, "error": max((point.error for point in points), default=0.0), "tried": search.tried}
+
+
+class Search:
+    """A few ascents from different starts, each of a few steps of equal length in every element, halved as they go."""
+
+    def __init__(self, original: Original, state: Mapping[str, Array], mode: str, step: Step, recorded: Values, domain: Any) -> None:
+        self.original, self.state, self.mode, self.step, self.recorded = original, state, mode, step, recorded
+        self.bounds = [bounds(value, domain) for value in recorded]
+        self.tried = 0
+
+    def ascend(self, generator: np.random.Generator) -> list[Point]:
+        """The worst point of each ascent."""
+        size = sum(value.size for value in (*self.state.values(), *self.recorded))
+        starts = self.starts(generator)[: tolerances.SEARCH_STARTS if size <= tolerances.SEARCH_SMALL else 1]
+        return [worst for values in starts if (worst := self.climb(values)) is not None]
+
+    def starts(self, generator: np.random.Generator) -> list[Values]:
+        """Somewhere in the domain, the recorded inputs, and a corner of the domain."""
+        anywhere = [self.moved(index, lambda low, high, shape: generator.uniform(low, high, shape)) for index in range(len(self.recorded))]
+        corner = [self.moved(index, lambda low, high, shape: generator.choice([low, high], shape)) for index in range(len(self.recorded))]
+        return [anywhere, self.recorded, corner]
+
+    def moved(self, index: int, draw: Callable[[float, float, tuple[int, ...]], Array]) -> Array:
+        """Another value of this input, where it may move."""
+        limit, value = self.bounds[index], self.recorded[index]
+        return value if limit is None else input_sampling.single(np.asarray(draw(*limit, value.shape), dtype=value.dtype))
+
+    def climb(self, values: Values) -> Point | None:
+        """The worst point on the way up; None where the original cannot run on the start."""
+        worst: Point | None = None
+        share = tolerances.SEARCH_STEP
+        for _ in range(tolerances.SEARCH_STEPS + 1):
+            point = self.look(values)
+            if point is None:
+                break
+            worst = point if worst is None or point.error > worst.error else worst
+            values = [self.stepped(value, index, point.uphill.get(index), share) for index, value in enumerate(values)]
+            share *= tolerances.SEARCH_DECAY
+        return worst
+
+    def stepped(self, value: Array, index: int, uphill: Array | None, share: float) -> Array:
+        """The value a step further up, within the bounds."""
+        limit = self.bounds[index]
+        if limit is None or uphill is None:
+            return value
+        low, high = limit
+        return input_sampling.single(
+            np.clip(value + share * (high - low) * np.sign(np.nan_to_num(uphill.real)), low, high).astype(value.dtype)
+        )
+
+    def original_run(self, values: Values, **how: Any) -> Result:
+        """What the original gives."""
+        return self.original.run(self.state, values, self.mode, **how)
+
+    def look(self, values: Values) -> Point | None:
+        """Run both programs on an input, and find the direction in which they differ more (or, where they agree, give more)."""
+        theirs = attempt(lambda: self.original_run(values))
+        if theirs is None:
+            return None
+        self.tried += 1
+        targets = {index: np.asarray(theirs.arrays[f"out/{index}"]) for index in self.step.layout["targets"]}
+        ours, ahead = self.step(values, targets)
+        error = max((relative(theirs.arrays[key], ours.get(key)) for key in theirs.arrays if key.startswith("out/")), default=0.0)
+        agree = error < tolerances.SEARCH_AGREE
+        pulled = {index: np.zeros_like(value) if agree else ours[f"out/{index}"] for index, value in targets.items()}
+        back = attempt(lambda: self.original_run(values, targets=pulled))
+        gradients = {} if back is None else back.arrays
+        uphill = {index: gradients.get(f"input-grad/{index}", np.zeros(())) + (0 if agree else value) for index, value in ahead.items()}
+        return Point(values, theirs, ours, error, uphill)
+
+
+def relative(theirs: Array, ours: Array | None) -> float:
+    """RMS error relative to the original's RMS; infinite where the arrays are not of one form or not finite in the same places."""
+    if ours is None or theirs.shape != ours.shape:
+        return float("inf")
+    if theirs.dtype.kind not in "fc":
+        return 0.0 if (theirs == ours).all() else float("inf")
+    finite = np.isfinite(theirs)
+    if (finite != np.isfinite(ours)).any():
+        return float("inf")
+    return rms(np.abs(np.where(finite, ours, 0) - np.where(finite, theirs, 0))) / (rms(theirs) or 1.0)
+
+
+def bounds(value: Array, domain: Sequence[float] | None) -> tuple[float, float] | None:
+    """Where a float input may lie: the declared domain, else some way around what was recorded; None where it must not move."""
+    if value.dtype.kind != "f" or not value.size or input_sampling.is_mask(value):
+        return None
+    if domain is not None:
+        return float(domain[0]), float(domain[1])
+    low, high = float(value.min()), float(value.max())
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    reach = tolerances.SEARCH_REACH * (float(np.std(value)) or float(np.abs(value).mean()) or 1.0)
+    middle = float(value.mean())
+    return (0.0 if low >= 0 else middle - reach), middle + reach

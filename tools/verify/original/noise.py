@@ -1,0 +1,86 @@
+"""How far rounding noise moves the original's results. Run inside the sandbox, on the original's side, once a comparison needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.random_streams import TRAINED, Drawing
+from migrate_agent.tools.harness.common.training_steps import torch_curve
+from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
+from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
+
+
+@flushing()
+def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (facts of those to run) or `curves`.
+
+    Gives `noise` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
+    """
+    base = tolerances.SEED_STRIDE * int(arguments["seed"])
+    units: dict[int, Original] = {}
+
+    def unit(number: int) -> Original:
+        if number not in units:
+            texts, tensors = arguments["examples"][number], inputs.get(f"tensors{number}")
+            units[number] = Original(arguments["module"], arguments["name"], texts, tensors, base)
+        return units[number]
+
+    if (wanted := arguments["curves"]) is not None:
+        return _curves(unit(0), wanted, inputs["given"], output, base)
+    return {facts["name"]: of_scenario(unit(facts["example"]), facts, inputs["given"], base) for facts in arguments["scenarios"]}
+
+
+def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int) -> dict[str, Any]:
+    """RMS and largest change by key, and the keys of what is not to be compared: what drowns in noise, and gradients at a jump."""
+    state = tensor_files.load(given / f"states/{facts['state']}.safetensors")
+    stored = tensor_files.load(given / f"inputs/{facts['name']}.safetensors")
+    values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
+    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
+    again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets, drawing=Drawing.of(facts["drawing"]))
+    again = partial(again, trained=facts["role"] == TRAINED)
+    try:
+        result = again(values)
+        noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, facts["runs"]))]
+    except Exception:
+        return {"noise": None, "undecided": []}
+    noise, undecided = noise_of(result, noisy), []
+    if facts["role"] == "gradient-edge":
+        undecided = kinks(unit, partial(unit.run, state, mode=facts["mode"], targets=targets), values, result, base)
+    elif facts["label"] in input_sampling.DROWNING:
+        undecided = drowned(result, noise)
+    return {"noise": noise, "undecided": undecided}
+
+
+def kinks(unit: Original, run: Any, values: Sequence[Array], result: Result, base: int) -> list[str]:
+    """Gradients that have a jump at these inputs."""
+    both = [input_sampling.shifted(unit.leaves, values, share, (base,)) for share in (tolerances.KINK_SHIFT, -tolerances.KINK_SHIFT)]
+    return unsteady(result, [attempt(partial(run, moved)) for moved in both])
+
+
+def _numbered(stored: Mapping[str, Array], prefix: str) -> list[Array]:
+    return [stored[key] for index in range(len(stored)) if (key := f"{prefix}{index}") in stored]
+
+
+def _curves(unit: Original, wanted: Mapping[str, Any], given: Path, output: Path, base: int) -> dict[str, Any]:
+    """The float64 curves with noise of one ulp, of what a right program may differ by, and of what a native one may."""
+    state = tensor_files.load(given / f"states/{wanted['state']}.safetensors")
+    stored = [tensor_files.load(given / f"inputs/{name}.safetensors") for name in wanted["batches"]]
+    values = [_numbered(item, "in/") for item in stored]
+    goals = [{int(key[7:]): value for key, value in item.items() if key.startswith("target/")} for item in stored]
+    kinds: dict[str, dict[str, Any]] = {
+        "noisy": {"noise": 1 + base},
+        "rough": {"noise": 2 + base, "share": tolerances.NOISE_FACTOR * tolerances.EPS64},
+        "rough native": {"noise": 3 + base, "share": tolerances.curve_noise(wanted["narrow"])},
+    }
+    found: dict[str, Any] = {}
+    buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
+    for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
+        run = partial(torch_curve, unit, state, values, goals, optimiser, wanted["rates"][optimiser], native=False)
+        found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
+    tensor_files.save(output / "trained.safetensors", buffers["noisy"])
+    return found

@@ -1,0 +1,178 @@
+"""What is made of the original's results: targets of a loss, how much rounding noise changes them, initial values. Used inside the sandbox."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.compare_arrays import rms
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.signatures import describe
+from migrate_agent.tools.harness.torch_side.module import Original, Result, State, seed_draws, tensors_of, wide_flat
+from migrate_agent.tools.harness.torch_side.precision import Vanishing
+
+Given = TypeVar("Given")
+
+
+def attempt(action: Callable[[], Given]) -> Given | None:
+    """The result, or None where the original raises: then the variation asked too much of it."""
+    try:
+        return action()
+    except Exception:
+        return None
+
+
+def finite_share(result: Result) -> float:
+    """Share of finite elements among all float outputs."""
+    floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
+    count = sum(value.size for value in floats)
+    return sum(int(np.isfinite(value).sum()) for value in floats) / count if count else 1.0
+
+
+def make_targets(result: Result, seed: int) -> dict[int, Array]:
+    """What the loss pulls each float output towards: standard normal numbers, scaled like the output."""
+    targets = {}
+    for index in range(len(result.dtypes)):
+        value = result.arrays[f"out/{index}"]
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        generator = np.random.default_rng([seed, 3, index])
+        noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
+        finite = np.abs(value[np.isfinite(value)])
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 1.0
+        targets[index] = input_sampling.single(np.asarray(noise * (scale or 1.0), dtype=value.dtype))
+    return targets
+
+
+def noise_runs(result: Result, runs: int) -> int:
+    """How many perturbed runs tell the noise of every leaf, small ones too: `runs` where all have elements enough."""
+    sizes = [value.size for value in result.arrays.values() if value.dtype.kind in "fc" and value.size]
+    return max(runs, math.ceil(tolerances.NOISE_FEW / min(sizes))) if sizes else runs
+
+
+def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
+    """By key: RMS and largest change that rounding noise makes, absolute, the worst of the noisy runs."""
+    noise = {}
+    for key, value in result.arrays.items():
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            changes = [
+                np.abs(other.arrays[key] - value) for other in noisy if key in other.arrays and other.arrays[key].shape == value.shape
+            ]
+        finite = [change[np.isfinite(change)] for change in changes]
+        rms = max((float(np.sqrt(np.mean(change**2))) for change in finite if change.size), default=0.0)
+        noise[key] = [rms, max((float(change.max()) for change in finite if change.size), default=0.0)]
+    return noise
+
+
+def tipped(result: Result, noisy: Sequence[Result]) -> bool:
+    """Whether rounding noise changes an output by more than a right program may, or one of integers at all: a comparison that tips over."""
+
+    def moves(value: Array, other: Array) -> bool:
+        if value.shape != other.shape or value.dtype.kind not in "fc":
+            return not np.array_equal(value, other)
+        same = (value == other) | (np.isnan(value) & np.isnan(other))
+        with np.errstate(invalid="ignore"):
+            change = np.where(same, 0.0, np.abs(value - other))
+        return not bool((change <= tolerances.CAP_FP64 * (rms(value) + np.abs(np.where(np.isfinite(value), value, 0)))).all())
+
+    outputs = [key for key in result.arrays if key.startswith(("out/", "state/"))]
+    return any(key not in other.arrays or moves(result.arrays[key], other.arrays[key]) for other in noisy for key in outputs)
+
+
+def drowned(result: Result, noise: Mapping[str, Sequence[float]]) -> list[str]:
+    """Outputs of which rounding noise leaves less than the limits can tell."""
+    outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and key in noise}
+    return sorted(key for key, value in outputs.items() if noise[key][0] > tolerances.DROWNED * rms(value))
+
+
+def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
+    """Gradients that a shift of the inputs changes by much: there the original has none, and what it gives is a convention."""
+    sizes = {key: rms(value) for key, value in result.arrays.items() if "grad/" in key}
+    least = tolerances.KINK_SCALE * max(sizes.values(), default=0.0)
+
+    def changes(key: str, size: float) -> bool:
+        moved = [np.abs(other.arrays[key] - result.arrays[key]).max(initial=0.0) if other is not None else np.inf for other in shifted]
+        return not all(change <= tolerances.KINK_CHANGE * max(size, least) for change in moved)
+
+    return sorted(key for key, size in sizes.items() if changes(key, size))
+
+
+def one_line(error: BaseException) -> str:
+    """`Type: message` without line breaks."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
+
+
+def same(one: Result, other: Result) -> bool:
+    """Whether two runs gave the same, and left the same behind."""
+    return one.arrays.keys() == other.arrays.keys() and all(
+        np.array_equal(value, other.arrays[key], equal_nan=value.dtype.kind in "fc") for key, value in one.arrays.items()
+    )
+
+
+def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """How many fresh constructions there were (`count`, `total` for the parameters `small`), and what each set, sampled: by name, the first axis
+    for the construction."""
+    unset = unit.unset(base + 999)
+    sizes = [value.numel() for value in tensors_of(unit.native).values()]
+    elements, tensors = max(sum(sizes), 1), max(len(sizes), 1)
+    least, middle, most = tolerances.INITS
+    count = min(max(tolerances.INIT_ELEMENTS // elements, least), max(tolerances.INIT_TENSORS // tensors, middle), most)
+    rows: dict[str, list[Array]] = {}
+
+    def construct(seed: int, names: Container[str]) -> None:
+        seed_draws(base + 1000 + seed)
+        for name, value in tensors_of(unit.fresh()).items():
+            if name in names and name not in unset:
+                flat = wide_flat(value)
+                rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, tolerances.INIT_SAMPLE)])
+
+    names = tensors_of(unit.native).keys()
+    for seed in range(count):
+        construct(seed, names)
+    drawn = {name: values[0].size for name, values in rows.items() if any((value != values[0]).any() for value in values)}
+    small = [name for name, size in drawn.items() if size * count < tolerances.INIT_SMALL]
+    wanted = max((-(-tolerances.INIT_SMALL // drawn[name]) for name in small), default=0)
+    total = max(min(wanted, tolerances.INIT_TOGETHER // elements, tolerances.INIT_SMALL_TENSORS // tensors, most), count)
+    for seed in range(count, total):
+        construct(seed, small)
+    return {"count": count, "total": total, "small": small}, {name: np.stack(values) for name, values in rows.items()}
+
+
+def large_inputs(unit: Original, state: State) -> list[Array] | None:
+    """Large inputs at which the original divides by nothing that nearly vanishes; None where there are none."""
+    for factor in tolerances.LARGE_STEPS:
+        values = input_sampling.edges(unit.leaves, factor * tolerances.LARGE)["large"]
+        attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
+        if not watch.seen:
+            return values
+    return None
+
+
+def own_modes(module: torch.nn.Module) -> bool:
+    """Whether a change of mode may do more than that: a module has a `train` or an `eval` of its own."""
+    own = (torch.nn.Module.train, torch.nn.Module.eval)
+    return any((type(part).train, type(part).eval) != own for part in module.modules())
+
+
+def described(unit: Original) -> dict[str, Any]:
+    """What the spec stage compares of an example."""
+    return {
+        "tree": unit.tree,
+        "signatures": {
+            "constructor": describe(unit.cls, "__init__", torch.nn.Module),
+            "call": describe(unit.cls, "forward", torch.nn.Module),
+        },
+        "state": {name: list(value.shape) for name, value in unit.state().items()},
+        "parameters": sorted(unit.parameters),
+        "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
+        "trains": all(part.training for part in unit.native.modules()),
+        "state_dtypes": {name: str(value.dtype).removeprefix("torch.") for name, value in tensors_of(unit.native).items()},
+    }

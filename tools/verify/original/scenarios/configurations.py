@@ -1,0 +1,259 @@
+"""Finds other configurations that the original takes. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.argument_changes import CALL, CONFIGURED, CONFIGURED_DROPPED, LENGTH, Changes
+from migrate_agent.tools.harness.torch_side.module import Original, Result
+from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
+from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
+from migrate_agent.tools.verify.original.scenarios import source_literals
+from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
+from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
+from migrate_agent.tools.verify.original.scenarios.strings import written
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.harness.torch_side.line_coverage import Lines
+    from migrate_agent.tools.verify.original.scenarios.writer import Author
+
+SETS = frozenset(
+    {"Parameter", "register_buffer", "init", "data", "weight", "bias", "copy_", "fill_", "mul_", "normal_", "uniform_", "zero_"}
+)
+"""Names in code that may set initial values, other than by constructing layers of torch's."""
+
+
+class Count(OperatorMode):  # type: ignore[no-untyped-call]
+    """Counts the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func`."""
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+class Trials:
+    """Configurations of the unit, tried on the inputs of the example, each once.
+
+    `make` constructs the unit with the given changes. `usual` is the share of finite elements that the example's own outputs have.
+    """
+
+    def __init__(self, make: Callable[[Changes], Original], usual: float, lines: Lines) -> None:
+        self.make, self.usual, self.lines = make, usual, lines
+        self._taken: dict[str, bool] = {}
+        self._elsewhere: dict[str, bool] = {}
+
+    def takes(self, changes: Changes) -> bool:
+        """Whether the unit takes these changes, and is as finite with them."""
+        key = repr(sorted(changes.items()))
+        if key not in self._taken:
+            finite = attempt(lambda: share(self.make(changes)))
+            self._taken[key] = finite is not None and finite >= self.usual
+        return self._taken[key]
+
+    def elsewhere(self, changes: Changes) -> bool:
+        """Whether the unit takes these changes, and runs lines then that the examples do not run."""
+        key = repr(sorted(changes.items()))
+        if key not in self._elsewhere:
+            self._elsewhere[key] = self.takes(changes) and bool(attempt(lambda: self.lines.more(partial(self._train, changes))))
+        return self._elsewhere[key]
+
+    def _train(self, changes: Changes) -> None:
+        unit = self.make(changes)
+        attempt(lambda: unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves), "train"))
+
+    def split(self, changes: Changes) -> tuple[Changes, Changes]:
+        """What can be changed together, and what runs other code and is to be changed alone."""
+        if not changes or not self.elsewhere(changes):
+            return changes, {}
+        apart = {name: value for name, value in changes.items() if self.elsewhere({name: value})}
+        together = {name: value for name, value in changes.items() if name not in apart}
+        return together if together and self.takes(together) else {}, apart
+
+    def furthest(self, values: Mapping[str, tuple[Any, ...]], tries: int, start: Changes = MappingProxyType({})) -> Changes:
+        """As many changes as the unit takes together, beside those at the start."""
+        changes = dict(start)
+        for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
+            if self.takes({**changes, **proposal}):
+                changes.update(proposal)
+        return changes
+
+
+def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
+    """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
+    the example. With the numbers every second truth value is changed, and then all, so that no two of them are always the same. What runs other
+    code than the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else would be left out with it. Lists of
+    the call are also empty.
+
+    `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
+    """
+    values, words = plain.proposals(), written(plain.strings(), plain.native)
+    if not values and not words:
+        return []
+    if elements(plain) > tolerances.CONFIGURATION_ELEMENTS:
+        raise Undetermined(f"it holds more than {tolerances.CONFIGURATION_ELEMENTS:,} numbers")
+    flags = {name: found for name, found in values.items() if isinstance(found[0], bool)}
+    numbers = {name: found for name, found in values.items() if name not in flags}
+    trials = Trials(make, share(plain, count := Count()), lines)
+    tries = min(tolerances.CONFIGURATION_TRIES, tolerances.CONFIGURATION_OPERATORS // max(count.number, 1))
+    halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
+    with_numbers = trials.furthest(numbers, tries)
+    turned = trials.furthest(flags, tries)
+    proposed = [trials.furthest(half, tries, with_numbers) for half in halves] or [with_numbers]
+    if turned:
+        proposed.insert(1, trials.furthest(numbers, tries, turned))
+    proposed += _small(numbers, plain, trials)
+    proposed += _without_effect(numbers, plain, trials, tries)
+    together, apart = list[Changes](), dict[str, Any]()
+    for changes in proposed:
+        known, other = trials.split(changes)
+        apart = {**other, **apart}
+        together += [known] if known and known not in together else []
+    alone = [{name: value} for name, value in apart.items()][: tolerances.APART]
+    lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: tolerances.EMPTIED]
+    empty = [changes for changes in lists if trials.takes(changes)]
+    return [make(changes) for changes in (*together, *alone, *empty)] + list(
+        islice(_with_strings(plain, words[:tries], trials), tolerances.STRINGS)
+    )
+
+
+def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials) -> list[Changes]:
+    """Numbers of four and more made smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach. Each by
+    itself where that decides something new, all at once where the code bounds or divides numbers of Python's own."""
+    longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
+    least = (3, 2) if longest > 4 else (2, 3)
+    small = {name: least for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
+    seen, found = set(decided(plain, trials.lines).found), list[Changes]()
+    for name in list(small)[: tolerances.SMALL_TRIES]:
+        taken = next((changes for value in least if trials.takes(changes := {name: value})), None)
+        new = attempt(lambda taken=taken: decided(trials.make(taken), trials.lines)) if taken else None  # type: ignore[misc]
+        if taken and new is not None and (not new.found <= seen or trials.elsewhere(taken)):
+            found.append(taken)
+            seen |= new.found
+    together = trials.furthest(small, tolerances.SMALL_TRIES) if source_literals.counts(plain.native) else {}
+    return [*found[: tolerances.SMALL], *([together] if together and together not in found else [])]
+
+
+def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials, tries: int) -> list[Changes]:
+    """Numbers that are no whole ones and that change nothing where they are halved, a bound that nothing reaches, say: as many times larger or
+    smaller as it takes to change something."""
+    halves = {name: values[0] for name, values in numbers.items() if type(values[0]) is float}
+    usual = _marks(plain) if halves else []
+
+    def acts(changes: Changes) -> bool:
+        found = attempt(lambda: _marks(trials.make(changes)))
+        return found is not None and not _alike(found, usual)
+
+    found = list[Changes]()
+    for name, half in list(halves.items())[: min(tolerances.QUIET, tries // 4)]:
+        if not acts({name: half}):
+            larger = ({name: half * times} for times in tolerances.QUIET_TIMES)
+            found += islice((changes for changes in larger if trials.takes(changes) and acts(changes)), 1)
+    return found
+
+
+def _marks(unit: Original) -> list[Mapping[str, Any]]:
+    """What a number may change: the values that the unit starts with, and its results in the modes that take the inputs."""
+    state, inputs = unit.state(), input_sampling.recorded_inputs(unit.leaves)
+    results = [attempt(partial(unit.run, state, inputs, mode)) for mode in ("eval", "train")]
+    return [state, *(result.arrays if result else {} for result in results)]
+
+
+def _alike(one: list[Mapping[str, Any]], other: list[Mapping[str, Any]]) -> bool:
+    """Whether these are the same."""
+    return all(
+        mine.keys() == theirs.keys()
+        and all(np.array_equal(value, theirs[key], equal_nan=value.dtype.kind in "fc") for key, value in mine.items())
+        for mine, theirs in zip(one, other, strict=True)
+    )
+
+
+def compare(authors: Sequence[Author], drops: bool) -> list[dict[str, Any]]:
+    """Add the scenarios of other configurations to their authors. `drops`: the example itself has masks of dropout.
+
+    Returns what describes each, its initial values too where the code itself sets some: of the first, and of others as far as they have few.
+    """
+    found, tensors = [], 0
+    for author in authors:
+        found.append({"changes": author.original.changes, **_compare(author, drops)})
+        constructed = any(not name.startswith(CALL) for name in author.original.changes)
+        count = len(author.original.state())
+        if (
+            constructed
+            and author.scenarios
+            and source_literals.uses(author.original.native, SETS)
+            and (not tensors or tensors + count <= tolerances.INIT_CONFIGURED)
+        ):
+            found[-1]["inits"] = author.initial()
+            tensors += count
+    return found
+
+
+def _compare(author: Author, drops: bool) -> dict[str, Any]:
+    """One call, in training mode where it trains, and in evaluation mode where that gives something else; with gradients where the code stops
+    some."""
+    unit = author.original
+    author.states = {0: author.sample_state(0)}
+    tensor_files.save(author.folder / f"given/states/{author.state_name(0)}.safetensors", author.states[0])
+    with author.lines:
+        attempt(unit.fresh)
+        attempt(lambda: unit.run(author.states[0], author.values(0), author.modes[0]))
+    stops, values = source_literals.uses(unit.native, source_literals.STOPS), author.values(0)
+    for mode in author.modes:
+        if not author.scenarios or author.trains():
+            add = partial(author.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
+            _ = (stops and add(gradient=True)) or add()
+    if author.scenarios and not drops:
+        drawn_otherwise(author, author.scenarios[0], values, CONFIGURED_DROPPED)
+    return {**author.describe(), "skipped": []}
+
+
+def _with_strings(plain: Original, strings: list[Changes], trials: Trials) -> Iterator[Original]:
+    """The unit with each of these strings that it takes, and with which it gives something else than with its own, and than with those before."""
+    seen = [_result(plain)]
+    for changes in strings:
+        unit = attempt(partial(trials.make, changes))
+        result = attempt(partial(_result, unit)) if unit is not None else None
+        if (
+            result is not None
+            and finite_share(result) >= trials.usual
+            and not any(result.tree == other.tree and same(result, other) for other in seen)
+        ):
+            seen.append(result)
+            yield unit  # type: ignore[misc]
+
+
+def elements(unit: Original) -> int:
+    """Numbers in state and inputs."""
+    return sum(value.size for value in unit.state().values()) + sum(leaf.value.size for leaf in unit.leaves)
+
+
+def share(unit: Original, watch: Any = None) -> float:
+    """The share of finite elements in its outputs for the inputs of the example. Raises what it raises."""
+    return finite_share(_result(unit, watch))
+
+
+def _result(unit: Original, watch: Any = None) -> Result:
+    return unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves), "eval", watch=watch)
+
+
+def _proposals(values: Mapping[str, tuple[Any, ...]], changes: Changes) -> Iterator[Changes]:
+    """All truth values, or all numbers that are no whole ones, at once; then each argument by itself, until it is among the changes."""
+    together = {name: found[0] for name, found in values.items() if isinstance(found[0], (bool, float))}
+    if len(together) > 1:
+        yield together
+    for name, found in values.items():
+        for value in found:
+            if name not in changes:
+                yield {name: value}

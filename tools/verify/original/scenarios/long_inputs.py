@@ -1,0 +1,123 @@
+"""Sizes beyond numbers of the original's code, which decide nothing for those of the example: a window, a largest length, buckets of distances.
+Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from migrate_agent.tools.harness.common import input_sampling, tolerances
+from migrate_agent.tools.harness.common.argument_changes import LONG
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.torch_side.precision import OperatorMode
+from migrate_agent.tools.verify.original.outputs import attempt
+from migrate_agent.tools.verify.original.scenarios import source_literals
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.harness.torch_side.line_coverage import Lines
+    from migrate_agent.tools.harness.torch_side.module import Original
+    from migrate_agent.tools.verify.original.scenarios.writer import Author
+
+Decision = tuple[str, int, int, str, bool]
+"""File, first line of the function, place in its code, operator, and what it decided."""
+COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
+BOUNDS = frozenset({"minimum", "maximum", "clamp", "clamp_", "clamp_min", "clamp_max", "tril", "triu", "tril_", "triu_", "remainder"})
+"""Operators that give back their first argument unless a number, or another tensor, decides otherwise."""
+
+
+class Decisions(OperatorMode):
+    """Notes what comparisons, bounds and slices of whole numbers decide, by their place in the code of the repository."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: set[Decision] = set()
+        self.operators = 0
+        self.wide = False
+        """Whether whole numbers came up that 32 bits do not hold."""
+        self._root = root
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func`."""
+        self.operators += 1
+        name = func.overloadpacket.__name__
+        bounds = name in BOUNDS and isinstance(args[0], torch.Tensor)
+        before = args[0].clone() if bounds and name.endswith("_") else args[0] if args else None
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.dtype == torch.int64 and result.numel() and not self.wide:
+            self.wide = not -(2**31) <= int(result.min()) <= int(result.max()) < 2**31
+        if name in COMPARISONS and isinstance(result, torch.Tensor):
+            self._note(name, {bool(value) for value in (result.any(), result.all())} if result.numel() else ())
+        elif bounds:
+            self._note(name, [before.shape == result.shape and not torch.equal(before, result)])  # type: ignore[union-attr,arg-type]
+        elif name == "slice" and isinstance(before, torch.Tensor):
+            self._note(name, [before.shape != result.shape])
+        return result
+
+    def _note(self, name: str, decided: Any) -> None:
+        frame = sys._getframe(2)
+        while frame is not None and not frame.f_code.co_filename.startswith(self._root):
+            frame = frame.f_back  # type: ignore[assignment]
+        if frame is not None:
+            self.found |= {(frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti, name, value) for value in decided}
+
+
+def longer(author: Author) -> None:
+    """Inputs of sizes just beyond whole numbers of the code, or just such, where that decides something new or runs other lines."""
+    unit, lines = author.original, author.lines
+    usual = attempt(lambda: decided(unit, lines, author.values(0)))
+    if usual is None:
+        return
+    seen, most = set(usual.found), max(tolerances.LONG_OPERATORS, usual.operators * 5 // 4)
+    stops = source_literals.uses(unit.native, source_literals.STOPS)
+    always, tries, accepted = source_literals.counts(unit.native), 0, 0
+    for label, values in _proposals(author):
+        if tries == tolerances.LONG_TRIES or accepted == tolerances.LONG_SIZES:
+            return
+        tries += 1
+        found = list[Decisions]()
+        other = attempt(lambda values=values, found=found: lines.more(lambda: found.append(decided(unit, lines, values))))  # type: ignore[misc]
+        if not found or found[0].operators > most:
+            continue
+        new = found[0].found
+        native = found[0].wide  # whole numbers that jax keeps in 32 bits
+        if (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
+            if stops:
+                author.add(f"gradient-{author.modes[0]}-{LONG}-{label}", "gradient", author.modes[0], 0, values, gradient=True, runs=1)
+            accepted += 1
+            seen |= new
+            always = False
+
+
+def wide(author: Author, values: Sequence[Array]) -> bool:
+    """Whether whole numbers come up on these inputs that 32 bits do not hold: jax has such ones unless it is told otherwise."""
+    watch = attempt(lambda: decided(author.original, author.lines, values))
+    return watch is not None and watch.wide
+
+
+def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None) -> Decisions:
+    """What is decided on these inputs, the recorded ones where none are given. Raises what the original raises."""
+    watch = Decisions(lines.root)
+    unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves) if values is None else values, "eval", watch=watch)
+    return watch
+
+
+def _proposals(author: Author) -> Iterator[tuple[str, list[Array]]]:
+    """Labels and inputs, the longest first."""
+    leaves = author.original.leaves
+    leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
+    places: list[tuple[int, int | None]] = [(size, None) for size in dict.fromkeys(leading[1:])]
+    places += [(size, axis) for axis, size in enumerate(leading) if axis and leading[1:].count(size) > 1]
+    numbers = {int(value) for value in source_literals.own_numbers(author.original.native) if value == int(value)}
+    for number in sorted(numbers, reverse=True):
+        for size, axis in places:
+            for other in (number + 2, number):
+                elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, {size: other}, axis)))
+                if not size < other <= tolerances.LONG + 2 or elements > tolerances.LONG_ELEMENTS:
+                    continue
+                values = input_sampling.resized(leaves, {size: other}, axis, (author.base,))
+                if values is not None:
+                    yield f"size{size}-{other}" if axis is None else f"axis{axis}-{other}", values

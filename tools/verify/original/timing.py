@@ -1,0 +1,43 @@
+"""How long the original's step takes, eagerly and compiled, in its own dtypes. Run inside the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from migrate_agent.tools.harness.common import tensor_files, trees
+from migrate_agent.tools.harness.common.stopwatch import median_seconds
+from migrate_agent.tools.harness.torch_side.module import Original, is_leaf, loss
+
+
+def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, float]:
+    """Job entry: median seconds of a forward pass, with the backward pass where the scenario has gradients."""
+    scenario, given = arguments["scenario"], inputs["given"]
+    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"))
+    state = tensor_files.load(given / f"states/{scenario['state']}.safetensors")
+    stored = tensor_files.load(given / f"inputs/{scenario['name']}.safetensors")
+    values = [stored[f"in/{index}"] for index in range(len(original.leaves))]
+    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")}
+    module = original.module(state, scenario["mode"], native=True)
+
+    def step(call: Callable[..., Any]) -> Callable[[], None]:
+        _, args, kwargs, _ = original.arguments(values, native=True)
+
+        def once() -> None:
+            with torch.set_grad_enabled(scenario["gradient"]):
+                outputs: list[Any] = []
+                trees.encode(call(*args, **kwargs), outputs, is_leaf)
+                value = loss(outputs, targets)
+                if value.requires_grad:
+                    torch.autograd.backward(value)
+            module.zero_grad(set_to_none=True)
+
+        return once
+
+    seconds = {"torch_eager": median_seconds(step(module))}
+    if arguments["compile"]:
+        seconds["torch_compile"] = median_seconds(step(torch.compile(module)))
+    return seconds

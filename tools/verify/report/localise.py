@@ -1,0 +1,166 @@
+"""Names the first submodule that diverges: its inputs agree on both sides, and its outputs do not. For gradients, the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common.compare_arrays import compare, quiet
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.types import Job, Run, Verdict
+from migrate_agent.tools.verify.checks.shared.outputs import named_differences
+from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
+from migrate_agent.tools.verify.evidence.original import SIDE, OriginalFailed, Scenario, discard, texts
+
+MOST_BYTES = 2**24
+"""What one scenario's calls may take to be kept."""
+NATIVE_CHECKS = ("forward_fp32", "forward_bf16", "nonfinite")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One call of a submodule: arrays that went in and came out, or the gradients with respect to them."""
+
+    path: str
+    kind: str
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    dtypes: tuple[str, ...] = ()
+
+
+def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> str:
+    """Words for a verdict's detail, such as ``first differs in h.0.ln_1 (LayerNorm)``; empty where it cannot be told."""
+    label = verdict.detail.partition(":")[0]
+    if " state/" in label:
+        path = label.partition(" state/")[2].partition(" (")[0].rpartition(".")[0]
+        return f"first differs in {path or 'the unit itself'}"
+    how = how_to_capture(verdict)
+    try:
+        theirs, ours = captured(results, scenario, how)
+        wrong = _wrong_parameters(results, scenario) if how == "gradients" else ()
+    except (OriginalFailed, OSError, ValueError, KeyError):
+        return ""
+    for limit in tolerances.SAME_CALL["narrow" if how == "native" and scenario.facts["narrow"] else how]:
+        culprit = find_backward(theirs, ours, limit, wrong) if how == "gradients" else find(theirs, ours, limit)
+        if culprit is not None:
+            return f"first differs in {culprit.path or 'the unit itself'} ({culprit.kind})"
+    return ""
+
+
+def how_to_capture(verdict: Verdict) -> str:
+    """What shows a failure best: `values` in float64, `native` ones, or `gradients`."""
+    return "gradients" if "grad/" in verdict.detail.partition(":")[0] else "native" if verdict.check in NATIVE_CHECKS else "values"
+
+
+def captured(results: Results, scenario: Scenario, how: str) -> tuple[list[Record], list[Record]]:
+    """The calls of submodules on both sides. Raises `OriginalFailed` where either side does not get through."""
+    return _of_original(results, scenario, how), _run(results, results.candidate_job("capture", [scenario.facts], {"how": how}))
+
+
+def _of_original(results: Results, scenario: Scenario, how: str) -> list[Record]:
+    """The original's calls: those of its own scenarios are kept beside its results, for further attempts."""
+    key, known = (scenario.name, how), results.expected.captured
+    if not any(scenario is own for own in results.expected.scenarios):
+        return _run(results, _original_job(results, scenario, how))
+    if key not in known:
+        found = _run(results, _original_job(results, scenario, how))
+        if sum(value.nbytes for record in found for value in (*record.inputs, *record.outputs)) > MOST_BYTES:
+            return found
+        known[key] = found
+    return list(known[key])
+
+
+def matched(theirs: Sequence[Record], ours: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Calls of the same submodule, by path and count; those without counterpart (plain functions on the other side) do not take part."""
+    waiting: dict[str, list[Record]] = {}
+    for record in ours:
+        waiting.setdefault(record.path, []).append(record)
+    return [(record, waiting[record.path].pop(0)) for record in theirs if waiting.get(record.path)]
+
+
+def find(theirs: Sequence[Record], ours: Sequence[Record], limit: float) -> Record | None:
+    """The first of their calls, in order of completion, that got equal inputs (up to `limit`) and gave other outputs."""
+    diverging = None
+    for record, match in matched(theirs, ours):
+        if _agree(record.outputs, match.outputs, limit) and _same_dtypes(record.dtypes, match.dtypes):
+            continue
+        if _agree(record.inputs, match.inputs, limit) or len(record.inputs) != len(match.inputs):
+            return record
+        diverging = diverging or record
+    return diverging
+
+
+def find_backward(theirs: Sequence[Record], ours: Sequence[Record], limit: float, wrong: Collection[str] = ()) -> Record | None:
+    """The first of their calls, in order of completion, that got equal gradients from its outputs and passed on others to its inputs, or to
+    parameters of its own (`wrong` names those that got other ones)."""
+    pairs = matched(theirs, ours)
+    paths = {record.path for record in theirs}
+    owners = {max((path for path in paths if not path or name.startswith(f"{path}.")), key=len, default="") for name in wrong}
+    diverging = None
+    for record, match in pairs:
+        inner = _agree(record.inputs, match.inputs, limit) and record.path not in owners
+        if inner:
+            continue
+        if _agree(record.outputs, match.outputs, limit):
+            return record
+        diverging = record
+    return diverging or next((record for record in theirs if record.path in owners), None)
+
+
+def _same_dtypes(theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    return not theirs or not ours or [NATIVE.get(name, name) for name in theirs] == [NATIVE.get(name, name) for name in ours]
+
+
+def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool:
+    return len(theirs) == len(ours) and not any(
+        compare("", their, our, quiet, limit).failed for their, our in zip(theirs, ours, strict=True)
+    )
+
+
+def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
+    found = named_differences(results, "grad", "gradient", "gradient-edge", floor=tolerances.FLOOR_GRADIENT_FP64)
+    failed = [difference.label.partition(" (one")[0] for difference in found if difference.failed]
+    return [label.removeprefix(f"{scenario.name} grad/") for label in failed if label.startswith(f"{scenario.name} grad/")]
+
+
+def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
+    described = results.expected.examples[scenario.facts["example"]]
+    example = results.examples[described["index"]]
+    arguments: Mapping[str, Any] = {
+        "module": results.file.module,
+        "name": results.unit.name,
+        "example": texts(example, described["changes"]),
+        "seed": tolerances.SEED_STRIDE * results.seed,
+        "scenario": {key: scenario.facts[key] for key in ("name", "role", "state", "mode", "drawing")},
+        "how": how,
+    }
+    inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}
+    root = results.original_root / results.file.import_root
+    return Job("original", f"{SIDE}.original.capture:capture", root, arguments, inputs, results.job_limits)
+
+
+def _run(results: Results, job: Job) -> list[Record]:
+    run: Run = results.sandbox.run(job)
+    try:
+        if run.status != "ok":
+            raise OriginalFailed(run.error)
+        found = tensor_files.load(run.output / "captured.safetensors")
+        return [_record(row, _taker(found, number)) for number, row in enumerate(run.result)]
+    finally:
+        discard(results.sandbox, run)
+
+
+def _taker(found: Mapping[str, Array], number: int) -> Callable[[str, int], tuple[Array, ...]]:
+    def take(kind: str, count: int) -> tuple[Array, ...]:
+        return tuple(np.asarray(found[f"{number}/{kind}/{index}"]) for index in range(count))
+
+    return take
+
+
+def _record(row: Mapping[str, Any], take: Callable[[str, int], tuple[Array, ...]]) -> Record:
+    dtypes = tuple(str(name) for name in row.get("dtypes", ()))
+    return Record(str(row["path"]), str(row["type"]), take("in", row["inputs"]), take("out", row["outputs"]), dtypes)
