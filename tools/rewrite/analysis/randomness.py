@@ -7,11 +7,9 @@ build or initialise parts takes it too; a method that draws while the module run
 from __future__ import annotations
 
 import ast
-import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import cache
 
 from migrate_agent.tools.record.kinds import CALLING
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
@@ -27,22 +25,11 @@ FunctionKey = tuple[str, str]
 
 
 def draws(op: Op, call: ast.Call | None = None) -> bool:
-    """Whether the row's template asks for a key; of a function, whether this call of it may."""
+    """Whether an operator draws random numbers; with `call`, whether this call of it may: not with an argument that silences it (`p=0`)."""
+    if not op.draws:
+        return False
     signature = parse_signature(op.signature)
-    return _asks(op) and not (call and any(literal_argument(signature, call, name) == value for name, value in op.quiet))
-
-
-@cache
-def _asks(op: Op) -> bool:
-    return "{rng" in (op.to if isinstance(op.to, str) else _source(op))
-
-
-def _source(op: Op) -> str:
-    try:
-        kept = inspect.getclosurevars(op.to).nonlocals.values()  # type: ignore[arg-type]
-        return " ".join([inspect.getsource(op.to), *(value for value in kept if isinstance(value, str))])  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return ""
+    return not (call and any(literal_argument(signature, call, name) == value for name, value in op.quiet))
 
 
 @dataclass

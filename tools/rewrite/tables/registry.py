@@ -96,8 +96,10 @@ class Op:
     """Kind of the result for static inference: `tensor`, `int`, `tuple`, `bool`, …, or "" where unknown."""
     dtype: str = ""
     """The result's dtype where it is the same whatever the arguments are (`bool` of a comparison). Written in place it becomes the receiver's."""
+    draws: bool = False
+    """Whether the operator draws random numbers, so that its template asks for a key (`{rng}` or `{rngs}`)."""
     quiet: tuple[tuple[str, Any], ...] = ()
-    """Arguments of a random operator, and the value of each with which it draws nothing."""
+    """Arguments of an operator that `draws`, and the value of each with which it draws nothing."""
 
 
 @dataclass(frozen=True)

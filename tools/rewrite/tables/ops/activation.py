@@ -36,7 +36,7 @@ SOFTMAX = [
     Op(f"{F}softmin", "input, dim=None, _stacklevel=3, dtype=None", _softmax("softmin")),
     *spelled("softmax", "input, dim, dtype=None", _softmax("softmax"), "special.softmax"),
     *spelled("log_softmax", "input, dim, dtype=None", _softmax("log_softmax"), "special.log_softmax"),
-    Op(f"{F}gumbel_softmax", "logits, tau=1, hard=False, eps=1e-10, dim=-1", _gumbel_softmax),
+    Op(f"{F}gumbel_softmax", "logits, tau=1, hard=False, eps=1e-10, dim=-1", _gumbel_softmax, draws=True),
 ]
 
 JAX_NN = [
@@ -87,5 +87,6 @@ VENDORED = [
         ),
         aliases=("torch.rrelu",),
         quiet=(("training", False),),
+        draws=True,
     ),
 ]

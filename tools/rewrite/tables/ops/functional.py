@@ -177,13 +177,14 @@ LAYERS = [
 ]
 
 OTHERS = [
-    Op(F + "scaled_dot_product_attention", ATTENTION, _attention, quiet=(("dropout_p", 0),)),
+    Op(F + "scaled_dot_product_attention", ATTENTION, _attention, quiet=(("dropout_p", 0),), draws=True),
     Op(
         F + "multi_head_attention_forward",
         f"{MHA}, static_k=None, static_v=None, {MHA_END}",
         _multi_head,
         returns="tuple",
         quiet=(("dropout_p", 0), ("training", False)),
+        draws=True,
     ),
     Op(F + "one_hot", "tensor, num_classes=-1", _one_hot),
     Op(
@@ -207,18 +208,20 @@ OTHERS = [
         "input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None",
         _fractional(2),
         returns="",
+        draws=True,
     ),
     Op(
         F + "fractional_max_pool3d",
         "input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None",
         _fractional(3),
         returns="",
+        draws=True,
     ),
 ]
 
 
 DROPOUT = [
-    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name), quiet=NO_DROPOUT)
+    Op(F + name, f"input, p=0.5, training={training}, inplace=False", _dropout(name), quiet=NO_DROPOUT, draws=True)
     for name, training in {
         "dropout": True,
         "dropout1d": True,
@@ -227,4 +230,4 @@ DROPOUT = [
         "alpha_dropout": False,
         "feature_alpha_dropout": False,
     }.items()
-] + [Op("torch.dropout", "input, p, training", _dropout("dropout"), quiet=NO_DROPOUT)]
+] + [Op("torch.dropout", "input, p, training", _dropout("dropout"), quiet=NO_DROPOUT, draws=True)]

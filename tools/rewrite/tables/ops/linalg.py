@@ -120,12 +120,19 @@ DECOMPOSITIONS = [
         "input, input2, input3, left=True, transpose=False",
         "vendored.ormqr({input}, {input2}, {input3}, left={left}, transpose={transpose})",
     ),
-    Op("torch.svd_lowrank", "A, q=6, niter=2, M=None", "vendored.svd_lowrank({rng}, {A}, q={q}, niter={niter}, mean={M})", returns="tuple"),
+    Op(
+        "torch.svd_lowrank",
+        "A, q=6, niter=2, M=None",
+        "vendored.svd_lowrank({rng}, {A}, q={q}, niter={niter}, mean={M})",
+        returns="tuple",
+        draws=True,
+    ),
     Op(
         "torch.pca_lowrank",
         "A, q=None, center=True, niter=2",
         "vendored.pca_lowrank({rng}, {A}, q={q}, center={center}, niter={niter})",
         returns="tuple",
+        draws=True,
     ),
 ]
 

@@ -10,7 +10,7 @@ SPECTRAL_TO = "({module}, name={name}, n_power_iterations={n_power_iterations}, 
 
 ROWS = (
     Op("torch.nn.utils.weight_norm", WEIGHT, "vendored.weight_norm({module}, name={name}, dim={dim})", returns=""),
-    Op("torch.nn.utils.spectral_norm", SPECTRAL, f"vendored.spectral_norm{SPECTRAL_TO}", returns=""),
+    Op("torch.nn.utils.spectral_norm", SPECTRAL, f"vendored.spectral_norm{SPECTRAL_TO}", returns="", draws=True),
     Op("torch.nn.utils.remove_weight_norm", "module, name='weight'", "vendored.remove_weight_norm({module}, name={name})", returns=""),
     Op("torch.nn.utils.remove_spectral_norm", "module, name='weight'", "vendored.remove_spectral_norm({module}, name={name})", returns=""),
     Op(
@@ -19,7 +19,13 @@ ROWS = (
         "vendored.parametrize_weight_norm({module}, name={name}, dim={dim})",
         returns="",
     ),
-    Op("torch.nn.utils.parametrizations.spectral_norm", SPECTRAL, f"vendored.parametrize_spectral_norm{SPECTRAL_TO}", returns=""),
+    Op(
+        "torch.nn.utils.parametrizations.spectral_norm",
+        SPECTRAL,
+        f"vendored.parametrize_spectral_norm{SPECTRAL_TO}",
+        returns="",
+        draws=True,
+    ),
     Op(
         "torch.nn.utils.parametrize.register_parametrization",
         "module, tensor_name, parametrization, *, unsafe=False",

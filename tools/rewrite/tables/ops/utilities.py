@@ -32,6 +32,7 @@ ROWS = (
         PRETRAINED,
         same("pretrained_embedding", PRETRAINED, "rngs={rngs}"),
         returns="",
+        draws=True,
     ),
     Op(
         "torch.jit.isinstance",
