@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import networkx as nx
+import networkx as nx  # type: ignore[import-untyped]  # it ships no types
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("agent", "evals", "prompts", "sandbox", "tools")
