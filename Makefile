@@ -6,11 +6,12 @@ JOBS   ?= 2
 EXTRAS ?= dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check format clean
+.PHONY: help demo test test-all test-docker test-forges test-tpu check format clean
 
 help:
 	@echo 'make demo    install, and migrate a copy of examples/gpt (verified, no model called)'
-	@echo 'make test    install with the development tools, and run the tests (JOBS=2 at a time)'
+	@echo 'make test    install with the development tools, and run the quick tests (JOBS=2 at a time)'
+	@echo 'make test-all  all tests, the slow ones too'
 	@echo 'make check   format, lint and types, as CI runs them'
 	@echo 'make format  format and mend what the linter can mend'
 
@@ -31,7 +32,18 @@ demo: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: $(VENV)/.installed-dev
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
+
+test-all: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS)
+
+# Lanes: folders whose tests need an engine, a forge's description or a compiler, the slow ones included. `.ci/run` brings what each needs.
+test-docker test-forges test-tpu: test-%: $(VENV)/.installed-dev
+	$(BIN)/pytest -n $(JOBS) $(LANE_$*)
+
+LANE_docker := tests/sandbox tests/agent/test_end_to_end.py tests/agent/test_faults.py
+LANE_forges := tests/agent/forge tests/agent/pr
+LANE_tpu    := tests/tools/portable tests/tools/kernels
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

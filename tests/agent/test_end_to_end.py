@@ -75,7 +75,6 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.slow
 def test_units_are_verified_and_run_without_torch(migrated: Path, tmp_path: Path) -> None:
     report = json.loads((migrated.parent / "report.json").read_text())
     assert [(unit["name"], unit["status"]) for unit in report["units"]] == [("Norm", "verified"), ("Net", "verified")]
@@ -96,7 +95,6 @@ def test_units_are_verified_and_run_without_torch(migrated: Path, tmp_path: Path
     assert done.stdout.strip() == "(4, 8)", done.stderr
 
 
-@pytest.mark.slow
 def test_verify_refuses_a_wrong_rewrite_and_names_the_place(migrated: Path) -> None:
     branch = json.loads((migrated.parent / "report.json").read_text())["branch"]
     git(migrated, "checkout", "-q", branch)

@@ -12,6 +12,8 @@ from migrate_agent.evals.mutation.parity_first import ParityFirst
 from migrate_agent.evals.mutation.same_program import SameProgram, changed_lines, same_for_all
 from migrate_agent.sandbox.process import ProcessSandbox
 
+pytestmark = pytest.mark.slow
+
 Looks = tuple[Target, ParityFirst, SameProgram]
 
 

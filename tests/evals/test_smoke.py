@@ -12,6 +12,8 @@ import pytest
 from migrate_agent.evals import runner
 from migrate_agent.evals.zoo_packages.packages import PackageError, cache_folder, fetch, load_packages
 
+pytestmark = pytest.mark.slow
+
 
 def run(suite: str, only: str, folder: Path, **more: Any) -> tuple[int, dict[str, object]]:
     """Exit status, and case → status."""

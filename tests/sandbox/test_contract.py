@@ -311,6 +311,7 @@ sandbox.run(Job("candidate", "entries:starts", Path(sys.argv[3]), arguments))
 """
 
 
+@pytest.mark.slow  # the lane for Docker runs it
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_outlives_the_host(kind: str, name: str, tmp_path: Path) -> None:

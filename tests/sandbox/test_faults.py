@@ -14,6 +14,8 @@ from migrate_agent.tools.types import Run
 from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, _read
 from migrate_agent.tools.verify.evidence.original import Lost, OriginalFailed
 
+pytestmark = pytest.mark.slow  # the lane for Docker runs them
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_job_ends_well_or_says_why_not(kind: str) -> None:

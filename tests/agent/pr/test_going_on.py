@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from migrate_agent.tests.agent.pr import story
 from migrate_agent.tests.agent.pr.team import BRANCHES, UNITS, Team, again, commit
 from migrate_agent.tests.agent.repositories import git
+
+pytestmark = pytest.mark.slow  # the lane for forges runs them
 
 
 def test_another_machine_goes_on_without_a_run(team: Team, tmp_path: Path) -> None:

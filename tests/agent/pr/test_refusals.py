@@ -16,6 +16,8 @@ from migrate_agent.tests.agent.pr import story
 from migrate_agent.tests.agent.pr.team import Team
 from migrate_agent.tests.agent.repositories import git
 
+pytestmark = pytest.mark.slow  # the lane for forges runs them
+
 
 @pytest.mark.parametrize(
     ("fault", "says"),

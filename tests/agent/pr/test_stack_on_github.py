@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from migrate_agent.tests.agent.forge.standin import PROJECT
 from migrate_agent.tests.agent.pr import story
 from migrate_agent.tests.agent.pr.team import BRANCHES, IDS, Team, migrated
 from migrate_agent.tests.agent.repositories import git, module
+
+pytestmark = pytest.mark.slow  # the lane for forges runs them
 
 RUN = ("run", "--pr", "--yes", "--no-llm")
 

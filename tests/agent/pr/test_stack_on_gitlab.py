@@ -13,6 +13,8 @@ from migrate_agent.tests.agent.pr import story
 from migrate_agent.tests.agent.pr.team import BRANCHES, IDS
 from migrate_agent.tests.agent.repositories import git
 
+pytestmark = pytest.mark.slow  # the lane for forges runs them
+
 
 def test_a_stack_of_merge_requests(
     finished: Path, gitlab: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

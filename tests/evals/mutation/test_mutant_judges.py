@@ -15,6 +15,8 @@ MODEL = """
 import torch
 from torch import nn
 
+pytestmark = pytest.mark.slow
+
 
 class Part(nn.Module):
     def __init__(self, double):

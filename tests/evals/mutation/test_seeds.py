@@ -16,6 +16,8 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Job, Run
 from migrate_agent.tools.verify import Options
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (1, 2)
 EXACT = frozenset(("state_names", "forward_fp64", "gradients_parameters", "gradients_inputs", "buffers", "dropout", "initial_values"))
 """Checks whose figures are the same however the candidate is run."""
@@ -69,7 +71,7 @@ def test_verdicts_are_those_of_seeds_alone(case: str, sandbox: Counted, tmp_path
     together, alone, asked = both(sandbox, found.original, found.source, tmp_path)
     assert [told(evidence) for evidence in together] == [told(evidence) for evidence in alone]
     assert {evidence.status for evidence in together} == {"verified" if found.kind == "right" else "failed"}
-    assert SEVERAL in asked and not any(entry.endswith((":exact", ":native", "search_side:run")) for entry in asked)
+    assert SEVERAL in asked and not any(entry.endswith((":exact", ":native", "adversarial_search:run")) for entry in asked)
 
 
 class Crashing(Counted):

@@ -17,7 +17,28 @@ from migrate_agent.tools.verify.report.notes import EVALUATES
 PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_models.PAIRS, *pairs_numeric.PAIRS)
 # Checks that look again, elsewhere, at what another check judges: they may refuse a candidate beside the check that owns the defect.
 AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call"})
-WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}") for pair in PAIRS for wrong in pair.wrongs]
+
+
+def _quick() -> dict[str, tuple[Pair, Wrong]]:
+    """For each check one wrong candidate that it alone refuses, of as few pairs as that takes: an original runs once for all of its pair."""
+    chosen: dict[str, tuple[Pair, Wrong]] = {}
+    for pair in sorted(PAIRS, key=lambda pair: -len({wrong.check for wrong in pair.wrongs if wrong.alone})):
+        for wrong in pair.wrongs:
+            if wrong.alone:
+                chosen.setdefault(wrong.check, (pair, wrong))
+    return chosen
+
+
+QUICK = _quick()
+QUICK_WRONGS = [(pair.name, wrong.label) for pair, wrong in QUICK.values()]
+QUICK_PAIRS = {pair.name for pair, _ in QUICK.values()}
+SLOW = pytest.mark.slow  # the rest of the pairs: `make test-all`
+WRONGS = [
+    pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}", marks=[] if (pair.name, wrong.label) in QUICK_WRONGS else SLOW)
+    for pair in PAIRS
+    for wrong in pair.wrongs
+]
+RIGHTS = [pytest.param(pair, id=pair.name, marks=[] if pair.name in QUICK_PAIRS else SLOW) for pair in PAIRS]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pairs")
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", RIGHTS)
 def test_right_candidate_is_verified(pair: Pair, sandbox: ProcessSandbox, folder: Path) -> None:
     if pair.topology:
         needs_compiler()

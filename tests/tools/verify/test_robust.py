@@ -189,10 +189,10 @@ def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_a
         evidence = check_pair(MLP, MLP.candidate(), watcher, tmp_path)
         assert evidence.status == "verified", told(evidence)
     entries = [job.entry.rpartition(".")[2] for job in watcher.jobs]
-    assert sorted(entries[:2]) == ["torch_side:configured", "torch_side:run"]
-    whole = ["jax_native:native", "jax_side:exact", "search_side:run"]
+    assert sorted(entries[:2]) == ["job:configured", "job:run"]
+    whole = ["adversarial_search:run", "job:exact", "native:native"]
     assert sorted(entries[2:5]) == whole
-    assert entries[5] == "jax_side:exact" and sorted(entries[6:]) == whole, "a further attempt is looked at for one call first"
+    assert entries[5] == "job:exact" and sorted(entries[6:]) == whole, "a further attempt is looked at for one call first"
     assert not list((tmp_path / "work").rglob("*.safetensors"))
     candidates = [job for job in watcher.jobs if job.side == "candidate"]
     told_keys = {key for job in candidates for scenario in job.arguments["scenarios"] for key in scenario}
@@ -207,7 +207,7 @@ def test_rounding_noise_is_asked_for_where_a_verdict_hangs_on_it_and_once(sandbo
     for case in rewrites:
         evidence = corpus.verify_case(ill, case.source, watcher, tmp_path, Options(localise=False))
         assert evidence.status == "verified", told(evidence)
-    asked = [job for job in watcher.jobs if job.entry.endswith("torch_noise:run")]
+    asked = [job for job in watcher.jobs if job.entry.endswith("noise:run")]
     names = [scenario["name"] for job in asked for scenario in job.arguments["scenarios"]]
     curves = [job for job in asked if job.arguments["curves"] is not None]
     assert len(rewrites) > 1 and names and len(names) == len(set(names)) and len(asked) - len(curves) <= 2 and len(curves) <= 1
@@ -222,5 +222,5 @@ def test_a_further_attempt_that_is_wrong_at_the_first_call_is_asked_no_more(labe
     evidence = check_pair(MLP, MLP.candidate(wrong), watcher, tmp_path)
     assert evidence.status == "failed"
     asked = [job.entry.rpartition(".")[2] for job in watcher.jobs]
-    assert asked.count("jax_side:exact") == 1 and "jax_native:native" not in asked and "torch_noise:run" not in asked
+    assert asked.count("job:exact") == 1 and "native:native" not in asked and "noise:run" not in asked
     assert [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == [wrong.check]

@@ -159,7 +159,9 @@ def _own_modules() -> list[ModuleType]:
 @lru_cache(1)
 def _imported_from(root: str, count: int) -> list[ModuleType]:
     """Found once for as many modules as there are."""
-    return [module for module in list(sys.modules.values()) if root and (getattr(module, "__file__", None) or "").startswith(root)]
+    files = ((module, getattr(module, "__file__", None) or "") for module in list(sys.modules.values()))
+    # A virtual environment may lie in the repository: what is installed there is not the job's own.
+    return [module for module, file in files if root and file.startswith(root) and not file.startswith(sys.prefix)]
 
 
 def _namespaces() -> list[dict[str, Any]]:

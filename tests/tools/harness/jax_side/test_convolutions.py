@@ -53,7 +53,7 @@ def test_same_result(numbers: tuple[str, str, str], window: Any, groups: tuple[i
 LOWERED = """
     import jax, jax.numpy as jnp, numpy as np
     from jax import lax
-    from migrate_agent.tools.verify.jax_convolutions import quick_convolutions
+    from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
 
     jax.config.update("jax_enable_x64", True)
     x, w = (jnp.asarray(np.random.default_rng(seed).normal(size=shape)) for seed, shape in ((0, (2, 16, 32, 32)), (1, (16, 16, 3, 3))))
