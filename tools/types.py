@@ -14,6 +14,8 @@ Status = Literal["verified", "failed", "unverified", "skipped"]
 Outcome = Literal["pass", "fail", "unverified"]
 Strategy = Literal["rewrite", "substitute", "redesign", "keep"]
 Side = Literal["original", "candidate"]
+CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
+"""Functions of torch that call their first argument with the others: a `partial` of one has the kind of that argument."""
 
 
 class Span(NamedTuple):
@@ -124,7 +126,7 @@ class KernelCall:
     """What a function that launches a kernel of the repository was given and gave, where it ran.
 
     `name` is qualified in `source`; of a `torch.autograd.Function` it is `Class.forward`, without its `ctx`. `arguments` (a list and a dictionary) and
-    `result` are trees (`tools.verify.codec`) over the arrays `in/0`, `out/0`, … of the safetensors file `tensors`. Of tensors that it changed in
+    `result` are trees (`harness.common.trees`) over the arrays `in/0`, `out/0`, … of the safetensors file `tensors`. Of tensors that it changed in
     place, `changed` names the parameters, and nothing tells what they held afterwards.
     """
 

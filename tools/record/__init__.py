@@ -1,4 +1,4 @@
-"""Running the original on examples, and noting how its modules are built, called, and what their expressions evaluate to."""
+"""Runs the original on examples, and records how its modules are built and called, and what their expressions evaluate to."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ __all__ = ["load_recording", "merge_recordings", "record", "save_recording"]
 ENTRY = "migrate_agent.tools.record.worker:record_examples"
 LIMITS = Limits()
 MAX_BYTES = 64 * 2**20
-"""Recorded tensors kept for each unit."""
+"""Bytes of recorded tensors for each unit."""
 
 
 def record(
     inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, folder: Path, limits: Limits = LIMITS, max_bytes: int = MAX_BYTES
 ) -> Recording:
-    """Run the examples in the sandbox (original side) and store what was seen under `folder`.
+    """Run the examples in the sandbox (original side) and store the recording under `folder`.
 
-    All examples run in one job; where that dies, each runs alone, so that one bad example costs the others nothing. The result holds the
-    examples that ran, further ones (origin `recording`) for the module classes that were built and called on the way, the observations,
-    and one line per unit whose example failed. Examples of units that the inventory lacks raise `KeyError`.
+    All examples run in one job. Where that job dies, each example runs in a job of its own. The
+    result holds the examples that ran, examples with origin `recording` for the module classes that
+    were built and called on the way, the observations, and one line for each unit whose example
+    failed. Raises `KeyError` for an example whose unit the inventory lacks.
     """
     if not examples:
         return Recording()
     folder.mkdir(parents=True, exist_ok=True)
     together, status = _run(inventory, examples, sandbox, limits, max_bytes, folder, "")
     parts = [together]
+    # One example that crashes the process takes the results of all others with it; alone it loses
+    # its own.
     if status != "ok" and len(examples) > 1:
         alone = enumerate(examples)
         parts = [_run(inventory, [example], sandbox, limits, max_bytes, folder, f"{index}-")[0] for index, example in alone]
@@ -64,23 +67,24 @@ def _collect(run: Run, examples: Sequence[Example], folder: Path, prefix: str) -
     if run.status != "ok":
         return Recording(errors={example.unit: run.error or run.status for example in examples})
     try:
-        found = read_json(run.output / NAME)
+        recording = read_json(run.output / NAME)
     except (OSError, ValueError) as error:
         return Recording(errors={example.unit: f"the recording could not be read: {error}" for example in examples})
     ran = [example for index, example in enumerate(examples) if index in _ran(run)]
-    nested = (replace(example, tensors=_copy(example.tensors, folder, prefix)) for example in found.examples)
-    calls = tuple(replace(call, tensors=_copy(call.tensors, folder, prefix)) for call in found.kernel_calls)
-    return replace(found, examples=(*ran, *nested), kernel_calls=calls)
+    nested = (replace(example, tensors=_copy(example.tensors, folder, prefix)) for example in recording.examples)
+    calls = tuple(replace(call, tensors=_copy(call.tensors, folder, prefix)) for call in recording.kernel_calls)
+    return replace(recording, examples=(*ran, *nested), kernel_calls=calls)
 
 
 def _ran(run: Run) -> list[object]:
-    found = run.result.get("ran") if isinstance(run.result, dict) else None
-    return found if isinstance(found, list) else []
+    indices = run.result.get("ran") if isinstance(run.result, dict) else None
+    return indices if isinstance(indices, list) else []
 
 
 def _copy(tensors: Path | None, folder: Path, prefix: str) -> Path | None:
     if tensors is None:
         return None
     target = folder / f"{prefix}{tensors.name}"
+    # The job ran the user's code: a link in its output could point at any file of this machine.
     shutil.copyfile(tensors, target, follow_symlinks=False)
     return target

@@ -1,4 +1,4 @@
-"""Captures how module classes of the repository are constructed and called, as source text and tensors.
+"""Records how module classes of the repository are constructed and called, as source text and tensors.
 
 Constructions are seen in `nn.Module.__new__`, which runs exactly once for each, outermost, with the arguments as the caller gave them.
 Calls are seen in `nn.Module.__call__`. Both only look; a failure to encode becomes a reason, never an error of the user's program.
@@ -23,7 +23,7 @@ MAX_INITS = 3
 MAX_CALLS = 3
 MAX_CONSTRUCTIONS = 100_000
 LARGE = 2**20
-"""Bytes of tensors from which on a call gives way to a smaller one."""
+"""Bytes of tensors above which a smaller call may replace a recorded one."""
 UnitOf = Callable[[type], str]
 """Class → id of its unit, or "" where it is none."""
 
@@ -84,7 +84,7 @@ def snapshot(value: Any, depth: int = 4) -> Any:
 
 
 def call_key(value: Any, shapes: bool = True, depth: int = 6) -> Any:
-    """What makes two calls the same kind of call: structure, dtypes, the values of small constants, and shapes (or only ranks)."""
+    """A key that is equal for calls of the same kind: structure, dtypes, small constants, and shapes (or ranks alone)."""
     kind = base_kind(type(value))
     if kind in ("tensor", "parameter", "ndarray"):
         return kind, tuple(value.shape) if shapes else value.ndim, str(value.dtype)
@@ -99,8 +99,12 @@ def call_key(value: Any, shapes: bool = True, depth: int = 6) -> Any:
     return type(value)
 
 
-def gives_way(calls: list[Sample], structure: Any, size: int) -> Sample | None:
-    """Which of three calls leaves for a new one: the first of each structure matters more than further shapes, small more than large."""
+def replaced_sample(calls: list[Sample], structure: Any, size: int) -> Sample | None:
+    """The recorded call that a new one replaces, or `None` where the new one is not recorded.
+
+    A new structure replaces a further shape of another structure; within a structure, a much smaller
+    call replaces a large one.
+    """
     counts = Counter(sample.structure for sample in calls)
     if not counts[structure]:
         crowded, count = counts.most_common(1)[0]
@@ -110,7 +114,7 @@ def gives_way(calls: list[Sample], structure: Any, size: int) -> Sample | None:
 
 
 class Capture:
-    """Keeps at most three constructions per unit and three kinds of call for each (see `gives_way`).
+    """Keeps at most three constructions per unit and three kinds of call for each (see `replaced_sample`).
 
     The tensors of a unit's samples stay within `max_bytes`.
     """
@@ -170,25 +174,30 @@ class Capture:
         return [sample for unit in self.units.values() for calls in unit.calls.values() for sample in calls if sample.ran]
 
     def reasons(self) -> dict[str, str]:
-        """Unit id → why nothing was kept of it, for those of which nothing was kept."""
-        kept = {sample.unit for sample in self.samples()}
-        return {name: unit.reason for name, unit in self.units.items() if unit.reason and name not in kept}
+        """Unit id → why nothing was recorded of it, for units without a recorded call."""
+        recorded = {sample.unit for sample in self.samples()}
+        return {name: unit.reason for name, unit in self.units.items() if unit.reason and name not in recorded}
 
     def _constructed(self, cls: type, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any) -> None:
+        # A program that builds modules without end must not run out of memory because it is
+        # watched.
         if len(self._records) > MAX_CONSTRUCTIONS:
             return
         key = id(module)
         try:
+            # `copy.deepcopy` runs no constructor: the copy was constructed as its original was.
             if frame.f_code is copyreg.__newobj__.__code__:  # type: ignore[attr-defined]  # a copy or an unpickled instance
-                found = self.construction(frame.f_back.f_locals.get("x")) if frame.f_back is not None else None
+                construction = self.construction(frame.f_back.f_locals.get("x")) if frame.f_back is not None else None
             else:
-                found = Construction(
+                construction = Construction(
                     cls, tuple(snapshot(value) for value in args), {name: snapshot(value) for name, value in kwargs.items()}
                 )
-            if found is not None:
-                self._records[key] = _Record(found, weakref.ref(module, lambda _: self._records.pop(key, None)))
+            if construction is not None:
+                # The weak reference removes the record with the module, before its id can be used
+                # again.
+                self._records[key] = _Record(construction, weakref.ref(module, lambda _: self._records.pop(key, None)))
         except Exception as error:
-            self._refuse(cls, f"its constructor's arguments could not be kept ({type(error).__name__}: {error})")
+            self._refuse(cls, f"its constructor's arguments could not be copied ({type(error).__name__}: {error})")
 
     def _unit(self, cls: type) -> str:
         if cls not in self._names:
@@ -201,7 +210,7 @@ class Capture:
             self.units.setdefault(name, _Unit()).reason = reason
 
     def before(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sample | None:
-        """Encode a call before its arguments can change; `None` where it is of no use."""
+        """Encode a call before the callee can change its arguments; `None` where it adds nothing new."""
         cls = type(module)
         record = self._records.get(id(module))
         if not self._unit(cls) or record is None:
@@ -215,12 +224,12 @@ class Capture:
         return None
 
     def after(self, sample: Sample) -> None:
-        """The call ran to its end: keep it."""
+        """Record a call that ran to its end."""
         calls = self.units.setdefault(sample.unit, _Unit()).calls.setdefault(sample.init, [])
         if any(other.key == sample.key for other in calls):
             return
         sample.ran = True
-        leaving = gives_way(calls, sample.structure, sample.size) if len(calls) >= MAX_CALLS else None
+        leaving = replaced_sample(calls, sample.structure, sample.size) if len(calls) >= MAX_CALLS else None
         if leaving is not None:
             calls.remove(leaving)
         if len(calls) < MAX_CALLS:
@@ -238,7 +247,7 @@ class Capture:
         if any(sample.key == key for sample in calls) or (init.text not in unit.calls and len(unit.calls) >= MAX_INITS):
             return None
         size = tensor_bytes((args, kwargs))
-        if len(calls) >= MAX_CALLS and not gives_way(calls, structure, size):
+        if len(calls) >= MAX_CALLS and not replaced_sample(calls, structure, size):
             return None
         if size > self._room(unit):
             unit.reason = unit.reason or f"its calls hold more than {self._max_bytes >> 20} MiB of tensors"

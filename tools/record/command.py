@@ -18,7 +18,7 @@ from migrate_agent.tools.types import Inventory, Recording
 MAX_BYTES = 64 * 2**20
 SAVE_SECONDS = 2.0
 COMMAND = "command"
-"""Key in `Recording.errors` of what concerns the command as a whole."""
+"""Key in `Recording.errors` for errors of the command as a whole."""
 
 SITECUSTOMIZE = '''\
 """Starts the recording of migrate-agent in this process, then runs the `sitecustomize` that would have run without it."""
@@ -59,7 +59,7 @@ def record_command(
     """Run the command in the repository, watched, and store the recording under `folder`.
 
     It runs as the user would run it: same environment, terminal and rights (this is not a sandbox). Python processes that it starts are
-    watched too. A command that fails or records nothing is noted in `errors["command"]`; what was seen until then is kept.
+    watched too. The error of a command that fails or records nothing is in `errors["command"]`; what was recorded until then stays.
     Raises `FileNotFoundError` where the program does not exist and `ValueError` for an empty command.
     """
     if not command:
@@ -69,8 +69,8 @@ def record_command(
         parts, inject = Path(scratch) / "parts", Path(scratch) / "inject"
         environment = _prepare(inventory, parts, inject, max_bytes, save_seconds)
         status = subprocess.run(list(command), cwd=inventory.root, env=environment, check=False).returncode
-        found = merge_recordings(read_json(path) for path in sorted(parts.glob("*.json")))
-        return save_recording(replace(found, errors={**found.errors, **_problem(status, found)}), folder)
+        recording = merge_recordings(read_json(path) for path in sorted(parts.glob("*.json")))
+        return save_recording(replace(recording, errors={**recording.errors, **_problem(status, recording)}), folder)
 
 
 def _prepare(inventory: Inventory, parts: Path, inject: Path, max_bytes: int, save_seconds: float) -> dict[str, str]:
@@ -89,10 +89,10 @@ def _prepare(inventory: Inventory, parts: Path, inject: Path, max_bytes: int, sa
     return {**os.environ, "PYTHONPATH": path, VARIABLE: str(inject / "plan.json")}
 
 
-def _problem(status: int, found: Recording) -> dict[str, str]:
+def _problem(status: int, recording: Recording) -> dict[str, str]:
     if status != 0:
-        how = f"ended with exit status {status}" if status > 0 else f"was killed by signal {-status}"
-        return {COMMAND: f"the command {how}"}
-    if not found.observations and not found.examples:
+        ending = f"ended with exit status {status}" if status > 0 else f"was killed by signal {-status}"
+        return {COMMAND: f"the command {ending}"}
+    if not recording.observations and not recording.examples:
         return {COMMAND: "the command ran, but used no file of the repository in a Python process that could be watched"}
     return {}

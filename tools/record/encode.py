@@ -41,7 +41,7 @@ Lookup = Callable[[Any], Construction | None]
 """Module instance → how it was constructed, or `None` where that was not seen."""
 
 
-def fits(parameter: inspect.Parameter) -> bool:
+def can_be_keyword(parameter: inspect.Parameter) -> bool:
     return parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
@@ -53,7 +53,7 @@ def signature(function: Any) -> inspect.Signature | None:
 
 
 def is_plain_state(value: Any) -> bool:
-    """Whether all there is to an object lies in its `__dict__`."""
+    """Whether an object's whole state lies in its `__dict__`."""
     cls = type(value)
     own = all(base is object or isinstance(vars(base).get("__slots__", ()), tuple | list) for base in cls.__mro__)
     return own and hasattr(value, "__dict__") and not isinstance(value, BaseException) and not callable(getattr(value, "__next__", None))
@@ -71,13 +71,13 @@ class Encoder:
         namespace: Mapping[str, Any],
         prefix: str = "t",
         lookup: Lookup = lambda module: None,
-        taken: Mapping[str, Any] | None = None,
+        bound: Mapping[str, Any] | None = None,
         own: Callable[[str], str] = lambda module: "",
     ) -> None:
         self.namespace = namespace
         self.setup: dict[str, None] = {}
         self.tensors: dict[str, Any] = {}
-        self.taken = dict(taken or {})
+        self.taken = dict(bound or {})
         self._prefix = prefix
         self._lookup = lookup
         self._own = own
@@ -100,11 +100,11 @@ class Encoder:
         return text
 
     def arguments(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """What stands between the parentheses of a call. An argument without text is left out where it is the parameter's default."""
+        """The argument list of a call as source text. An argument without text is left out where it equals the parameter's default."""
         parameters = parameters_of(function)
         parts, keyword = [], False
         for index, value in enumerate(args):
-            parameter = parameters[index] if index < len(parameters) and all(fits(p) for p in parameters[: index + 1]) else None
+            parameter = parameters[index] if index < len(parameters) and all(can_be_keyword(p) for p in parameters[: index + 1]) else None
             text = self._argument(value, parameter)
             if text is None:
                 keyword = True
@@ -123,6 +123,7 @@ class Encoder:
         try:
             return self.value(value)
         except NotEncodable:
+            # Identity, not equality: `==` of a tensor or a user's class may do anything.
             if parameter is not None and parameter.default is value:
                 return None
             raise
@@ -180,9 +181,9 @@ class Encoder:
         return self._import(home, root, vars(sys.modules[module])[root]) + qualname.removeprefix(root)
 
     def _import(self, module: str, root: str, value: Any) -> str:
-        taken = {**self.namespace, **self.taken}
-        local = root if taken.get(root, value) is value else f"{root}_"
-        while taken.get(local, value) is not value:
+        bound = {**self.namespace, **self.taken}
+        local = root if bound.get(root, value) is value else f"{root}_"
+        while bound.get(local, value) is not value:
             local += "_"
         self.taken[local] = value
         self.setup[f"from {module} import {root}" + ("" if local == root else f" as {local}")] = None
@@ -229,26 +230,28 @@ class Encoder:
         if cls is collections.OrderedDict:
             return f"{self.imported('collections')}.OrderedDict({self._dict(value)})"
         try:
-            same = cls(dict(value)) == value
+            equal = cls(dict(value)) == value
         except Exception as error:
             raise NotEncodable(f"a {cls.__qualname__} ({type(error).__name__} when built again)") from error
-        if not same:
+        if not equal:
             raise NotEncodable(f"a {cls.__qualname__} that differs when built again")
         return f"{self.name(cls)}({self._dict(value)})"
 
     def _object(self, value: Any) -> str:
         """A dataclass instance or plain configuration object: the constructor call that gives an object of the same state."""
         cls, state = type(value), dict(vars(value))
-        wanted = {name: self._try(item) for name, item in state.items()}
-        unknown = [name for name, text in wanted.items() if text is None]
+        # States are compared by their texts, because `==` of a user's object need not compare its
+        # fields.
+        expected = {name: self._try(item) for name, item in state.items()}
+        unknown = [name for name, text in expected.items() if text is None]
         if unknown:
             raise NotEncodable(f"a {cls.__qualname__} whose {unknown[0]} is {type(state[unknown[0]]).__qualname__}")
-        for kwargs in candidates(cls, state, self._try):
+        for kwargs in constructor_keywords(cls, state, self._try):
             try:
                 again = {name: self._try(item) for name, item in vars(cls(**kwargs)).items()}
             except Exception:
                 continue
-            if again == wanted:
+            if again == expected:
                 return self.constructed(cls, (), kwargs)
         raise NotEncodable(f"a {cls.__module__}.{cls.__qualname__} that no constructor call was found for")
 
@@ -266,14 +269,17 @@ class Encoder:
 
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.is_quantized:
             raise NotEncodable(f"a {type(value).__name__} of layout {value.layout}")
+        # Inside `torch.func` transforms and on the meta device there are no values to save.
         if value.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(value):
             raise NotEncodable("a tensor without data of its own")
         if value.is_complex():
+            # safetensors has no complex dtype.
             return f"torch.complex({self._slot(value, 'r', torch.real)}, {self._slot(value, 'i', torch.imag)})"
         text = self._slot(value, "", lambda tensor: tensor)
         return f"torch.nn.Parameter({text})" if type(value) is torch.nn.Parameter else text
 
     def _slot(self, value: Any, suffix: str, part: Callable[[Any], Any]) -> str:
+        # One slot for one tensor, so that an argument passed twice stays the same tensor.
         if id(value) not in self._slots:
             self._slots[id(value)] = f"{self._prefix}{len(self._slots)}"
             self._alive.append(value)
@@ -293,14 +299,15 @@ class Encoder:
     def _module(self, value: Any) -> str:
         if id(value) in self._modules:
             raise NotEncodable("the same module passed twice")
+        # Two constructor texts would build two modules where the original shared one.
         self._modules.add(id(value))
         container = CONTAINERS.get(f"{type(value).__module__}.{type(value).__qualname__}")
         if container is not None:
             return container(self, value)
-        found = self._lookup(value)
-        if found is None or found.cls is not type(value):
+        construction = self._lookup(value)
+        if construction is None or construction.cls is not type(value):
             raise NotEncodable(f"a {type(value).__qualname__} whose construction was not seen")
-        return self.constructed(found.cls, found.args, found.kwargs)
+        return self.constructed(construction.cls, construction.args, construction.kwargs)
 
     def _sequential(self, value: Any) -> str:
         children = value._modules
@@ -316,21 +323,21 @@ class Encoder:
 
 
 def resolve(root: Any, qualname: str) -> Any:
-    """What `qualname` (`Outer.Inner`) is, given what its first part is."""
+    """The value of `qualname` (`Outer.Inner`), where `root` is the value of its first part; `None` where there is none."""
     for part in qualname.split(".")[1:]:
         root = getattr(root, part, None)
     return root
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:
-    found = signature(function)
-    return list(found.parameters.values()) if found is not None else []
+    declared = signature(function)
+    return list(declared.parameters.values()) if declared is not None else []
 
 
-def candidates(cls: type, state: Mapping[str, Any], text: Callable[[Any], str | None]) -> Iterable[dict[str, Any]]:
+def constructor_keywords(cls: type, state: Mapping[str, Any], text: Callable[[Any], str | None]) -> Iterable[dict[str, Any]]:
     """Keyword arguments that may rebuild an object of this state, shortest first."""
     parameters = parameters_of(cls)
-    named = {p.name: p for p in parameters if fits(p) and p.name in state}
+    named = {p.name: p for p in parameters if can_be_keyword(p) and p.name in state}
     open_ended = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
     names = [name for name in state if not name.startswith("_")] if open_ended else list(named)
     full = {name: state[name] for name in names}
@@ -342,6 +349,7 @@ def candidates(cls: type, state: Mapping[str, Any], text: Callable[[Any], str | 
             return factories[name]()
         return named[name].default if name in named else inspect.Parameter.empty
 
+    # Defaults are left out: a text of three arguments can be read, one of thirty cannot.
     yield {name: value for name, value in full.items() if default(name) is inspect.Parameter.empty or text(default(name)) != text(value)}
     try:
         blank = vars(cls())

@@ -30,23 +30,23 @@ def _example(inventory: Inventory, row: Any, index: int) -> Example:
 
     unit = find_unit(inventory, str(get("module")), f"example {index}")
     example = Example(unit, get("init"), get("call"), get("setup"), get("train", None), _domain(get("domain", None), index), "config")
-    what = f"example {index} ({unit})"
+    label = f"example {index} ({unit})"
     try:
         ast.parse(example.setup)
     except SyntaxError as error:
-        raise ExampleError(f"{what}: `setup` is not valid Python: {error.msg}") from error
-    _check_arguments(example.init, f"{what}: `init`")
-    _check_arguments(example.call, f"{what}: `call`")
+        raise ExampleError(f"{label}: `setup` is not valid Python: {error.msg}") from error
+    _check_arguments(example.init, f"{label}: `init`")
+    _check_arguments(example.call, f"{label}: `call`")
     return example
 
 
-def _check_arguments(text: str, what: str) -> None:
+def _check_arguments(text: str, label: str) -> None:
     try:
         call = ast.parse(f"f({text}\n)", mode="eval").body
     except SyntaxError as error:
-        raise ExampleError(f"{what} is not valid Python: {error.msg}") from error
+        raise ExampleError(f"{label} is not valid Python: {error.msg}") from error
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise ExampleError(f"{what} is not what stands between the parentheses of a call")
+        raise ExampleError(f"{label} is not what stands between the parentheses of a call")
 
 
 def _domain(domain: Any, index: int) -> tuple[float, float] | None:
@@ -63,21 +63,21 @@ def _domain(domain: Any, index: int) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def find_unit(inventory: Inventory, text: str, what: str = "module") -> str:
+def find_unit(inventory: Inventory, text: str, label: str = "module") -> str:
     """The id of the unit that `text` names. Raises `ExampleError` with near matches."""
     ids = [unit.id for unit in inventory.units]
     exact = [unit.id for unit in inventory.units if text in (unit.id, unit.name)]
     if len(exact) == 1:
         return exact[0]
     if exact:
-        raise ExampleError(f"{what}: {text} is ambiguous: {', '.join(exact)}")
+        raise ExampleError(f"{label}: {text} is ambiguous: {', '.join(exact)}")
     near = difflib.get_close_matches(text, ids, 3, 0.5) + difflib.get_close_matches(text, [unit.name for unit in inventory.units], 3, 0.6)
     hint = (
         f"; did you mean {' or '.join(dict.fromkeys(near))}?"
         if near
         else f"; there are {len(ids)} module classes, see `migrate-agent scan`"
     )
-    raise ExampleError(f"{what}: no module class {text}{hint}")
+    raise ExampleError(f"{label}: no module class {text}{hint}")
 
 
 def from_convention(inventory: Inventory) -> tuple[Example, ...]:

@@ -1,4 +1,7 @@
-"""Guesses of constructor arguments and inputs, tried inside the sandbox. Knowledge is in the rows; the first guess that runs is taken."""
+"""Guesses constructor arguments and inputs of a unit, and tries them inside the sandbox until one runs.
+
+The rows map parameter names and layer classes to source texts, likeliest first.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
-from migrate_agent.tools.record.adapt import NOT_FINITE, adapted
+from migrate_agent.tools.record.adapt import NOT_FINITE, adapt_input
 from migrate_agent.tools.record.choices import choices
 from migrate_agent.tools.record.encode import parameters_of
 from migrate_agent.tools.types import Example
@@ -22,7 +25,7 @@ from migrate_agent.tools.types import Example
 MAX_INITS = 12
 MAX_CALLS = 32
 TURNS = 4
-"""How many argument lists there are for one main input."""
+"""Number of argument lists for one main input."""
 EMPTY = inspect.Parameter.empty
 
 
@@ -87,16 +90,16 @@ CALL_ROWS = (
 )
 
 
-def texts_of(name: str, annotation: str, rows: Sequence[Row]) -> tuple[str, ...]:
+def parameter_texts(name: str, annotation: str, rows: Sequence[Row]) -> tuple[str, ...]:
     """The texts to try for a parameter."""
     kind = re.sub(r"\s*\|\s*None|Optional\[(.*)\]", r"\1", annotation)
     if kind in ANNOTATED:
         return ANNOTATED[kind]
-    found = next((row.texts for row in rows if re.fullmatch(row.names, name.lower())), ())
+    texts = next((row.texts for row in rows if re.fullmatch(row.names, name.lower())), ())
     if kind in NUMBERS:
-        pattern, otherwise = NUMBERS[kind]
-        found = tuple(text for text in found if re.fullmatch(pattern, text)) or (otherwise,)
-    return found
+        pattern, default = NUMBERS[kind]
+        texts = tuple(text for text in texts if re.fullmatch(pattern, text)) or (default,)
+    return texts
 
 
 def config_texts(cls: Any, name: str) -> tuple[str, ...]:
@@ -108,7 +111,7 @@ def config_texts(cls: Any, name: str) -> tuple[str, ...]:
         whole = isinstance(field.default, int) and not isinstance(field.default, bool) and field.default > 8
         if required or whole:
             annotation = "int" if whole else _text(field.type)
-            small.append(f"{field.name}={texts_of(field.name, annotation, INIT_ROWS)[0]}")
+            small.append(f"{field.name}={parameter_texts(field.name, annotation, INIT_ROWS)[0]}")
     return tuple(dict.fromkeys((f"{name}({', '.join(small)})", f"{name}()")))
 
 
@@ -118,18 +121,18 @@ def _text(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation)) or ""
 
 
-def configs(namespace: Mapping[str, Any], parameter: inspect.Parameter) -> tuple[str, ...]:
+def config_arguments(namespace: Mapping[str, Any], parameter: inspect.Parameter) -> tuple[str, ...]:
     """Texts for a parameter that takes one of the configuration dataclasses that the file knows."""
-    known = {name: value for name, value in namespace.items() if isinstance(value, type) and dataclasses.is_dataclass(value)}
-    wanted = _text(parameter.annotation).strip("'\"")
-    if wanted in known:
-        return config_texts(known[wanted], wanted)
+    classes = {name: value for name, value in namespace.items() if isinstance(value, type) and dataclasses.is_dataclass(value)}
+    class_name = _text(parameter.annotation).strip("'\"")
+    if class_name in classes:
+        return config_texts(classes[class_name], class_name)
     if parameter.annotation is EMPTY and re.fullmatch(r"(.*_)?(config|cfg|conf|args|params|hparams|opt|options)", parameter.name):
-        return tuple(text for name, value in known.items() for text in config_texts(value, name))
+        return tuple(text for name, value in classes.items() for text in config_texts(value, name))
     return ()
 
 
-def variants(options: Sequence[tuple[str, tuple[str, ...]]], limit: int) -> Iterator[str]:
+def argument_lists(options: Sequence[tuple[str, tuple[str, ...]]], limit: int) -> Iterator[str]:
     """Argument lists: all first choices, then each parameter's other choices one at a time. `options` are (prefix, texts)."""
     if any(not texts for _, texts in options):
         return
@@ -148,15 +151,15 @@ def _prefix(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}=" if parameter.kind is parameter.KEYWORD_ONLY else ""
 
 
-def inits(cls: type, namespace: Mapping[str, Any]) -> Iterator[str]:
+def constructor_arguments(cls: type, namespace: Mapping[str, Any]) -> Iterator[str]:
     """Argument lists for the constructor, likeliest first."""
     options = []
     for parameter in required(cls):
         annotation = _text(parameter.annotation)
         words = () if annotation in ("bool", *NUMBERS) else choices(cls, parameter)
-        texts = configs(namespace, parameter) or (*words, *texts_of(parameter.name, annotation, INIT_ROWS))
+        texts = config_arguments(namespace, parameter) or (*words, *parameter_texts(parameter.name, annotation, INIT_ROWS))
         options.append((_prefix(parameter), texts))
-    yield from variants(options, MAX_INITS)
+    yield from argument_lists(options, MAX_INITS)
 
 
 LAYER_ROWS = (
@@ -178,8 +181,8 @@ LAYER_ROWS = (
 def layer_inputs(layer: Any) -> tuple[str, ...]:
     """Texts of inputs that a layer of torch (or a subclass of one) takes."""
     name = next((base.__name__ for base in type(layer).__mro__ if base.__module__.startswith("torch.nn.modules")), "")
-    found = next((row.texts for row in LAYER_ROWS if re.fullmatch(row.names, name)), ())
-    return tuple(text.format(layer) for text in found)
+    templates = next((row.texts for row in LAYER_ROWS if re.fullmatch(row.names, name)), ())
+    return tuple(text.format(layer) for text in templates)
 
 
 GENERIC = (
@@ -194,46 +197,55 @@ GENERIC = (
 
 
 def tensor_inputs(module: Any) -> tuple[str, ...]:
-    """Texts for the main input: what the first layers take, channels-first images for those that fold patches, then general ones."""
-    found: list[str] = []
+    """Texts for the main input: inputs of the first layers, then inputs of common shapes."""
+    texts: list[str] = []
     for layer in module.modules():
-        found += layer_inputs(layer)
-        if len(found) >= 4:
+        texts += layer_inputs(layer)
+        if len(texts) >= 4:
             break
-    return tuple(dict.fromkeys([*found[:4], *GENERIC]))
+    return tuple(dict.fromkeys([*texts[:4], *GENERIC]))
 
 
-def call_of(parameters: Sequence[inspect.Parameter], main: str, turn: int) -> str | None:
-    """The argument list with this main input: with the first choices of the others, or (`turn` > 0) with another choice of one of them."""
+def call_arguments_text(parameters: Sequence[inspect.Parameter], main: str, turn: int) -> str | None:
+    """The `turn`-th argument list with this main input; `None` where there are fewer.
+
+    Turn 0 has the first choice of every other parameter, each later one another choice of one of them.
+    """
     options = [(_prefix(parameter), call_texts(parameter, main, index)) for index, parameter in enumerate(parameters)]
-    return next(islice(variants(options, TURNS), turn, None), None)
+    return next(islice(argument_lists(options, TURNS), turn, None), None)
 
 
 def first_call(module: Any, trouble: Callable[[str], str]) -> str | None:
-    """The first argument list, likeliest first, that gives no trouble; what the trouble says of the shape wanted is tried next."""
+    """The first argument list, likeliest first, for which `trouble` returns ""; `None` after `MAX_CALLS`.
+
+    Where the error names the shape that a layer expects, an input of that shape is tried next.
+    """
     parameters = required(module.forward)
     waiting = deque((main, turn) for turn in range(TURNS) for main in tensor_inputs(module))
-    tried: set[str] = set()
-    while waiting and len(tried) < MAX_CALLS:
+    attempts: set[str] = set()
+    while waiting and len(attempts) < MAX_CALLS:
         main, turn = waiting.popleft()
-        call = call_of(parameters, main, turn)
-        if call is None or call in tried:
+        call = call_arguments_text(parameters, main, turn)
+        if call is None or call in attempts:
             continue
-        tried.add(call)
+        attempts.add(call)
         said = trouble(call)
         if not said:
             return call
-        if fixed := adapted(main, said):
+        if fixed := adapt_input(main, said):
+            # The front of the queue: the error has just said what fits, which beats every guess
+            # that waits.
             waiting.extendleft((fixed, again) for again in reversed(range(TURNS)))
     return None
 
 
 def call_texts(parameter: inspect.Parameter, main: str, index: int) -> tuple[str, ...]:
     """Texts for one parameter of `forward`, given the main input."""
+    # The guessed text is `torch.<function>(sizes…)`; for `randint` the two bounds come first.
     sizes = [int(size) for size in re.findall(r"\d+", main[main.index("(") :])]
     integers = "randint" in main
     shape = sizes[2:] if integers else sizes
-    known = {"batch": shape[0], "length": shape[1] if len(shape) > 1 else 1, "same": main}
+    fields = {"batch": shape[0], "length": shape[1] if len(shape) > 1 else 1, "same": main}
     annotation = _text(parameter.annotation)
     if annotation in ("int", "float", "bool", "str"):
         return ANNOTATED.get(annotation, ("2", "8"))  # a float takes these as well
@@ -241,14 +253,14 @@ def call_texts(parameter: inspect.Parameter, main: str, index: int) -> tuple[str
         return (main,)
     for names, texts in CALL_ROWS:
         if re.fullmatch(names, parameter.name.lower()):
-            return tuple(text.format(**known) for text in texts)
+            return tuple(text.format(**fields) for text in texts)
     if INTEGERS.fullmatch(parameter.name.lower()) and not integers:
-        return f"torch.randint(0, 8, ({known['batch']}, {known['length']}))", f"torch.randint(0, 8, ({known['batch']},))", main
+        return f"torch.randint(0, 8, ({fields['batch']}, {fields['length']}))", f"torch.randint(0, 8, ({fields['batch']},))", main
     return (main,)
 
 
-def trouble_of(cls: type, example: Example, namespace: Mapping[str, Any]) -> str:
-    """What keeps the example from building, running in evaluation and training mode, and giving tensors, all of them finite; "" if nothing."""
+def failure_of(cls: type, example: Example, namespace: Mapping[str, Any]) -> str:
+    """Why the example does not build, run in both modes and return finite tensors; "" where it does."""
     import torch
 
     for training in (False, True):
@@ -267,22 +279,25 @@ def trouble_of(cls: type, example: Example, namespace: Mapping[str, Any]) -> str
 
 
 def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, str] | None:
-    """Try guesses for the unit `name` of `module` until one runs or `seconds` are over: `{"init", "call"}` or `None`."""
+    """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
+
+    Returns `{"init", "call"}`, or `None` where no guess runs. `output` is not written to.
+    """
     import torch
 
     deadline = time.monotonic() + arguments["seconds"]
     root = Path(sys.path[0] or ".").resolve()
-    sys.path[:0] = [str(root / place) for place in dict.fromkeys(file[2] for file in arguments["files"])]
+    sys.path[:0] = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
     module = import_module(arguments["module"])
     cls = load_unit(arguments["module"], arguments["name"])
-    for init in inits(cls, vars(module)):
+    for init in constructor_arguments(cls, vars(module)):
         blank = Example("", init, "", origin="inference")
         namespace = make_namespace(module, blank)
 
         def trouble(call: str, blank: Example = blank, namespace: Mapping[str, Any] = namespace) -> str:
             if time.monotonic() > deadline:
                 raise TimeoutError
-            return trouble_of(cls, dataclasses.replace(blank, call=call), namespace)
+            return failure_of(cls, dataclasses.replace(blank, call=call), namespace)
 
         try:
             torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""A guessed example for a unit that nothing else exercises: from signature, annotations, parameter names and layers."""
+"""A guessed example for a unit that no other example runs: from signature, annotations, parameter names and layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
     arguments = {**plan(inventory), "module": module, "name": unit.name, "seconds": limits.seconds / 2}
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
     sandbox.release(run)
-    found = run.result if run.status == "ok" else None
-    if not isinstance(found, dict) or not all(isinstance(found.get(part), str) for part in ("init", "call")):
+    guess = run.result if run.status == "ok" else None
+    # The job ran the user's code, so its result may be anything.
+    if not isinstance(guess, dict) or not all(isinstance(guess.get(part), str) for part in ("init", "call")):
         return None
-    return Example(unit.id, found["init"], found["call"], origin="inference")
+    return Example(unit.id, guess["init"], guess["call"], origin="inference")

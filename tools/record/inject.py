@@ -38,16 +38,17 @@ class Saver:
         self._fresh = False  # what a child inherits, its parent saves
 
     def changed(self) -> None:
-        """Something new was seen: save it where the last time is long ago."""
+        """Something new was recorded: save it where the last save is `interval` seconds ago."""
         self._fresh = True
         if time.monotonic() >= self._next:
             self.save()
 
     def save(self) -> None:
-        """Write the part. A failure is told on stderr; the user's program goes on."""
+        """Write the part. A failure is printed on stderr; the user's program goes on."""
         if self.session is None or not self._fresh or not self._output.is_dir():
             return  # nothing new, or the command ended and this process outlived it
         capture = self.session.capture
+        # Saving calls torch itself, and those calls are none of the user's.
         active, capture.active = capture.active, False
         try:
             self._fresh = False

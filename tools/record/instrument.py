@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
-from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, mark
+from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, decorate_launchers
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Span
 
@@ -89,18 +89,18 @@ class Instrument(ast.NodeTransformer):
         arguments = [self._named[id(value)][1] for value in _arguments(visited) if id(value) in self._named]
         if arguments:
             self._recorder.watch(arguments)
-            places = [ast.copy_location(ast.Constant(index), node) for index in arguments]
-            return self._recorder_call(OBSERVE_CALL, node, node, [visited, *places])
+            indices = [ast.copy_location(ast.Constant(index), node) for index in arguments]
+            return self._recorder_call(OBSERVE_CALL, node, node, [visited, *indices])
         call = self._recorder_call(OBSERVE, node, node, [visited])
         if isinstance(node, ast.Name):
             self._named[id(call)] = call, len(self._recorder.entries) - 1
         return call
 
-    def _recorder_call(self, name: str, spanned: ast.expr, place: ast.expr, rest: list[ast.expr]) -> ast.expr:
+    def _recorder_call(self, name: str, spanned: ast.expr, location: ast.expr, rest: list[ast.expr]) -> ast.expr:
         index = self._recorder.entry(self._columns.span(spanned))
         call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(index), *rest], [])
         for new in (call, call.func, call.args[0]):
-            ast.copy_location(new, place)
+            ast.copy_location(new, location)
         return call
 
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -161,8 +161,8 @@ class Instrument(ast.NodeTransformer):
     def _after(self, target: ast.Name) -> ast.expr:
         return self._wrap(target, ast.copy_location(ast.Name(target.id, ast.Load()), target))
 
-    def _constant(self, value: str, place: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Constant(value), place)
+    def _constant(self, value: str, location: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Constant(value), location)
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
         node.guard = node.guard and self.visit(node.guard)
@@ -186,7 +186,7 @@ def compile_instrumented(source: str, filename: str, path: str, recorder: Record
     kernel are kept whole.
     """
     tree = ast.parse(source, filename)
-    mark(tree, launching, path)
+    decorate_launchers(tree, launching, path)
     recorder.begin(path)
     try:
         return compile(Instrument(source, recorder).visit(tree), filename, "exec", dont_inherit=True)

@@ -1,7 +1,7 @@
-"""Captures calls of functions that launch a kernel of the repository: what goes in and what comes out.
+"""Records calls of functions that launch a kernel of the repository: arguments, results and in-place changes.
 
-Whoever writes such a function in JAX has no source in torch to go by: what it gave where it ran is the test of it. Only looks; a call that cannot be
-written down becomes a reason, never an error of the user's program.
+A kernel has no PyTorch source to migrate from, so the recorded calls are the test of its JAX version.
+Recording never changes the user's program: a call that cannot be recorded becomes a reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from migrate_agent.tools.record.kinds import base_kind
 
 MAX_CALLS = 3
 MAX_BYTES = 4 * 2**20
-"""Of the tensors that go into one call and come out of it."""
+"""Bytes of the tensors that go into one call and come out of it."""
 OBSERVE_KERNEL = "__migrate_agent_observe_kernel__"
 Skipped = Mapping[str, int]
 """Qualified name of a function that launches a kernel → how many of its first parameters (`ctx`) are no arguments of the kernel's."""
@@ -26,12 +26,12 @@ Skipped = Mapping[str, int]
 
 @dataclass(eq=False)
 class KernelSample:
-    """One call: argument and result trees (`tools.verify.codec`) over `tensors`, and the parameters that it changed in place."""
+    """One call: argument and result trees (`harness.common.trees`) over `tensors`, and the parameters that it changed in place."""
 
     source: str
     name: str
     key: Any
-    given: int
+    input_bytes: int
     """Bytes of the tensors that go in."""
     arguments: Mapping[str, Any]
     tensors: dict[str, Any]
@@ -44,8 +44,8 @@ class KernelSample:
         return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
 
 
-class Left(Exception):
-    """A call that is not kept; the message says why."""
+class UnusableCall(Exception):
+    """A call that cannot be recorded; the message says why."""
 
 
 class KernelCapture:
@@ -75,6 +75,7 @@ class KernelCapture:
                 sample = self._before(source, name, args[skipped:], kwargs) if self._active() else None
                 if sample is None:
                     return function(*args, **kwargs)
+                # A kernel that draws random numbers cannot be replayed from its arguments.
                 states = random_states()
                 result = function(*args, **kwargs)
                 self._after(sample, result, dict(zip(names, args[skipped:], strict=False)) | kwargs, states == random_states())
@@ -89,85 +90,93 @@ class KernelCapture:
             key = call_key((args, dict(kwargs)))
             calls = self._calls.setdefault((source, name), [])
             size = tensor_bytes((args, kwargs))
-            if any(sample.key == key for sample in calls) or (len(calls) >= MAX_CALLS and size >= max(sample.given for sample in calls)):
+            if any(sample.key == key for sample in calls) or (
+                len(calls) >= MAX_CALLS and size >= max(sample.input_bytes for sample in calls)
+            ):
                 return None
             if size > MAX_BYTES:
-                raise Left(f"its calls hold more than {MAX_BYTES >> 20} MiB of tensors")
-            tree, tensors = encoded((list(args), dict(kwargs)), "in")
+                raise UnusableCall(f"its calls hold more than {MAX_BYTES >> 20} MiB of tensors")
+            tree, tensors = encode_tree((list(args), dict(kwargs)), "in")
             return KernelSample(source, name, key, size, tree, tensors)
         except Exception as error:
-            self._reasons[source, name] = str(error) if isinstance(error, Left) else f"{type(error).__name__}: {error}"
+            self._reasons[source, name] = str(error) if isinstance(error, UnusableCall) else f"{type(error).__name__}: {error}"
             return None
 
-    def _after(self, sample: KernelSample, result: Any, given: Mapping[str, Any], repeatable: bool) -> None:
-        """The call ran to its end: keep it, in the place of the largest where there are enough."""
+    def _after(self, sample: KernelSample, result: Any, arguments: Mapping[str, Any], repeatable: bool) -> None:
+        """Record a call that ran to its end; it replaces the largest one where `MAX_CALLS` are recorded."""
         calls = self._calls[sample.source, sample.name]
         try:
             if not repeatable:
-                raise Left("it draws random numbers")
-            sample.result, tensors = encoded(result, "out")
-            sample.changed = changed(sample, given)
+                raise UnusableCall("it draws random numbers")
+            sample.result, tensors = encode_tree(result, "out")
+            sample.changed = changed_parameters(sample, arguments)
             sample.tensors |= tensors
             if sample.size > MAX_BYTES:
-                raise Left(f"its calls hold more than {MAX_BYTES >> 20} MiB of tensors")
+                raise UnusableCall(f"its calls hold more than {MAX_BYTES >> 20} MiB of tensors")
         except Exception as error:
-            self._reasons[sample.source, sample.name] = str(error) if isinstance(error, Left) else f"{type(error).__name__}: {error}"
+            self._reasons[sample.source, sample.name] = (
+                str(error) if isinstance(error, UnusableCall) else f"{type(error).__name__}: {error}"
+            )
             return
         if len(calls) >= MAX_CALLS:
-            calls.remove(max(calls, key=lambda each: each.given))
+            calls.remove(max(calls, key=lambda sample: sample.input_bytes))
         calls.append(sample)
         if self._changed is not None:
             self._changed()
 
 
-def encoded(value: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A value as a tree and its tensors as copies in memory, `<prefix>/<number>`. Raises `Left` and what the codec raises."""
+def encode_tree(value: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A value as a tree, and copies of its tensors named `<prefix>/<number>`. Raises `UnusableCall` and the errors of `trees.encode`."""
     from migrate_agent.tools.harness.common import trees
 
     leaves: list[Any] = []
     tree = trees.encode(value, leaves, lambda item: base_kind(type(item)) in ("tensor", "parameter"))
-    return tree, {f"{prefix}/{number}": copied(leaf) for number, leaf in enumerate(leaves)}
+    return tree, {f"{prefix}/{number}": copy_tensor(leaf) for number, leaf in enumerate(leaves)}
 
 
-def copied(tensor: Any) -> Any:
-    """The values of a tensor as they are now. Raises `Left` where it has none of its own, or such as cannot be stored."""
+def copy_tensor(tensor: Any) -> Any:
+    """A contiguous CPU copy of a tensor. Raises `UnusableCall` for one without strided data of its own or of complex dtype."""
     import torch
 
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
-        raise Left(f"a {type(tensor).__name__} of layout {tensor.layout}")
+        raise UnusableCall(f"a {type(tensor).__name__} of layout {tensor.layout}")
     if tensor.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        raise Left("a tensor without data of its own")
+        raise UnusableCall("a tensor without data of its own")
     if tensor.is_complex():
-        raise Left("complex tensors are not kept")
+        raise UnusableCall("complex tensors cannot be recorded")
     return tensor.detach().resolve_neg().cpu().clone().contiguous()
 
 
-def changed(sample: KernelSample, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parameters whose tensors hold other values than before the call."""
+def changed_parameters(sample: KernelSample, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the parameters whose tensors the call changed in place, bit by bit."""
     import torch
 
     before = dict(sample.tensors)
-    _, after = encoded((list(given.values()), {}), "in")
+    _, after = encode_tree((list(arguments.values()), {}), "in")
     if before.keys() != after.keys():
-        return tuple(name for name, value in given.items() if tensor_bytes(value))
-    counts = [(name, len(encoded(value, "in")[1])) for name, value in given.items()]
+        # The call added or removed tensors in a container: any of them may have changed.
+        return tuple(name for name, value in arguments.items() if tensor_bytes(value))
+    counts = [(name, len(encode_tree(value, "in")[1])) for name, value in arguments.items()]
     owners = [name for name, count in counts for _ in range(count)]
+    # Both encodings walk the same arguments in the same order, so the leaves pair up by position.
     pairs = zip(owners, before.values(), after.values(), strict=True)
+    # Bytes, not values: NaN differs from itself, and -0.0 equals 0.0.
     return tuple(dict.fromkeys(name for name, old, new in pairs if not torch.equal(old.view(torch.uint8), new.view(torch.uint8))))
 
 
 def random_states() -> list[bytes]:
-    """The states of torch's generators: a call that moves them gives something else each time."""
+    """The states of torch's generators (CPU, and CUDA where it is initialised) as bytes."""
     import torch
 
     states = [torch.get_rng_state()]
     cuda: Any = torch.cuda
+    # Asking for the state would initialise CUDA, which the user's program may not want.
     if cuda.is_available() and cuda.is_initialized():
         states.append(cuda.get_rng_state())
     return [state.numpy().tobytes() for state in states]
 
 
-def mark(tree: ast.Module, names: Skipped, source: str) -> None:
+def decorate_launchers(tree: ast.Module, names: Skipped, source: str) -> None:
     """Decorate the functions of these names, innermost, so that `staticmethod` and its like stay around."""
 
     def walk(node: ast.AST, path: str) -> None:

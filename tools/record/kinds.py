@@ -1,4 +1,4 @@
-"""What a value is, in the vocabulary of `tools.types.Observed`. Looks at types only, so that no proxy or property of the user is run.
+"""The kind of a value, in the vocabulary of `tools.types.Observed`. Reads types only, so that no proxy or property of the user is run.
 
 Beyond the kinds named there, callables have these: `method:<dotted class>.<name>` (the class that defines the method; for a class method
 the class it is bound to), `partial:<kind of what is wrapped>` (of the function that runs in the end, where a partial of torch's `checkpoint`
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any
 
-CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
-"""Functions of torch that call their first argument with the others."""
+from migrate_agent.tools.types import CALLING
+
 Namer = Callable[[str], str]
 """Module name as it stands in `__module__` → as the repository imports it (`__main__` → `train`)."""
 
@@ -74,8 +74,8 @@ _KNOWN: dict[type, str] = dict(EXACT)
 def base_kind(of: type) -> str:
     """`tensor`, `parameter`, `module`, … where the class or one of its bases is known, else ""."""
     if of not in _KNOWN:
-        found = (BASES.get((base.__module__, base.__qualname__)) for base in of.__mro__)
-        _KNOWN[of] = next((kind for kind in found if kind), "")
+        kinds = (BASES.get((base.__module__, base.__qualname__)) for base in of.__mro__)
+        _KNOWN[of] = next((kind for kind in kinds if kind), "")
     return _KNOWN[of]
 
 
@@ -84,8 +84,8 @@ def is_lazy(of: type) -> bool:
     return any(base.__qualname__ == "LazyModuleMixin" for base in of.__mro__)
 
 
-def becoming(of: type) -> type:
-    """What a lazy layer of torch is after its first call; any other class itself."""
+def class_after_first_call(of: type) -> type:
+    """The class that a lazy layer of torch has after its first call; any other class itself."""
     after = of.__dict__.get("cls_to_become") if of.__module__.startswith("torch.nn.modules.") else None
     return after if isinstance(after, type) else of
 
@@ -110,8 +110,8 @@ def torch_names() -> dict[int, str]:
     names: dict[int, str] = {}
     for dotted in TORCH_NAMESPACES:
         root, _, attribute = dotted.rpartition(".")
-        place: Any = sys.modules.get(dotted) or getattr(sys.modules.get(root), attribute, None)
-        for name, value in list(vars(place).items()) if place is not None else ():
+        namespace: Any = sys.modules.get(dotted) or getattr(sys.modules.get(root), attribute, None)
+        for name, value in list(vars(namespace).items()) if namespace is not None else ():
             if not name.startswith("_") and callable(value) and not isinstance(value, type):
                 names.setdefault(id(value), f"{dotted}.{name}")
     return names
@@ -135,7 +135,7 @@ class Kinds:
         cls = type(value)
         kind = base_kind(cls)
         if kind == "module":
-            return f"module:{self.dotted(becoming(cls))}"
+            return f"module:{self.dotted(class_after_first_call(cls))}"
         if kind:
             return kind
         if is_class(value):

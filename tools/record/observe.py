@@ -12,16 +12,16 @@ from migrate_agent.tools.types import Observed, Span
 MAX_SHAPES = 4
 MAX_KINDS = 6
 PATIENCE = 64
-"""How often in all an expression may be looked at closely without showing anything new."""
+"""Number of evaluations of an expression that may show nothing new before it is no longer looked at."""
 CHANGES: Sequence[Literal["", "returned", "inside"]] = ("", "returned", "inside")
 """What `Observed.changed` may be; the later ones say more."""
 _NOTHING: Any = object()
 
 
 class Entry:
-    """What one expression was so far."""
+    """The kinds, shapes and dtypes that one expression had so far."""
 
-    __slots__ = ("changed", "dtypes", "given", "kinds", "lazy", "patience", "shapes", "span", "types", "watched", "whole")
+    __slots__ = ("argument", "changed", "dtypes", "kinds", "lazy", "patience", "shapes", "span", "types", "watched", "whole")
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -33,7 +33,7 @@ class Entry:
         self.patience = PATIENCE
         self.whole = True
         self.watched = False  # whether it is an argument of a call, of which a change in place is noted
-        self.given: tuple[Any, int] | None = None  # the tensor that was passed last, and its version
+        self.argument: tuple[Any, int] | None = None  # the tensor that was passed last, and its version
         self.changed: Literal["", "returned", "inside"] = ""
 
 
@@ -63,38 +63,40 @@ class Recorder:
         return len(self.entries) - 1
 
     def observe(self, index: int, value: Any) -> Any:
-        """Note what `value` is, and give it back. Never raises."""
+        """Record kind, shape and dtype of `value`, and return it. Never raises."""
         entry = self.entries[index]
         cls = type(value)
+        # Most evaluations end here: a training loop evaluates the same expression millions of
+        # times.
         if cls not in entry.types:
             try:
                 self._note(entry, cls, value)
-                entry.given = (value, version(value)) if entry.watched and base_kind(cls) == "tensor" else None
+                entry.argument = (value, version(value)) if entry.watched and base_kind(cls) == "tensor" else None
             except Exception:  # an exotic proxy must not change what the user's code does
                 entry.types.add(cls)
         return value
 
     def watch(self, arguments: Sequence[int]) -> None:
-        """Note of these expressions, each an argument of a call, whether the call changes its tensor."""
+        """Record whether calls change the tensors of these expressions (their entries' indices) in place."""
         for index in arguments:
             self.entries[index].watched = True
 
     def observe_call(self, index: int, value: Any, *arguments: int) -> Any:
-        """`observe` what a call gave, and note which of these arguments it changed in place."""
+        """Record the result of a call, and which of its arguments (their entries' indices) it changed in place."""
         for argument in arguments:
             entry = self.entries[argument]
-            given, entry.given = entry.given, None
-            if given is not None and version(given[0]) != given[1] and entry.changed != "inside":
-                entry.changed = "returned" if given[0] is value else "inside"
+            before, entry.argument = entry.argument, None
+            if before is not None and version(before[0]) != before[1] and entry.changed != "inside":
+                entry.changed = "returned" if before[0] is value else "inside"
                 if self._changed is not None:
                     self._changed()
         return self.observe(index, value)
 
     def observe_attribute(self, index: int, owner: Any, name: str) -> Any:
-        """Note what `owner.name` is without running a property or `__getattr__`, and give `owner` back (for `self.x += y`)."""
+        """Record the value of `owner.name` without running a property or `__getattr__`, and return `owner` (for `self.x += y`)."""
         state = getattr(owner, "__dict__", None) or {}
-        for place in (state, state.get("_parameters") or {}, state.get("_buffers") or {}):
-            value = place.get(name, _NOTHING) if type(place) is dict else _NOTHING
+        for table in (state, state.get("_parameters") or {}, state.get("_buffers") or {}):
+            value = table.get(name, _NOTHING) if type(table) is dict else _NOTHING
             if value is not _NOTHING:
                 self.observe(index, value)
                 break
@@ -137,19 +139,19 @@ class Recorder:
             rows = result.setdefault(path, {})
             for entry in self.entries[start:end]:
                 if entry.kinds:
-                    found = Observed(
+                    observed = Observed(
                         tuple(entry.kinds),
                         tuple(entry.shapes) or sizes(entry.lazy),
                         tuple(entry.dtypes),
                         bool(entry.shapes) and entry.whole,
                         entry.changed,
                     )
-                    rows[entry.span] = merge(rows.get(entry.span), found)
+                    rows[entry.span] = merge(rows.get(entry.span), observed)
         return result
 
 
 def version(tensor: Any) -> int:
-    """How often a tensor was changed in place; 0 for those that do not count it, as in inference mode. Never raises."""
+    """The number of in-place changes of a tensor; 0 where torch does not count them (inference mode). Never raises."""
     try:
         return int(tensor._version)
     except Exception:  # an exotic tensor must not change what the user's code does
@@ -157,9 +159,9 @@ def version(tensor: Any) -> int:
 
 
 def sizes(modules: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
-    """The sizes of inputs that lazy layers took from their first calls, each as a shape; those that were never called are left out."""
-    found = [getattr(module, name, 0) for module in modules for name in ("in_features", "in_channels", "num_features")]
-    return tuple(dict.fromkeys((size,) for size in found if isinstance(size, int) and size > 0))[:MAX_SHAPES]
+    """The input sizes that lazy layers took from their first calls, each as a shape of rank 1; layers never called are left out."""
+    values = [getattr(module, name, 0) for module in modules for name in ("in_features", "in_channels", "num_features")]
+    return tuple(dict.fromkeys((size,) for size in values if isinstance(size, int) and size > 0))[:MAX_SHAPES]
 
 
 def is_whole(tensor: Any) -> bool:
@@ -172,7 +174,7 @@ def is_whole(tensor: Any) -> bool:
 
 
 def merge(first: Observed | None, second: Observed) -> Observed:
-    """What both saw, within the bounds."""
+    """The union of two observations, cut at `MAX_KINDS` and `MAX_SHAPES`."""
     if first is None:
         return second
     return Observed(

@@ -1,4 +1,4 @@
-"""Recording in this process: the instrumenting import hook, the capture of modules, and saving what they saw."""
+"""Recording in this process: the import hook, the capture of modules and kernels, and saving what they recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate_agent.tools.types import Example, Inventory, KernelCall, Recording
 
 
 def plan(inventory: Inventory) -> dict[str, Any]:
-    """What a session must know of the repository, as JSON."""
+    """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels."""
     from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
 
     return {
@@ -62,10 +62,10 @@ class Session:
     def file_of(self, module: str) -> str:
         """The repository's file that a module was loaded from, else ""."""
         if module not in self._files:
-            place = getattr(sys.modules.get(module), "__file__", None)
-            if not place:
+            file = getattr(sys.modules.get(module), "__file__", None)
+            if not file:
                 return ""
-            self._files[module] = self.paths.get(os.path.realpath(place), "")
+            self._files[module] = self.paths.get(os.path.realpath(file), "")
         return self._files[module]
 
     def own(self, module: str) -> str:
@@ -83,15 +83,15 @@ class Session:
 
     def line_of(self, error: BaseException) -> str:
         """Exception type, message and the last line of the user's code that it came through, in one line."""
-        place, trace = "", error.__traceback__
+        position, trace = "", error.__traceback__
         while trace is not None:
             path = self.paths.get(os.path.realpath(trace.tb_frame.f_code.co_filename))
-            place = f" ({path}:{trace.tb_lineno})" if path else place
+            position = f" ({path}:{trace.tb_lineno})" if path else position
             trace = trace.tb_next
         if isinstance(error, SyntaxError) and self.paths.get(os.path.realpath(error.filename or "")):
-            place = f" ({self.paths[os.path.realpath(str(error.filename))]}:{error.lineno})"
+            position = f" ({self.paths[os.path.realpath(str(error.filename))]}:{error.lineno})"
         message = re.sub(r"\s+", " ", str(getattr(error, "msg", "") or error)).strip()
-        return f"{type(error).__name__}: {message}"[:500].rstrip(": ") + place
+        return f"{type(error).__name__}: {message}"[:500].rstrip(": ") + position
 
 
 class Writer:
@@ -105,6 +105,7 @@ class Writer:
 
     def example(self, sample: Sample) -> Example:
         """The sample as an example, its tensors saved."""
+        # The sample is stored beside its example, so that its id is not used again.
         if id(sample) not in self._written:
             self._written[id(sample)] = (sample, self._write(sample))
         return self._written[id(sample)][1]
@@ -114,7 +115,7 @@ class Writer:
         return Example(sample.unit, sample.init, sample.call, sample.setup, origin="recording", tensors=path)
 
     def recording(self, session: Session, errors: Mapping[str, str]) -> Recording:
-        """All that the session saw so far."""
+        """Everything that the session recorded so far."""
         examples = tuple(self.example(sample) for sample in session.capture.samples())
         calls = tuple(self.kernel_call(sample) for sample in session.kernels.samples())
         reasons = {**session.kernels.reasons(), **session.capture.reasons()}

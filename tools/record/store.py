@@ -14,7 +14,7 @@ from migrate_agent.tools.types import Example, KernelCall, Observations, Observe
 
 NAME = "recording.json"
 LARGEST = 2**28
-"""Bytes of JSON that are read, of a recording or of a tensors file's header. The code that was recorded may have written them."""
+"""Largest number of bytes of JSON that is read, of a recording or of a tensors file's header: the user's code may have written them."""
 
 
 def example_to_json(example: Example) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def _tensors(data: Mapping[str, Any], folder: Path) -> Path | None:
 
 def kernel_call_to_json(call: KernelCall) -> dict[str, Any]:
     """Plain data of a call of a function that launches a kernel; of the tensors file the name only."""
-    told = {"source": call.source, "name": call.name, "arguments": dict(call.arguments), "result": dict(call.result)}
-    return {**told, "changed": list(call.changed), "tensors": call.tensors.name if call.tensors else None}
+    row = {"source": call.source, "name": call.name, "arguments": dict(call.arguments), "result": dict(call.result)}
+    return {**row, "changed": list(call.changed), "tensors": call.tensors.name if call.tensors else None}
 
 
 def kernel_call_from_json(data: Mapping[str, Any], folder: Path) -> KernelCall:
@@ -72,8 +72,15 @@ def observations_to_json(observations: Observations) -> dict[str, Any]:
     """File → rows of span, kinds, shapes, dtypes, whole, changed."""
     return {
         path: [
-            [*span, list(seen.kinds), [list(shape) for shape in seen.shapes], list(seen.dtypes), seen.whole, seen.changed]
-            for span, seen in rows.items()
+            [
+                *span,
+                list(observed.kinds),
+                [list(shape) for shape in observed.shapes],
+                list(observed.dtypes),
+                observed.whole,
+                observed.changed,
+            ]
+            for span, observed in rows.items()
         ]
         for path, rows in observations.items()
     }
@@ -83,12 +90,12 @@ def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Obse
     """The inverse of `observations_to_json`."""
     return {
         str(path): {
-            Span(*(int(place) for place in row[:4])): Observed(
+            Span(*(int(number) for number in row[:4])): Observed(
                 tuple(map(str, row[4])),
                 tuple(tuple(int(size) for size in shape) for shape in row[5]),
                 tuple(map(str, row[6])),
                 bool(row[7]),
-                next((how for how in CHANGES if [how] == row[8:9]), ""),
+                next((change for change in CHANGES if [change] == row[8:9]), ""),
             )
             for row in rows
         }
@@ -97,7 +104,7 @@ def observations_from_json(data: Mapping[str, Any]) -> dict[str, dict[Span, Obse
 
 
 def merge_recordings(parts: Iterable[Recording]) -> Recording:
-    """All that the parts saw; of equal examples the first, of errors those of units that have no example."""
+    """The union of the parts. Of equal examples and kernel calls the first one stays; a later error replaces an earlier one."""
     examples: dict[tuple[str, ...], Example] = {}
     observations: dict[str, dict[Span, Observed]] = {}
     errors: dict[str, str] = {}
@@ -108,8 +115,8 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
         for example in part.examples:
             examples.setdefault((example.unit, example.init, example.call, example.setup, *shapes(example.tensors)), example)
         for path, rows in part.observations.items():
-            known = observations.setdefault(path, {})
-            known.update({span: merge(known.get(span), seen) for span, seen in rows.items()})
+            merged = observations.setdefault(path, {})
+            merged.update({span: merge(merged.get(span), observed) for span, observed in rows.items()})
         errors.update(part.errors)
     return Recording(tuple(examples.values()), observations, errors, tuple(calls.values()))
 
@@ -123,11 +130,13 @@ def shapes(tensors: Path | None) -> tuple[str, ...]:
             header = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST)))
         return tuple(sorted(f"{name} {row['dtype']} {row['shape']}" for name, row in header.items() if name != "__metadata__"))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        # A file without a readable header counts as different from all others; `load` reports it
+        # later.
         return (tensors.name,)
 
 
 def write_json(recording: Recording, path: Path) -> None:
-    """Write in one step, so that a reader never sees half a file."""
+    """Write `recording.json`. The rename makes it appear whole."""
     data = {
         "version": 1,
         "examples": [example_to_json(example) for example in recording.examples],
@@ -157,16 +166,16 @@ def read_json(path: Path) -> Recording:
 
 
 def save_recording(recording: Recording, folder: Path) -> Recording:
-    """Store a recording under `folder`, tensors included; gives it back with the tensors' new paths."""
+    """Store a recording under `folder`, tensors included; returns it with the tensors' new paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    examples = tuple(replace(example, tensors=_keep(example.tensors, folder)) for example in recording.examples)
-    calls = tuple(replace(call, tensors=_keep(call.tensors, folder)) for call in recording.kernel_calls)
+    examples = tuple(replace(example, tensors=_copy_into(example.tensors, folder)) for example in recording.examples)
+    calls = tuple(replace(call, tensors=_copy_into(call.tensors, folder)) for call in recording.kernel_calls)
     moved = replace(recording, examples=examples, kernel_calls=calls)
     write_json(moved, folder / NAME)
     return moved
 
 
-def _keep(tensors: Path | None, folder: Path) -> Path | None:
+def _copy_into(tensors: Path | None, folder: Path) -> Path | None:
     if tensors is None or tensors.parent.resolve() == folder.resolve():
         return tensors
     target = folder / tensors.name

@@ -1,4 +1,4 @@
-"""What runs inside the sandbox, on the side of the original: the examples, watched."""
+"""The job inside the sandbox, on the side of the original: runs the examples with the recorder installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate_agent.tools.types import Example, Recording
 SEED = 0
 
 
-def start(arguments: Mapping[str, Any]) -> Session:
+def start_session(arguments: Mapping[str, Any]) -> Session:
     """Open a session on the repository, which lies where `sys.path` begins."""
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # torch.compile runs its function as it is
     import torch
@@ -29,18 +29,18 @@ def start(arguments: Mapping[str, Any]) -> Session:
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
-    sys.path[:0] = [place for place in session.import_roots if place not in sys.path]
+    sys.path[:0] = [folder for folder in session.import_roots if folder not in sys.path]
     session.install()
     return session
 
 
 def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Run examples and write `recording.json` and its tensors to `output`. Gives the numbers of those that ran (`{"ran": [0, 2]}`).
+    """Run examples and write `recording.json` and its tensors to `output`. Returns the indices of those that ran (`{"ran": [0, 2]}`).
 
     `arguments` holds `files` and `units` (see `session.plan`), `examples` (JSON rows with the `module` of their unit), `max_bytes` of
     tensors for each unit, and `check_seconds`, the time for running the derived examples again. `inputs` are tensors files.
     """
-    session = start(arguments)
+    session = start_session(arguments)
     errors: dict[str, str] = {}
     ran: list[int] = []
     for index, row in enumerate(arguments["examples"]):
@@ -53,15 +53,15 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
         except BaseException as error:  # SystemExit included: user code may call sys.exit
             errors[example.unit] = session.line_of(error)
     session.capture.active = False
-    found = Writer(output).recording(session, {})
-    examples, reasons = check(session, found, time.monotonic() + arguments["check_seconds"])
-    recording = Recording(examples, session.recorder.table(), {**found.errors, **reasons, **errors}, found.kernel_calls)
+    recorded = Writer(output).recording(session, {})
+    examples, reasons = check_examples(session, recorded, time.monotonic() + arguments["check_seconds"])
+    recording = Recording(examples, session.recorder.table(), {**recorded.errors, **reasons, **errors}, recorded.kernel_calls)
     write_json(recording, output / NAME)
     return {"ran": ran}
 
 
 def run_example(session: Session, module: str, example: Example) -> None:
-    """Build and call, in training mode and in evaluation mode. Raises what the user's code raises where no mode runs."""
+    """Build the unit and call it in training and evaluation mode. Raises the user's error where it runs in neither mode."""
     import torch
 
     from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
@@ -69,8 +69,10 @@ def run_example(session: Session, module: str, example: Example) -> None:
     name = example.unit.partition(":")[2]
     cls = load_unit(module, name)
     namespace = make_namespace(sys.modules[module], example)
+    # A constructor that reads uninitialised memory would record other values on every run.
     with FilledMemory():
         instance = construct(cls, example, namespace)
+    # Its calls repeat the example that exists already; only those of its submodules are new.
     session.capture.forget(instance)
     failures = []
     modes = (False,) if example.train is False else (True, False)
@@ -86,7 +88,7 @@ def run_example(session: Session, module: str, example: Example) -> None:
 
 
 def backward(result: Any) -> None:
-    """Run the backward pass, so that custom gradients are seen. What fails there is no error of the example."""
+    """Run the backward pass, so that custom gradients are recorded. An error there is no error of the example."""
     import torch
 
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
@@ -95,23 +97,28 @@ def backward(result: Any) -> None:
             torch.autograd.backward([leaf.sum() if not leaf.is_complex() else leaf.abs().sum() for leaf in leaves])
 
 
-def check(session: Session, found: Recording, deadline: float) -> tuple[tuple[Example, ...], dict[str, str]]:
-    """Run the derived examples again from their texts: those that do not run are dropped, with the reason. Past the deadline they stay."""
-    kept: list[Example] = []
+def check_examples(session: Session, recorded: Recording, deadline: float) -> tuple[tuple[Example, ...], dict[str, str]]:
+    """Run the recorded examples again from their source texts.
+
+    Returns those that run, and unit id → error for units none of whose examples runs. Examples not
+    reached before `deadline` are returned unchecked.
+    """
+    runnable: list[Example] = []
     reasons: dict[str, str] = {}
-    for example in found.examples:
+    for example in recorded.examples:
         try:
+            # An unchecked example is safe: a later stage runs it again and reports its error then.
             if time.monotonic() < deadline:
                 rerun(session, example)
-            kept.append(example)
+            runnable.append(example)
         except Exception as error:
             reasons[example.unit] = f"its recorded example does not run: {session.line_of(error)}"
-    units = {example.unit for example in kept}
-    return tuple(kept), {unit: reason for unit, reason in reasons.items() if unit not in units}
+    units = {example.unit for example in runnable}
+    return tuple(runnable), {unit: reason for unit, reason in reasons.items() if unit not in units}
 
 
 def rerun(session: Session, example: Example) -> None:
-    """Build and call a derived example once. Raises what it raises."""
+    """Build and call a recorded example once. Raises the error of the user's code."""
     import torch
 
     path, _, name = example.unit.partition(":")

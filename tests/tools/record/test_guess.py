@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from migrate_agent.tools.record.adapt import NOT_FINITE, adapted
+from migrate_agent.tools.record.adapt import NOT_FINITE, adapt_input
 from migrate_agent.tools.record.choices import choices
 
 TABLE = {"gln": 1, "cln": 2}
@@ -89,4 +89,4 @@ ADAPTED = [
 
 @pytest.mark.parametrize(("text", "error", "expected"), ADAPTED)
 def test_errors_say_which_shape_is_wanted(text: str, error: str, expected: str) -> None:
-    assert adapted(text, error) == expected
+    assert adapt_input(text, error) == expected

@@ -9,7 +9,7 @@ import pytest
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.guess import INIT_ROWS, texts_of, variants
+from migrate_agent.tools.record.guess import INIT_ROWS, argument_lists, parameter_texts
 from migrate_agent.tools.record.infer import infer
 
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
@@ -99,12 +99,12 @@ TEXTS = {
 
 @pytest.mark.parametrize(("name", "annotation"), TEXTS)
 def test_names_and_annotations_say_what_to_try_first(name: str, annotation: str) -> None:
-    assert texts_of(name, annotation, INIT_ROWS)[0] == TEXTS[name, annotation]
+    assert parameter_texts(name, annotation, INIT_ROWS)[0] == TEXTS[name, annotation]
 
 
 def test_variants_change_one_argument_at_a_time() -> None:
     options = [("", ("1", "2")), ("k=", ("a", "b", "c"))]
-    assert list(variants(options, 9)) == ["1, k=a", "2, k=a", "1, k=b", "1, k=c"]
-    assert list(variants(options, 2)) == ["1, k=a", "2, k=a"]
-    assert list(variants([("", ())], 9)) == []
-    assert list(variants([], 9)) == [""]
+    assert list(argument_lists(options, 9)) == ["1, k=a", "2, k=a", "1, k=b", "1, k=c"]
+    assert list(argument_lists(options, 2)) == ["1, k=a", "2, k=a"]
+    assert list(argument_lists([("", ())], 9)) == []
+    assert list(argument_lists([], 9)) == [""]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from migrate_agent.tools.record.kinds import Kinds, becoming
+from migrate_agent.tools.record.kinds import Kinds, class_after_first_call
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers
@@ -37,7 +37,7 @@ def test_several_sizes_are_a_hole(tmp_path: Path, shapes: tuple[tuple[int, ...],
 
 @pytest.mark.parametrize("lazy", LAZY)
 def test_every_lazy_layer_becomes_one_with_a_row(lazy: str) -> None:
-    after = becoming(getattr(torch.nn, lazy.rpartition(".")[2]))
+    after = class_after_first_call(getattr(torch.nn, lazy.rpartition(".")[2]))
     assert Kinds().dotted(after) == LAZY[lazy] and LAZY[lazy] in layers()
 
 

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from migrate_agent.tools.record.kinds import CALLING
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import Op, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import literal_argument, parse_signature
 from migrate_agent.tools.scan.nodes import walk
-from migrate_agent.tools.types import Observed, Span
+from migrate_agent.tools.types import CALLING, Observed, Span
 
 FunctionKey = tuple[str, str]
 """File path and qualified name."""

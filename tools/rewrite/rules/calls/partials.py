@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import libcst as cst
 
-from migrate_agent.tools.record.kinds import CALLING
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options, tidy
 from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.tables.ops.utilities import HANDED
 from migrate_agent.tools.rewrite.tables.registry import Op, Refuse, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
+from migrate_agent.tools.types import CALLING
 
 
 class BindTorchFunctions(Rule):
