@@ -6,13 +6,14 @@ JOBS   ?= 2
 EXTRAS ?= dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-all test-docker test-forges test-tpu check format clean
+.PHONY: help demo test test-all test-docker test-forges test-tpu check docs format clean
 
 help:
 	@echo 'make demo    install, and migrate a copy of examples/gpt (verified, no model called)'
 	@echo 'make test    install with the development tools, and run the quick tests (JOBS=2 at a time)'
 	@echo 'make test-all  all tests, the slow ones too'
 	@echo 'make check   format, lint and types, as CI runs them'
+	@echo 'make docs    build the documentation into site/; a warning is an error'
 	@echo 'make format  format and mend what the linter can mend'
 
 $(BIN)/python:
@@ -50,9 +51,16 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
