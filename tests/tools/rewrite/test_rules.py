@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.rewrite.rules.engine import rule_classes
+from migrate_agent.tools.rewrite.rules.order import ORDER
 from tests.tools.rewrite.snippets import rewrite_snippet, tidy
 
-RULES = rule_classes()
+RULES = ORDER
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -12,7 +12,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import meant
-from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, ops
 from migrate_agent.tools.rewrite.tables.signatures import DROPPED, BindError, Bound, Signature, bind, parse_signature

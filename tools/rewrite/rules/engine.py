@@ -2,285 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from migrate_agent.tools.discovery import modules_below
-from migrate_agent.tools.rewrite.analysis.counters import counters
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
-from migrate_agent.tools.rewrite.analysis.loop_slices import Part
-from migrate_agent.tools.rewrite.analysis.memos import Memo
-from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
-from migrate_agent.tools.rewrite.analysis.randomness import Randomness, lambda_name
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo, is_jax
+from migrate_agent.tools.rewrite.analysis.randomness import Randomness
+from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
-from migrate_agent.tools.rewrite.analysis.self_references import Captured
-from migrate_agent.tools.rewrite.tables.templates import fill, of_new_array, unbroken, wrap
-from migrate_agent.tools.scan.nodes import walk
-from migrate_agent.tools.types import Hole, Observed, Span
-
-NO_SPAN = Span(0, 0, 0, 0)
-
-
-class Rule:
-    """One rewrite. Subclasses define `leave_<Node>(self, original, updated)` methods that return the new node, or `None` to decline.
-
-    `KEEP` are sources that the rule must leave alone and `CHANGE` pairs of (before, after); tests are generated from them.
-    """
-
-    KEEP: tuple[str, ...] = ()
-    CHANGE: tuple[tuple[str, str], ...] = ()
-    ORDER = 50
-    """Rules of a lower order run first on the same node."""
-    CHECKS: tuple[str, ...] = ()
-    """Handlers that only look: they run on a call even where an earlier rule has replaced it."""
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-
-
-@cache
-def rule_classes() -> tuple[type[Rule], ...]:
-    """All rules, found by walking `rules/`, in order."""
-    found: dict[str, type[Rule]] = {}
-    for module in modules_below("migrate_agent.tools.rewrite.rules"):
-        for value in vars(module).values():
-            if (
-                isinstance(value, type)
-                and issubclass(value, Rule)
-                and value is not Rule
-                and value.__module__ == module.__name__
-                and not value.__name__.startswith("_")
-            ):
-                if value.__name__ in found:
-                    raise ValueError(f"two rules named {value.__name__}")
-                found[value.__name__] = value
-    return tuple(sorted(found.values(), key=lambda rule: (rule.ORDER, rule.__name__)))
-
-
-@dataclass
-class Context:
-    """What rules may ask and note while a file is rewritten."""
-
-    repo: Repo
-    file: FileModel
-    facts: Facts
-    randomness: Randomness
-    positions: Any
-    scopes: Scopes
-    """Names bound in the file, so that helpers do not clash with them."""
-    observed_lines: frozenset[int] = frozenset()
-    """Lines on which something ran while the examples did."""
-    exercised: Exercised | None = None
-    """What the examples made use of, over all files; `None` where there were none."""
-    stack: list[cst.CSTNode] = field(default_factory=list)
-    holes: list[Hole] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    vendored: set[str] = field(default_factory=set)
-    qualified: set[str] = field(default_factory=set)
-    classes: list[ClassModel | None] = field(default_factory=list)
-    functions: list[cst.FunctionDef] = field(default_factory=list)
-    path: list[str] = field(default_factory=list)
-    assigned: dict[int, tuple[cst.Assign, cst.Assign]] = field(default_factory=dict)
-    """Line → an assignment before and after rewriting, for rules that must say it again."""
-    parted: dict[int, dict[str, Part]] = field(default_factory=dict)
-    """Line of a loop → its variables that are changed in place, and what they are parts of."""
-    with_copies: dict[str, ast.AST] = field(default_factory=dict)
-    """Dotted path of a function → itself, with what selects elements marked as a copy."""
-    nonlocals: dict[str, set[str]] = field(default_factory=dict)
-    """Dotted path of a function within another → names of the outer one that it binds anew, where it changed their tensors in place."""
-    saved_last: set[str] = field(default_factory=set)
-    """Dotted paths of functions that change in place what they have saved for a backward pass."""
-    deterministic: set[str] = field(default_factory=set)
-    """Ids of classes that read `self.training`."""
-    memos: dict[str, dict[str, Memo]] = field(default_factory=dict)
-    """Class id → attributes that are kept between calls only to save work."""
-    captured: dict[str, Captured] = field(default_factory=dict)
-    """Class id → functions that it keeps and that hold it."""
-    gathered: dict[str, dict[Span, str]] = field(default_factory=dict)
-    """Class id → attributes in its constructor that are local variables, and their names."""
-    renamed: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → attributes whose names NNX has."""
-    stashes: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → attributes that calls leave behind for people to look at."""
-    counted: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → numbers that calls count up."""
-    dead: dict[str, str] = field(default_factory=dict)
-    """Top-level names that stand for nothing but an error, with its reason."""
-
-    @property
-    def taken(self) -> frozenset[str]:
-        """Names bound anywhere in the file."""
-        return self.scopes.taken
-
-    # -- facts ------------------------------------------------------------------------------------------------------
-    def span(self, node: cst.CSTNode) -> Span:
-        """Where an original node stands."""
-        found = self.positions.get(node)
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column) if found else NO_SPAN
-
-    def observed(self, node: cst.CSTNode) -> Observed | None:
-        """What an original expression is."""
-        return self.facts.observed.get(self.span(node))
-
-    def dotted(self, node: cst.CSTNode) -> str:
-        """The dotted name that an original name or attribute stands for, or ""."""
-        return self.facts.dotted.get(self.span(node), "") if isinstance(node, (cst.Name, cst.Attribute)) else ""
-
-    def unfollowed(self, node: cst.CSTNode) -> str:
-        """The dotted name of something from a package that needs torch and whose source cannot be followed, or ""."""
-        root = node
-        while isinstance(root, cst.Attribute):
-            root = root.value
-        name = root.value if isinstance(root, cst.Name) else ""
-        return self.dotted(node) if name and self.repo.unfollowed(self.file, name) else ""
-
-    def parent(self, level: int = 1) -> cst.CSTNode | None:
-        """The original parent of the node that is being left."""
-        return self.stack[-level] if len(self.stack) >= level else None
-
-    @property
-    def cls(self) -> ClassModel | None:
-        """The innermost enclosing class."""
-        return self.classes[-1] if self.classes else None
-
-    def counts(self, name: str) -> bool:
-        """Whether an attribute of the innermost class is a number that calls count up."""
-        if self.cls is None:
-            return False
-        if self.cls.id not in self.counted:
-            self.counted[self.cls.id] = counters(self.repo, self.cls, self.facts, self.randomness)
-        return name in self.counted[self.cls.id]
-
-    def self_name(self) -> str:
-        """The name of the first parameter of the enclosing method, or ""."""
-        if not self.functions or self.cls is None or len(self.path) < 2:
-            return ""
-        outer = self.method()
-        if outer is None or any(
-            isinstance(d.decorator, cst.Name) and d.decorator.value in ("staticmethod", "classmethod") for d in outer.decorators
-        ):
-            return ""
-        first = [*outer.params.posonly_params, *outer.params.params]
-        return first[0].name.value if first else ""
-
-    def method(self) -> cst.FunctionDef | None:
-        """The outermost function inside the innermost class (or file)."""
-        return self.functions[0] if self.functions else None
-
-    def is_self(self, node: cst.CSTNode) -> bool:
-        """Whether an original node is the module instance itself."""
-        return isinstance(node, cst.Name) and bool(name := self.self_name()) and node.value == name
-
-    def is_handle(self, node: cst.CSTNode) -> bool:
-        """Whether an original name stands for a variable itself: a parameter that the function writes to, or what a loop over parameters gives."""
-        if not isinstance(node, cst.Name):
-            return False
-        if node.value in self.randomness.written.get((self.file.file.path, ".".join(self.path)), ()):
-            return True
-        loops = [n for n in self.stack if isinstance(n, cst.For) and isinstance(n.target, cst.Name) and n.target.value == node.value]
-        return bool(loops) and self.walks_variables(loops[-1])
-
-    def walks_variables(self, loop: cst.For) -> bool:
-        """Whether a loop goes through parameters that are written out one by one, and changes them."""
-        function = self.file.functions.get(".".join(self.path))
-        if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple, cst.Name)):
-            return False
-        line = self.span(loop).line
-        loops = [n for n in walk(function) if isinstance(n, ast.For) and n.lineno == line]
-        return any(walks_parameters(self.repo, self.file, self.facts, self.randomness.written, function, n) for n in loops)
-
-    # -- output -----------------------------------------------------------------------------------------------------
-    def hole(self, node: cst.CSTNode, reason: str, code: str = "unsupported") -> None:
-        """Leave this place as it is, with the reason."""
-        text = cst.Module([]).code_for_node(node)
-        self.holes.append(Hole(self.file.file.path, self.span(node), code, reason, text, ""))
-
-    def forget(self, *nodes: cst.CSTNode) -> None:
-        """Original nodes that are not in the rewrite: what could not be rewritten inside them is no hole."""
-        spans = [self.span(node) for node in nodes]
-        gone = [h for h in self.holes if any((s.line, s.column) <= h.span[:2] <= (s.end_line, s.end_column) for s in spans)]
-        self.holes[:] = [hole for hole in self.holes if hole not in gone]
-
-    def build(self, template: str, /, **arguments: cst.BaseExpression) -> cst.BaseExpression:
-        """Fill a template and note the helpers it uses. The result may need parentheses: see `place`."""
-        return self.use(fill(template, arguments))
-
-    def use(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """Resolve `vendored.f` in a filled template to the helper's name here."""
-        result = node.visit(_Vendored(self))
-        assert isinstance(result, cst.BaseExpression)
-        return result
-
-    def unpacked_into(self, node: cst.CSTNode) -> bool:
-        """Whether a node that is left is what a value is unpacked into, or has a type: `a, node = …`, `for a, node in …`, `node: T = …`."""
-        inside = node
-        for holder in reversed(self.stack):
-            if not isinstance(holder, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
-                target = isinstance(holder, (cst.For, cst.CompFor, cst.AnnAssign)) and holder.target is inside
-                return target or (inside is not node and isinstance(holder, cst.AssignTarget))
-            inside = holder
-        return False
-
-    def place(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """`node` with the parentheses that the place of the node being left asks for, or that its line breaks do."""
-        found = wrap(node, self.parent())
-        return found if isinstance(self.parent(), (cst.Arg, cst.Element)) else unbroken(found)
-
-    def helper(self, name: str) -> cst.BaseExpression:
-        """A reference to a vendored helper, by its bare name unless that stands for something else here."""
-        if name in self.scopes.visible(self.path):
-            self.qualified.add(name)
-            return cst.Attribute(cst.Name("nnx_layers"), cst.Name(name))
-        self.vendored.add(name)
-        return cst.Name(name)
-
-    def rngs(self) -> cst.BaseExpression | None:
-        """The expression for the `nnx.Rngs` reachable here."""
-        outer = self.method()
-        if outer is None:
-            return cst.Name("rngs") if any(isinstance(n, cst.Lambda) and self.given_rngs(n) for n in self.stack) else None
-        key = (self.file.file.path, ".".join(self.path[: self._depth()]))
-        if key in self.randomness.parameter:
-            return cst.Name("rngs")
-        name = self.self_name()
-        if name and self.cls and self.repo.is_module_class(self.cls):
-            self.randomness.stored.add(self.cls.id)
-            return cst.Attribute(cst.Name(name), cst.Name("rngs"))
-        return None
-
-    def given_rngs(self, function: cst.Lambda) -> bool:
-        """Whether an original lambda, which stands in no function, gains a keyword-only `rngs`."""
-        return not self.functions and (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
-
-    def _depth(self) -> int:
-        return len(self.path) - len(self.functions) + 1
-
-    def key(self) -> cst.BaseExpression | None:
-        """The expression for a fresh key here."""
-        rngs = self.rngs()
-        if rngs is None:
-            return None
-        constructing = (self.file.file.path, ".".join(self.path[: self._depth()])) in self.randomness.constructing
-        return cst.Call(cst.Attribute(rngs, cst.Name("params"))) if constructing else cst.Call(rngs)
-
-
-class _Vendored(cst.CSTTransformer):
-    def __init__(self, context: Context) -> None:
-        super().__init__()
-        self.context = context
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        if isinstance(original_node.value, cst.Name) and original_node.value.value == "vendored":
-            return self.context.helper(original_node.attr.value)
-        return of_new_array(updated_node) or updated_node
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.order import ORDER
+from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.types import Hole, Span
 
 
 class _Pass(cst.CSTTransformer):
@@ -372,7 +109,7 @@ def rewrite_file(
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     context = Context(repo, file, facts, randomness, positions, Scopes(file), observed_lines, exercised)
-    walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in rule_classes()])
+    walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in ORDER])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)
     for statement in wrapper.module.body:

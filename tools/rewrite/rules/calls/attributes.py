@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.mutation.writes import is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.freezing import variable_behind
 from migrate_agent.tools.rewrite.rules.parameters.variables import overwritten, subscript, variable
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 
 TEMPLATES: Mapping[str, str] = {
@@ -45,7 +45,6 @@ class ReplaceTensorAttributes(Rule):
     Declines (a hole) for what belongs to autograd, such as `.grad`.
     """
 
-    ORDER = 25
     KEEP = ("def f(row: dict):\n    return row.data\n",)
     CHANGE = (
         (
@@ -143,7 +142,6 @@ class MarkLateAttributes(Rule):
     `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`: NNX took it for no data before.
     """
 
-    ORDER = 20
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
     CHANGE = (
         (

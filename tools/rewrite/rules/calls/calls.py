@@ -8,8 +8,8 @@ from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor,
 from migrate_agent.tools.rewrite.analysis.randomness import called, constructs_module, inherited, overrides
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.rules.calls.references import VERSION
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST, DROPPED, NO_GRADIENT
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
@@ -31,7 +31,6 @@ class ReplaceTorchCalls(Rule):
     Declines (a hole) where no row knows the function, the receiver's kind is unknown and its name says nothing, or the row refuses.
     """
 
-    ORDER = 10
     KEEP = (
         "def f(names: list):\n    return names.index(3)\n",
         "import numpy as np\n\ndef f(x):\n    return np.sum(np.abs(x))\n",

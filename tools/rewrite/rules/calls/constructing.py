@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.signatures import BindError, bind, parse_signature
 
 SELECTING: Mapping[str, tuple[str, str]] = {
@@ -27,7 +27,6 @@ class SelectWhileConstructing(Rule):
     In calls the shape of their results would depend on values that are unknown while JAX traces: declines there, and for further options.
     """
 
-    ORDER = 8
     KEEP = ("import numpy as np\n\ndef f(x):\n    return np.nonzero(x)\n",)
     CHANGE = (
         (

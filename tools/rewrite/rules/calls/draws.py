@@ -6,7 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import samples
 from migrate_agent.tools.rewrite.rules.apply_tables import with_rngs
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
@@ -16,7 +16,6 @@ class DrawFromDistributions(Rule):
     Declines (a hole) where no `rngs` is at hand.
     """
 
-    ORDER = 5
     KEEP = ("def f(names: list):\n    return names.sample()\n",)
     CHANGE = (
         (

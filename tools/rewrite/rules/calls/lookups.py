@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.rules.calls.references import NAMESPACES, ReplaceTorchReferences
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
 
 
@@ -19,7 +19,6 @@ class ReplaceLookups(Rule):
     `getattr(F, name)` likewise, with functions. Declines (a hole) where none was seen or named, and where one draws random numbers.
     """
 
-    ORDER = 9
     KEEP = ("def f(options, name):\n    return getattr(options, name)\n",)
     CHANGE = (
         ("from torch import nn\n\ndef f():\n    return getattr(nn, 'ReLU')()\n", "def f():\n    return ReLU()\n"),

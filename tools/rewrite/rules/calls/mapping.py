@@ -6,7 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, meant
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class MapWithRngs(Rule):
@@ -15,7 +15,6 @@ class MapWithRngs(Rule):
     Declines (a hole) where no `nnx.Rngs` is at hand.
     """
 
-    ORDER = 6
     KEEP = ("def f(g, xs):\n    return map(g, xs)\n",)
     CHANGE = (
         (

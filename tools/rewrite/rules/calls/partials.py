@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options, tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.ops.utilities import HANDED
 from migrate_agent.tools.rewrite.tables.registry import Op, Refuse, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
@@ -21,7 +21,6 @@ class BindTorchFunctions(Rule):
     Declines (a hole) where an argument is no literal: a lambda would look it up when it is called, a partial when it is made.
     """
 
-    ORDER = 5
     KEEP = ("from functools import partial\n\ndef f(g):\n    return partial(g, 2)\n",)
     CHANGE = (
         (

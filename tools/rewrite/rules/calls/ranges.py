@@ -5,14 +5,13 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
 
 
 class KeepRangesStatic(Rule):
     """`torch.arange(1, n).tolist()` → `list(range(1, n))`. Declines where the numbers were not seen to be whole."""
 
-    ORDER = 9
     KEEP = ("def f(n):\n    return list(range(n))\n",)
     CHANGE = (
         (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 REDUCTIONS = frozenset({"any", "all"})
 
@@ -16,7 +17,6 @@ class ReduceArrays(Rule):
     Declines where the argument is no tensor: `any(t > 0 for t in parts)`, `all(flags)`.
     """
 
-    ORDER = 8
     KEEP = ("def f(flags: list):\n    return any(flags) or all(flag for flag in flags)\n",)
     CHANGE = (
         (

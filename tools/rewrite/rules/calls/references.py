@@ -9,9 +9,9 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import DTYPES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_options
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import AS_VALUES
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import symbols
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, of_fused_package, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
@@ -60,7 +60,6 @@ class ReplaceTorchReferences(Rule):
     Declines (a hole) for torch names without a counterpart.
     """
 
-    ORDER = 10
     KEEP = ("import math\n\ndef f():\n    return math.pi\n",)
     CHANGE = (
         ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.float32\n", "def f(x: jax.Array):\n    return jnp.float32\n"),
@@ -164,7 +163,6 @@ class ReplaceTorchReferences(Rule):
 class DropTorchImports(Rule):
     """Imports of torch go: nothing of torch is left where there is no hole."""
 
-    ORDER = 90
     KEEP = ("import math\nfrom os import path\n",)
     CHANGE = (("import math\nimport torch\nfrom torch import nn\n", "import math\n"),)
 

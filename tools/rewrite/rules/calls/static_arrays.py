@@ -10,7 +10,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import family, unseen
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
@@ -28,7 +29,6 @@ class KeepArraysStatic(Rule):
     Declines where an array only enters arithmetic, where a call sets it anew, and where not all reads are in sight.
     """
 
-    ORDER = 30
     KEEP = (
         "import numpy as np\n\nclass Plain:\n    def __init__(self):\n        self.x = np.ones(3)\n\n    def f(self):\n        return [x for x in self.x]\n",
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8"})
 ARITHMETIC = (cst.UnaryOperation, cst.BinaryOperation)
@@ -17,7 +18,6 @@ class KeepTracedIntegers(Rule):
     Declines where the number would size something, and where `i` was not observed.
     """
 
-    ORDER = 8
     KEEP = ("def f(x, i):\n    return x[int(i)]\n",)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers
 
@@ -19,7 +19,6 @@ class CallBasesByName(Rule):
     `nn.Module.__init__(self)` goes. Declines outside of methods of module classes, and where the first argument is not `self`.
     """
 
-    ORDER = 8
     KEEP = ("class Plain(dict):\n    def __init__(self, x):\n        dict.__init__(self)\n        self.x = x\n",)
     CHANGE = (
         (

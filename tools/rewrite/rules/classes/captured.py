@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.self_references import HELD, Captured, captured
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class HandOverModule(Rule):
@@ -15,7 +15,6 @@ class HandOverModule(Rule):
     without the module stand under one name, or not all uses are in sight.
     """
 
-    ORDER = 2
     KEEP = ("class Plain:\n    def __init__(self):\n        self.fn = self.g\n\n    def g(self, x):\n        return self.fn(x)\n",)
     CHANGE = (
         (

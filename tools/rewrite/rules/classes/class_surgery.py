@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 SET = frozenset({"__bases__", "__class__"})
 
@@ -15,7 +15,6 @@ class RefuseClassSurgery(Rule):
     Decorators that do just this stand in the header of the class already (`mixins.py`).
     """
 
-    ORDER = 50
     KEEP = ("def f(x):\n    return x.__class__.__bases__\n",)
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> None:

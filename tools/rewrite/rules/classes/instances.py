@@ -7,7 +7,7 @@ from functools import cache
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 
 
@@ -20,7 +20,6 @@ def functional() -> Mapping[str, str]:
 class RecogniseFunctions(Rule):
     """`isinstance(x, nn.Module)` also holds for the functions that `x` was seen to be a layer of; `isinstance(x, nn.ReLU)` for `jax.nn.relu`."""
 
-    ORDER = 11
     KEEP = ("def f(x):\n    return isinstance(x, int)\n",)
     CHANGE = (
         (

@@ -9,7 +9,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.randomness import overrides
 from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 
 WALKERS: Mapping[str, str] = {
@@ -27,7 +27,6 @@ class ReplaceModuleMethods(Rule):
     `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers.
     """
 
-    ORDER = 12
     KEEP = (
         "class Plain:\n    def f(self):\n        return self.modules()\n",
         "import copy\n\ndef f(options: dict):\n    return copy.deepcopy(options)\n",

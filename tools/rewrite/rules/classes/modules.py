@@ -10,7 +10,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import resets
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel
 from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.rewrite.tables.templates import wrap
@@ -24,7 +24,6 @@ class ConvertModuleClass(Rule):
     What torch's own constructor of a layer does, calling a `reset_parameters` that is overridden, is written out.
     """
 
-    ORDER = 40
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
     CHANGE = (
         (
@@ -100,7 +99,6 @@ class ConvertModuleClass(Rule):
 class ConvertMethods(Rule):
     """`forward` → `__call__`; functions that construct or draw gain a keyword-only `rngs`; `super().__init__()` of `nn.Module` goes."""
 
-    ORDER = 30
     KEEP = ("class Plain:\n    def forward(self, x):\n        return x\n",)
     CHANGE = (
         (
@@ -217,7 +215,6 @@ class ReplaceTrainingFlag(Rule):
     Declines (a hole) where the mode of another module is asked for: not every module of NNX has one.
     """
 
-    ORDER = 20
     KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
     CHANGE = (
         (
@@ -337,7 +334,6 @@ class GiveLambdasRngs(Rule):
     Declines inside functions, where `rngs` is at hand.
     """
 
-    ORDER = 50
     KEEP = ("TABLE = {'a': lambda c: c + 1}\n",)
     CHANGE = (
         (

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, dotted_name
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 PLAIN_BASES = frozenset({"dict", "collections.OrderedDict", "typing.Generic", "abc.ABC"})
@@ -20,7 +20,6 @@ class RegisterOutputClasses(Rule):
     `return`: an attribute that holds it would have to be marked as data.
     """
 
-    ORDER = 60
     KEEP = (
         "from dataclasses import dataclass\n\n@dataclass\nclass Sizes:\n    width: int\n\ndef f(x):\n    return Sizes(x)\n",
         "from dataclasses import dataclass\n\n@dataclass\nclass Outputs:\n    values: dict\n\ndef f(x):\n    return Outputs(x)\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class GiveOwnTrain(Rule):
@@ -14,7 +14,6 @@ class GiveOwnTrain(Rule):
     Declines where `train` takes something else than a mode, as a training loop does, and for classes that derive from layers.
     """
 
-    ORDER = 41
     KEEP = ("class Plain:\n    def train(self, mode=True):\n        return self\n",)
     CHANGE = (
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare, tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 LISTS = frozenset({"module:torch.nn.ModuleList", "module:torch.nn.ParameterList"})
 
@@ -16,7 +16,6 @@ class JoinModuleLists(Rule):
     `del layers[2]` makes a new list, too: NNX's own keeps a trace of what was deleted.
     """
 
-    ORDER = 50
     KEEP = ("def f(a: list, b: list):\n    return a + b[1:]\n",)
     CHANGE = (
         (

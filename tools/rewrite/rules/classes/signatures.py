@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class AskForSignatures(Rule):
@@ -13,7 +13,6 @@ class AskForSignatures(Rule):
     Declines where examples showed nothing of the argument, or something else.
     """
 
-    ORDER = 10
     KEEP = ("import inspect\n\ndef f(function):\n    return inspect.signature(function)\n",)
     CHANGE = (
         (

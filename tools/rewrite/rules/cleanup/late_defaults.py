@@ -8,7 +8,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.repo import Repo
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class EvaluateDefaultsLate(Rule):
@@ -17,7 +17,6 @@ class EvaluateDefaultsLate(Rule):
     Declines (a hole) where the default may be a module, which all calls would share.
     """
 
-    ORDER = 35
     KEEP = ("def f(x=(1, 2)):\n    return x\n",)
     CHANGE = (
         (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class TidyBlocks(Rule):
     """A block whose first statement went does not begin with an empty line."""
 
-    ORDER = 95
     KEEP = ("def f():\n    x = 1\n\n    return x\n",)
     CHANGE = (
         (

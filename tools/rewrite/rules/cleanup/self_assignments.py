@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class DropSelfAssignments(Rule):
@@ -13,7 +13,6 @@ class DropSelfAssignments(Rule):
     Keeps what was written so, and a line with comments above it.
     """
 
-    ORDER = 90
     KEEP = ("def f(x):\n    x = x\n    return x\n",)
     CHANGE = (
         (

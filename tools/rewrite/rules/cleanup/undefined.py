@@ -8,7 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.symbols import global_names
 
 
@@ -18,7 +18,6 @@ class NoteUndefinedNames(Rule):
     Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands where it is not read.
     """
 
-    ORDER = 100
     KEEP = ("def f(x):\n    return g(x)\n",)
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:

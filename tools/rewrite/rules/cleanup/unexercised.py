@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class StubUnexercised(Rule):
@@ -14,7 +15,6 @@ class StubUnexercised(Rule):
     Declines where no file was observed at all, or where anything in the block ran: then the hole stays.
     """
 
-    ORDER = 99
     KEEP = ("def f(x):\n    if x:\n        return x.transpose\n    return 3\n",)
 
     def __init__(self, context: Context) -> None:

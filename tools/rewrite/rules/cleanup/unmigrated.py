@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 STORING = frozenset({"dict", "OrderedDict", "list", "tuple", "set", "frozenset", "partial"})
 """Callables that keep what they are given as it is."""
@@ -27,7 +27,6 @@ class StubUnmigratedReferences(Rule):
     such bases or decorators. Declines where nothing was observed, where an example used it, and where code asks by `is` what it is.
     """
 
-    ORDER = 100
     KEEP = ('import json\n\nTABLE = {"load": json.load}\n',)
 
     def leave_DictElement(self, original: cst.DictElement, updated: cst.DictElement) -> cst.DictElement | None:

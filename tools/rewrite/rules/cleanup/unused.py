@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.unpacking import partner, starred_places, without
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 PURE = frozenset(
@@ -23,7 +23,6 @@ class DropUnusedLocals(Rule):
     Declines where computing the value may change something, and in functions that ask for their names (`locals()`).
     """
 
-    ORDER = 97
     KEEP = ("def f(x):\n    y = x + 1\n    return x\n",)
     CHANGE = (
         (

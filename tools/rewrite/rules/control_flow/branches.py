@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.control import ReplaceTensorBranches
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 HELPERS = frozenset({"if_true", "if_false"})
 
@@ -117,7 +118,6 @@ class ReplaceBranchChains(_Branching):
     Declines (the hole stays) where an arm does more, or a name is bound on one side only and read later.
     """
 
-    ORDER = 71
     KEEP = ("def f(x: int):\n    if x > 0:\n        x = 1\n    elif x < 3:\n        x = 2\n    return x\n",)
     CHANGE = (
         (
@@ -200,7 +200,6 @@ class ReplaceEarlyReturns(_Branching):
     Declines (the hole stays) where what follows returns nothing.
     """
 
-    ORDER = 72
     KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
     CHANGE = (
         (
@@ -257,7 +256,6 @@ class ReplaceTensorLoops(_Branching):
     Declines (the hole stays) where the body does anything but bind names that are bound before the loop.
     """
 
-    ORDER = 71
     KEEP = ("def f(x: int):\n    while x > 0:\n        x = x - 1\n    return x\n",)
     CHANGE = (
         (

@@ -11,7 +11,8 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.calls.references import VERSION
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers, ops
 
 COMPARED: Mapping[type, Callable[[Any, Any], bool]] = {
@@ -35,7 +36,6 @@ RELEASE = re.compile(r"\d+(\.\d+)*")
 class DecideConstants(Rule):
     """`if torch.cuda.is_available():` goes with its body, `a if hasattr(nn, "SiLU") else b` → `a`, `x and not torch.jit.is_scripting()` → `x`."""
 
-    ORDER = 80
     CHECKS = ()
     KEEP = ("def f(x):\n    if True:\n        x = x + 1\n    return x if False else 3\n",)
     CHANGE = (

@@ -10,7 +10,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.calls.reduced import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 from migrate_agent.tools.types import Observed
 
@@ -28,7 +28,6 @@ class ReplaceTensorBranches(Rule):
     Declines (a hole of class `tensor-branch`) where a branch does anything but assign local names or return.
     """
 
-    ORDER = 70
     CHECKS = ("leave_Call",)
     KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
     CHANGE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 LOGGING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "log", "exception"})
 ABOUT = frozenset({"shape", "dtype", "ndim", "device", "requires_grad", "is_cuda"})
@@ -20,7 +20,6 @@ class DropTelling(Rule):
     What is told about shapes stays. `torch._assert(c, m)` → `assert c, m`. A branch on tensors that does nothing but tell goes as well.
     """
 
-    ORDER = 71
     KEEP = ("def f(x, log):\n    print(x)\n    log.info('%s', x)\n",)
     CHANGE = (
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
 DROPPED = frozenset(
@@ -28,7 +28,6 @@ class ReplaceGradientContexts(Rule):
     casts these. As a value it is a `nullcontext()`. Otherwise it is a hole.
     """
 
-    ORDER = 10
     KEEP = ("def f(lock, x):\n    with lock as held:\n        return held.read(x)\n",)
     CHANGE = (
         (

@@ -10,7 +10,8 @@ from migrate_agent.tools.rewrite.analysis.custom_kernels import Launches, is_ker
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import FunctionNode
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Observed
 
 CODE = "custom-kernel"
@@ -28,7 +29,6 @@ class TakeReferences(Rule):
     observed; what loads the extension is none of its own. Declines where the launch hangs on a condition: the branch that ran is what is rewritten.
     """
 
-    ORDER = 2
     KEEP = (
         "def silu_reference(x):\n    return x\n\n\ndef silu(x):\n    return silu_reference(x)\n",
         "def f(x):\n    print(\n        'one '\n        'two {}'.format(x)\n    )\n",

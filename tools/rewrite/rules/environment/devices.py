@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.unpacking import partner, starred_places, without
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Observed
 
 
@@ -17,7 +17,6 @@ def is_device(fact: Observed | None) -> bool:
 class DropDevicePlumbing(Rule):
     """`device = x.device` goes, also out of tuple assignments; a device that is passed on becomes `None`; `x.device != y.device` → `False`."""
 
-    ORDER = 15
     KEEP = ("def f(x):\n    name = x.name\n    return name\n",)
     CHANGE = (
         (

@@ -6,7 +6,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.repo import known_to_torch
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 FAILURES = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 TORCH = ("torch", "torchvision", "torchaudio")
@@ -18,7 +18,6 @@ class TakeImportFallbacks(Rule):
     One that only imports what has a counterpart goes as a whole, and `y is None` → `False`. Declines where there is an `else` or a `finally`.
     """
 
-    ORDER = 85
     KEEP = ("try:\n    import numpy as np\nexcept ImportError:\n    np = None\n",)
     CHANGE = (
         (

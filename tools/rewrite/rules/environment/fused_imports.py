@@ -6,8 +6,8 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.environment.fallbacks import catches_import
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import FUSED_PACKAGES, of_fused_package
 from migrate_agent.tools.scan.nodes import walk
 
@@ -19,7 +19,6 @@ class TakeFusedKernels(Rule):
     body of its `except` takes its place, which is what runs without the package. Declines where there is an `else` or a `finally`.
     """
 
-    ORDER = 79
     KEEP = (
         "try:\n    import numpy as np\nexcept ImportError:\n    np = None\n\n\ndef f(x=np):\n    return x is not None\n",
         "try:\n    from flash_attn import flash_attn_with_kvcache\nfinally:\n    pass\n",

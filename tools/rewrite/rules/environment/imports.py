@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class RenameRepositoryImports(Rule):
     """`from pkg.a import B` → `from pkg_jax.a import B`; `from model import GPT` → `from model_jax import GPT`. Relative ones stay where the mirror has the same shape."""
 
-    ORDER = 20
     KEEP = ("import os\nfrom math import pi\n",)
 
     def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | None:

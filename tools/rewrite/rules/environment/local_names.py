@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import FunctionNode
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 BINDERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler)
 NESTED = (cst.For, cst.While, cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
@@ -19,7 +19,6 @@ class WriteOutLocals(Rule):
     Declines (the hole stays) where other names may be bound. `__class__`, which Python adds in methods that use `super()`, is left out.
     """
 
-    ORDER = 31
     KEEP = ("def f(x):\n    return dict(x=x)\n",)
     CHANGE = (
         (

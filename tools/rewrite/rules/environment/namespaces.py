@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class SpellOutGlobals(Rule):
@@ -16,7 +16,6 @@ class SpellOutGlobals(Rule):
     Declines where the dictionary is passed on or changed.
     """
 
-    ORDER = 12
     KEEP = ("def f():\n    return 1\n",)
     CHANGE = (
         (

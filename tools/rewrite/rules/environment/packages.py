@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import unfollowed
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class NoteUnfollowedPackages(Rule):
@@ -14,7 +14,6 @@ class NoteUnfollowedPackages(Rule):
     Declines where the package's source is at hand: then what is used of it is rewritten too.
     """
 
-    ORDER = 12
     KEEP = ("import numpy as np\n\n\ndef f(x):\n    return np.abs(x)\n",)
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 BUILTINS = frozenset("eval exec compile open __import__ globals locals vars breakpoint input memoryview".split())
 MODULES = frozenset(
@@ -37,7 +38,6 @@ class RefuseReachingOut(Rule):
     So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
     """
 
-    ORDER = 30
     KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)
     CHANGE = (
         (

@@ -8,7 +8,8 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.rules.calls.references import FUNCTION_BASES
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 STATES = {
     **dict.fromkeys(["torch.get_rng_state", "torch.random.get_rng_state"], "rng_state"),
@@ -24,7 +25,6 @@ class KeepRandomStates(Rule):
     So for `set_rng_state`, and `with fork_rng():`. Declines outside of methods of modules: there is no one generator in JAX.
     """
 
-    ORDER = 6
     KEEP = ("def f(generator):\n    return generator.get_rng_state()\n",)
     CHANGE = (
         (
@@ -87,7 +87,6 @@ class PullBack(Rule):
     Declines where the block does anything else, and outside of methods of modules.
     """
 
-    ORDER = 4
     KEEP = ("def f(lock, x):\n    with lock:\n        x.grad = None\n        y = x.grad\n",)
     CHANGE = (
         (
@@ -183,7 +182,6 @@ class PullBack(Rule):
 class CarryModules(Rule):
     """An `autograd.Function` whose `forward` was seen to call modules that it is given derives from `ModuleFunction`, which finds their gradients."""
 
-    ORDER = 40
     KEEP = ("class F:\n    @staticmethod\n    def forward(ctx, x, blocks):\n        return blocks[0](x)\n",)
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:

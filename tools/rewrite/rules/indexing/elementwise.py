@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.types import Observed
 
 FUNCTIONS = frozenset(

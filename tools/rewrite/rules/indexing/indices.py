@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.indexing.masked_rows import selected_here
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 LIST, RANGE = ("list",), ("object:builtins.range",)
 
@@ -18,7 +18,6 @@ class IndexByArrays(Rule):
     Lists among several indices stay, since JAX takes these. Declines where what is indexed is not known to be a tensor.
     """
 
-    ORDER = 30
     KEEP = ("def f(rows: list, i):\n    return rows[i][range(3)]\n",)
     CHANGE = (
         (

@@ -7,7 +7,8 @@ from collections.abc import Set
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.static_masks import NOTHING, Selections, selections
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class ComputeMasksAtOnce(Rule):
@@ -16,7 +17,6 @@ class ComputeMasksAtOnce(Rule):
     The local names that such a mask is made of are computed at once as well. Declines where anything in it comes from an array.
     """
 
-    ORDER = 92
     KEEP = ("def f(x, mask):\n    kept = ~mask\n    return x[kept]\n",)
     CHANGE = (
         (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.context import Context
 
 REDUCTIONS = {
     "sum": "jnp.sum({x}, where={mask})",

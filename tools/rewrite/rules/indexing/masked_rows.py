@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, FunctionNode, dotted_name
-from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 

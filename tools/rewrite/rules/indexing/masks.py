@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
 from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selects
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Span
 
 
@@ -18,7 +19,6 @@ class ReduceMaskedParts(Rule):
     Any other read of what a boolean mask selects is a hole of class `dynamic-shape`, unless the statement that it stands in was rewritten whole.
     """
 
-    ORDER = 9
     KEEP = ("def f(x, mask):\n    return x[mask].sum\n",)
 
     def __init__(self, context: Context) -> None:
@@ -83,7 +83,6 @@ class ReduceMaskedParts(Rule):
 class SettleMaskedWrites(Rule):
     """After `x[mask] = x[mask] * 2` became one masked value, its reads of what the mask selects are no holes."""
 
-    ORDER = 61
     CHECKS = ("leave_Assign", "leave_AugAssign")
     KEEP = ("def f(x, mask):\n    x[mask] = x[mask] + 1\n",)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.indexing.masked_rows import selected_here
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class SelectRowsByMask(Rule):
@@ -15,7 +15,6 @@ class SelectRowsByMask(Rule):
     else is done with them, since the shape of that would depend on values. A test whether there are any is never true, and skips nothing.
     """
 
-    ORDER = 9
     KEEP = ("import numpy as np\n\ndef f(x, y):\n    rows, = np.where(x)\n    y[rows] = 1\n    return y\n",)
     CHANGE = (
         (

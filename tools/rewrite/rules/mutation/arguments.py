@@ -9,9 +9,10 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, leaving
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names, parameter_at
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
 from migrate_agent.tools.rewrite.rules.parameters.handles import callees
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class HandBackArguments(Rule):
@@ -20,7 +21,6 @@ class HandBackArguments(Rule):
     Declines (a hole at the call) where the function returns something already, and the argument is read again after the call.
     """
 
-    ORDER = 60
     KEEP = ("def g(x):\n    x.append(1)\n\ndef f(x):\n    g(x)\n    return x\n",)
     CHANGE = (
         (

@@ -9,7 +9,7 @@ import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.aliases import read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Context
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.mutation.arguments import mutated
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.handles import callees
@@ -28,7 +28,6 @@ class PassChangesOn(_Writes):
     call gives back something else.
     """
 
-    ORDER = 62
     CHECKS = ("leave_Call",)
     KEEP = ("def f(g, x):\n    y = g(x)\n    return x + y\n",)
 

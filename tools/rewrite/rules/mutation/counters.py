@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class CountInVariables(Rule):
@@ -13,7 +13,6 @@ class CountInVariables(Rule):
     It is no part of the `state_dict`, as in torch.
     """
 
-    ORDER = 30
     KEEP = ("class Plain:\n    def __init__(self):\n        self.n = 0\n\n    def f(self):\n        self.n += 1\n",)
     CHANGE = (
         (

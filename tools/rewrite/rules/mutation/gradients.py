@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import trained
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class KeepParameterGradients(Rule):
@@ -15,7 +15,6 @@ class KeepParameterGradients(Rule):
     all the same; in JAX that would be lost. Declines in constructors, and in what no call reaches.
     """
 
-    ORDER = 80
     KEEP = ("class Plain:\n    def f(self, v):\n        self.w[...] = v\n",)
     CHANGE = (
         (

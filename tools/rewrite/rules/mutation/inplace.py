@@ -32,7 +32,6 @@ class ReplaceInplaceUpdates(_Writes):
     Declines (a hole of class `alias-write`) where the write goes through something else, or where another name that shares the memory is read later.
     """
 
-    ORDER = 60
     CHECKS = ("leave_Call",)
     KEEP = (
         "def f(table: dict):\n    table['a'] = 3\n    return table\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part, parts_name
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class PutPartsTogether(Rule):
@@ -14,7 +14,6 @@ class PutPartsTogether(Rule):
     Whether it can be done is decided where the part is changed: see `parts.part`.
     """
 
-    ORDER = 90
     KEEP = ("def f(rows):\n    for row in rows:\n        row.append(1)\n    return rows\n",)
     CHANGE = (
         (

@@ -6,13 +6,12 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class ForgetMemos(Rule):
     """`if self.mask is None or …: self.mask = …` → `mask = …`, where it depends on sizes alone. The compiler folds it; a note says so."""
 
-    ORDER = 1
     KEEP = (
         "class Plain:\n    def __init__(self):\n        self.mask = None\n\n    def f(self, n):\n        if self.mask is None:\n"
         "            self.mask = n\n        return self.mask\n",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class BindOuterNames(Rule):
     """`def bump(): y.add_(1)` within a function that has `y` → `nonlocal y` before `y = y + 1`."""
 
-    ORDER = 90
     KEEP = ("def f(x):\n    def g(y):\n        y = y + x\n        return y\n\n    return g(x)\n",)
     CHANGE = (
         (

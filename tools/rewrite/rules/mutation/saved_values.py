@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class SaveLast(Rule):
@@ -14,7 +14,6 @@ class SaveLast(Rule):
     Whether it can go there is decided where `y` is changed: see `saving.saved_at_top`.
     """
 
-    ORDER = 90
     KEEP = ("def f(ctx, x):\n    ctx.save_for_backward(x)\n    return x\n",)
     CHANGE = (
         (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.intermediates import stashes
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import subscript
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class KeepIntermediates(Rule):
@@ -15,7 +15,6 @@ class KeepIntermediates(Rule):
     It is then no part of the module's state: `nnx.pop(module, nnx.Intermediate)` takes it off again.
     """
 
-    ORDER = 30
     KEEP = ("class Plain:\n    def f(self, x):\n        self.seen = x\n        return x\n",)
     CHANGE = (
         (

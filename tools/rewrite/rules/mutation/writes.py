@@ -10,9 +10,9 @@ from migrate_agent.tools.rewrite.analysis.aliases import Alias, bound, iterated,
 from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import part, parts_name
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.mutation.arguments import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 from migrate_agent.tools.rewrite.tables.templates import wrap

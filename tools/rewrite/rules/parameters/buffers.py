@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 
@@ -19,7 +19,6 @@ class SetBuffers(Rule):
     for what may be `None`, and where the assignment stands instead of the registration.
     """
 
-    ORDER = 25
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.b = x\n",)
     CHANGE = (
         (

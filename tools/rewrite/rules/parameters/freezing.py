@@ -9,8 +9,8 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, variable
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.rewrite.tables.templates import fill
 
@@ -21,7 +21,6 @@ class FreezeParameters(Rule):
     What is frozen and thawed in one block, to write to it, is neither. Declines (a hole) where a condition or a value that is computed decides.
     """
 
-    ORDER = 7
     KEEP = ("class Plain:\n    def f(self, x):\n        x.requires_grad = False\n",)
     CHANGE = (
         (

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
@@ -22,7 +22,6 @@ class GatherInLocals(Rule):
     NNX would have taken the plain list for a static attribute. Declines where a method reads the list in between.
     """
 
-    ORDER = 1
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = []\n        self.x.append(x)\n        self.x = tuple(self.x)\n",)
     CHANGE = (
         (

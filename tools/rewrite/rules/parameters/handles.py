@@ -8,8 +8,9 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import INIT, listed, parameter_at, walks_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, called, overrides
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, storage, subscript
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 from migrate_agent.tools.scan.nodes import walk
@@ -35,7 +36,6 @@ class PassVariables(Rule):
     Inside, the parameter is written and read as `w[...]`.
     """
 
-    ORDER = 9
     KEEP = ("def f(x, g):\n    g(x)\n    return x\n",)
     CHANGE = (
         (

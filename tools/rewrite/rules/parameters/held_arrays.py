@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class KeepArraysInLists(Rule):
@@ -14,7 +14,6 @@ class KeepArraysInLists(Rule):
     NNX takes a plain list for a static attribute, which must not hold arrays. Declines where something else may be among the elements.
     """
 
-    ORDER = 32
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = [x]\n",)
     CHANGE = (
         (

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.scan.nodes import walk
@@ -26,7 +26,6 @@ class HoldRegisteredModules(Rule):
     Declines where the class registers nothing by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
     """
 
-    ORDER = 45
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.parts = [x]\n        setattr(self, 'x', x)\n",)
     CHANGE = (
         (

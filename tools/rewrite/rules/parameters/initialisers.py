@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
-from migrate_agent.tools.rewrite.rules.engine import Context, Rule
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.parameters.variables import written
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 from migrate_agent.tools.rewrite.tables.signatures import BindError, bind, parse_signature
 
@@ -59,7 +60,6 @@ class ReplaceInitialisers(Rule):
     Declines (a hole) where it is not known whether the target is a variable.
     """
 
-    ORDER = 5
     KEEP = ("def init(x):\n    return x\n",)
     CHANGE = (
         (

@@ -7,8 +7,8 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 ARGUMENTS = {"tensor": "value", "param": "value", "module": "value"}
@@ -21,7 +21,6 @@ class ReplaceRegistrations(Rule):
     `add_module` of a container makes an entry. Declines (a hole) where the arguments are not spelled out.
     """
 
-    ORDER = 5
     KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
     CHANGE = (
         (
@@ -149,7 +148,6 @@ class ReplaceRegistrations(Rule):
 class RegisterParts(Rule):
     """`self.conv = nn.Conv2d(…)` in a subclass of `nn.Sequential` → `self.add_module("conv", …)`: it is one of the parts that are called in turn."""
 
-    ORDER = 45
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = x\n",)
     CHANGE = (
         (

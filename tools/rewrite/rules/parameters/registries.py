@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class ReadRegistries(Rule):
     """`self._modules` → `dict(named_children(self))` where it is read. Declines (a hole) where it is changed or deleted from."""
 
-    ORDER = 13
     KEEP = ("class Plain:\n    def f(self):\n        return self._modules\n",)
     CHANGE = (
         (

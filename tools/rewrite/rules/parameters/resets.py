@@ -6,7 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import RESETS, reset_layers
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
 
 
@@ -17,7 +17,6 @@ class CallResets(Rule):
     it is that of another layer, or that of a layer at times only.
     """
 
-    ORDER = 7
     KEEP = ("class Plain:\n    def f(self):\n        self.reset_parameters()\n",)
     CHANGE = (
         (

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer
+from migrate_agent.tools.rewrite.rules.rule import Rule
 
 STATISTICS: Mapping[str, str] = {"running_mean": "mean", "running_var": "var"}
 """Torch's name of a statistic → that of its variable in NNX's layer."""
@@ -19,7 +19,6 @@ class MoveInheritedStatistics(Rule):
     They may also be `self.running_mean if … else None`. Declines where the statistics are anything else, or `training` is False.
     """
 
-    ORDER = 6
     KEEP = ("def f(self, x, norm):\n    return norm(x, self.running_mean, self.running_var)\n",)
     CHANGE = (
         (

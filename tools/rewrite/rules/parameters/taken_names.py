@@ -9,8 +9,8 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import family
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 COMMON = frozenset({"deterministic", "use_running_average", "rngs"})
@@ -41,7 +41,6 @@ class RenameTakenAttributes(Rule):
     Likewise `self.deterministic`, which NNX's `.train()` sets. Declines (a hole) where the name is looked up by a string.
     """
 
-    ORDER = 0
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.mask = x\n        self.deterministic = True\n",)
     CHANGE = (
         (

@@ -7,8 +7,8 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
-from migrate_agent.tools.rewrite.rules.engine import Rule
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.rewrite.tables.templates import fill
@@ -24,7 +24,6 @@ class ShareVariables(Rule):
     where the target cannot hold a variable of the other layout.
     """
 
-    ORDER = 8
     KEEP = ("class Plain:\n    def f(self, a, b):\n        a.weight = b.weight\n",)
     CHANGE = (
         (

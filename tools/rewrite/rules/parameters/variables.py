@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel
-from migrate_agent.tools.rewrite.rules.engine import Rule
+from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 from migrate_agent.tools.scan.nodes import walk
@@ -151,7 +151,6 @@ def trained(rule: Rule, name: str) -> bool:
 class MakeParameters(Rule):
     """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`, also where `.requires_grad_(False)` follows."""
 
-    ORDER = 5
     KEEP = ("def f(Parameter, x):\n    return Parameter(x)\n",)
     CHANGE = (
         (
@@ -197,7 +196,6 @@ class ReadVariables(Rule):
     See `SetBuffers` for buffers that are set to something of another shape, or in the constructor.
     """
 
-    ORDER = 20
     KEEP = ("class Plain:\n    def f(self):\n        return self.w\n",)
     CHANGE = (
         (

@@ -1,0 +1,229 @@
+"""In which order the rules see a node.
+
+The pass (`engine.py`) works from the inside out and offers each node to every rule that has a handler for its kind, in this order. A call
+that one rule has replaced, or a node that has become one of another kind, is not offered to the rules after it (except to their `CHECKS`);
+otherwise each rule goes on with what the one before it made. So a rule stands before another where it must win over it, and after it where
+it needs its result or its hole. The order decides only about one and the same node: what is inside has always been through all rules before.
+Rules that share no handler may stand in any order.
+"""
+
+from __future__ import annotations
+
+from migrate_agent.tools.rewrite.rules.calls.attributes import MarkLateAttributes, ReplaceTensorAttributes
+from migrate_agent.tools.rewrite.rules.calls.calls import ReplaceTorchCalls
+from migrate_agent.tools.rewrite.rules.calls.constructing import SelectWhileConstructing
+from migrate_agent.tools.rewrite.rules.calls.draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.lookups import ReplaceLookups
+from migrate_agent.tools.rewrite.rules.calls.mapping import MapWithRngs
+from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
+from migrate_agent.tools.rewrite.rules.calls.ranges import KeepRangesStatic
+from migrate_agent.tools.rewrite.rules.calls.reduced import ReduceArrays
+from migrate_agent.tools.rewrite.rules.calls.references import DropTorchImports, ReplaceTorchReferences
+from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
+from migrate_agent.tools.rewrite.rules.calls.traced_integers import KeepTracedIntegers
+from migrate_agent.tools.rewrite.rules.classes.base_calls import CallBasesByName
+from migrate_agent.tools.rewrite.rules.classes.captured import HandOverModule
+from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
+from migrate_agent.tools.rewrite.rules.classes.instances import RecogniseFunctions
+from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModuleMethods
+from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs, ReplaceTrainingFlag
+from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
+from migrate_agent.tools.rewrite.rules.classes.own_modes import GiveOwnTrain
+from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
+from migrate_agent.tools.rewrite.rules.classes.signatures import AskForSignatures
+from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
+from migrate_agent.tools.rewrite.rules.cleanup.layout import TidyBlocks
+from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
+from migrate_agent.tools.rewrite.rules.cleanup.undefined import NoteUndefinedNames
+from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
+from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import StubUnmigratedReferences
+from migrate_agent.tools.rewrite.rules.cleanup.unused import DropUnusedLocals
+from migrate_agent.tools.rewrite.rules.control_flow.branches import ReplaceBranchChains, ReplaceEarlyReturns, ReplaceTensorLoops
+from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
+from migrate_agent.tools.rewrite.rules.control_flow.control import ReplaceTensorBranches
+from migrate_agent.tools.rewrite.rules.control_flow.telling import DropTelling
+from migrate_agent.tools.rewrite.rules.environment.contexts import ReplaceGradientContexts
+from migrate_agent.tools.rewrite.rules.environment.custom_kernels import TakeReferences
+from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
+from migrate_agent.tools.rewrite.rules.environment.fallbacks import TakeImportFallbacks
+from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
+from migrate_agent.tools.rewrite.rules.environment.imports import RenameRepositoryImports
+from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
+from migrate_agent.tools.rewrite.rules.environment.namespaces import SpellOutGlobals
+from migrate_agent.tools.rewrite.rules.environment.packages import NoteUnfollowedPackages
+from migrate_agent.tools.rewrite.rules.environment.reaching import RefuseReachingOut
+from migrate_agent.tools.rewrite.rules.environment.recompute import CarryModules, KeepRandomStates, PullBack
+from migrate_agent.tools.rewrite.rules.indexing.indices import IndexByArrays
+from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
+from migrate_agent.tools.rewrite.rules.indexing.masks import ReduceMaskedParts, SettleMaskedWrites
+from migrate_agent.tools.rewrite.rules.indexing.selected import SelectRowsByMask
+from migrate_agent.tools.rewrite.rules.mutation.arguments import HandBackArguments
+from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import PassChangesOn
+from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
+from migrate_agent.tools.rewrite.rules.mutation.gradients import KeepParameterGradients
+from migrate_agent.tools.rewrite.rules.mutation.inplace import ReplaceInplaceUpdates
+from migrate_agent.tools.rewrite.rules.mutation.loop_parts import PutPartsTogether
+from migrate_agent.tools.rewrite.rules.mutation.memos import ForgetMemos, UncacheArrays
+from migrate_agent.tools.rewrite.rules.mutation.outer_names import BindOuterNames
+from migrate_agent.tools.rewrite.rules.mutation.saved_values import SaveLast
+from migrate_agent.tools.rewrite.rules.mutation.stashes import KeepIntermediates
+from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
+from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParameters
+from migrate_agent.tools.rewrite.rules.parameters.gathering import GatherInLocals
+from migrate_agent.tools.rewrite.rules.parameters.handles import PassVariables
+from migrate_agent.tools.rewrite.rules.parameters.held_arrays import KeepArraysInLists
+from migrate_agent.tools.rewrite.rules.parameters.held_modules import HoldRegisteredModules
+from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
+from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterParts, ReplaceRegistrations
+from migrate_agent.tools.rewrite.rules.parameters.registries import ReadRegistries
+from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
+from migrate_agent.tools.rewrite.rules.parameters.statistics import MoveInheritedStatistics
+from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
+from migrate_agent.tools.rewrite.rules.parameters.tying import ShareVariables
+from migrate_agent.tools.rewrite.rules.parameters.variables import MakeParameters, ReadVariables
+from migrate_agent.tools.rewrite.rules.rule import Rule
+
+# First of all what is not itself in the mirror: another name, a local variable, a function of another signature. All later rules build on
+# the node that these leave, and must not take an attribute for a variable that is none any more.
+IDENTITY: tuple[type[Rule], ...] = (
+    RenameTakenAttributes,  # keeps an attribute an attribute, so every rule below still sees it, under its new name
+    ForgetMemos,
+    GatherInLocals,
+    HandOverModule,
+    TakeReferences,  # `Silu.apply(x)` becomes a call of the plain function before anything else sees it
+    PullBack,  # else `ReplaceGradientContexts` drops `enable_grad`, and `ReplaceTensorAttributes` refuses `x.grad`
+)
+
+# Calls that depend on more than their own arguments: on who calls, where, and what becomes of the result. The tables below have a row or a
+# hole for every name of torch, and what they replace no later rule sees. So these come before.
+CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
+    BindTorchFunctions,
+    DrawFromDistributions,
+    MakeParameters,
+    ReplaceInitialisers,
+    ReplaceRegistrations,
+    KeepRandomStates,
+    MapWithRngs,
+    MoveInheritedStatistics,
+    CallResets,
+    FreezeParameters,
+    CallBasesByName,
+    KeepTracedIntegers,
+    ReduceArrays,
+    SelectWhileConstructing,
+    ShareVariables,
+    KeepRangesStatic,
+    PassVariables,
+    ReduceMaskedParts,
+    ReplaceLookups,
+    SelectRowsByMask,
+)
+
+# Then the tables: everything of torch that is left, by its name alone.
+TABLES: tuple[type[Rule], ...] = (
+    AskForSignatures,
+    ReplaceGradientContexts,
+    ReplaceTorchCalls,
+    ReplaceTorchReferences,
+    RecogniseFunctions,
+    NoteUnfollowedPackages,  # a fused package cannot be followed either, but the tables may know what is named: they come first
+    ReplaceModuleMethods,  # `x.to(…)` of a tensor is replaced by now; what is left may be that of a module
+    SpellOutGlobals,
+    ReadRegistries,
+    DropDevicePlumbing,
+)
+
+# Attributes of modules and tensors: which of them are variables, data or static in NNX. The reads that want the variable itself are taken
+# above (`PassVariables`, `ShareVariables`, `FreezeParameters`); `ReadVariables` gives all others their `[...]`.
+STATE: tuple[type[Rule], ...] = (
+    MarkLateAttributes,
+    ReadVariables,
+    RenameRepositoryImports,
+    ReplaceTrainingFlag,
+    ReplaceTensorAttributes,
+    SetBuffers,
+    ConvertMethods,
+    CountInVariables,
+    IndexByArrays,
+    KeepArraysStatic,
+    KeepIntermediates,
+    RefuseReachingOut,  # last on calls and names: nothing that a rule above could rewrite is a hole
+    WriteOutLocals,
+    KeepArraysInLists,
+)
+
+# Classes, functions and containers as wholes: what they gain depends on what the rules above did inside (`self.rngs`, `self.deterministic`).
+# `RegisterParts` makes a call of an assignment, so whatever knows more about an assigned value stands above it.
+DEFINITIONS: tuple[type[Rule], ...] = (
+    EvaluateDefaultsLate,  # after `ConvertMethods`, which adds the `rngs` that the late default draws from
+    CarryModules,
+    ConvertModuleClass,
+    GiveOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
+    HoldRegisteredModules,
+    RegisterParts,
+    GiveLambdasRngs,
+    JoinModuleLists,
+    RefuseClassSurgery,
+    UncacheArrays,
+    RegisterOutputClasses,
+)
+
+# Statements that change arrays in place become assignments of new values. Initialisers, registrations and freezing are such statements
+# too, and write to variables: their rules stand above.
+MUTATION: tuple[type[Rule], ...] = (
+    HandBackArguments,
+    ReplaceInplaceUpdates,
+    SettleMaskedWrites,  # looks at whether `ReplaceInplaceUpdates` made one masked value of the statement
+    PassChangesOn,  # not for functions that hand their arguments back: those are settled above
+)
+
+# Branches and loops on tensors become functions. The first rule writes a hole for what it cannot express; the others look for that hole.
+CONTROL_FLOW: tuple[type[Rule], ...] = (
+    ReplaceTensorBranches,
+    DropTelling,
+    ReplaceBranchChains,
+    ReplaceTensorLoops,
+    ReplaceEarlyReturns,
+)
+
+# What rewriting has made constant is decided: a constant that the source itself says stays.
+CONSTANTS: tuple[type[Rule], ...] = (
+    TakeFusedKernels,  # before `TakeImportFallbacks`, which would take the `except` of an import that the kernel library has
+    DecideConstants,
+    TakeImportFallbacks,
+)
+
+# What a rule further inside has left a note about (`Context.parted`, `nonlocals`, `saved_last`), and statements that are judged by their
+# final form.
+AROUND_NOTES: tuple[type[Rule], ...] = (
+    KeepParameterGradients,
+    BindOuterNames,
+    DropSelfAssignments,
+    PutPartsTogether,
+    SaveLast,
+    ComputeMasksAtOnce,
+)
+
+# At the very end what is left over, and what nobody could rewrite: any rule above may still take a hole away.
+CLEANUP: tuple[type[Rule], ...] = (
+    DropTorchImports,
+    TidyBlocks,
+    DropUnusedLocals,
+    StubUnexercised,
+    NoteUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
+    StubUnmigratedReferences,
+)
+
+ORDER: tuple[type[Rule], ...] = (
+    *IDENTITY,
+    *CALLS_IN_CONTEXT,
+    *TABLES,
+    *STATE,
+    *DEFINITIONS,
+    *MUTATION,
+    *CONTROL_FLOW,
+    *CONSTANTS,
+    *AROUND_NOTES,
+    *CLEANUP,
+)
+"""Every rule under `rules/`, each once."""
