@@ -127,11 +127,11 @@ class Closures:
         link = self._resolver.follow(dotted, file.source) if dotted else None
         if link is None:
             return Link(text, here)
-        if link.found is None:
+        if link.definition is None:
             return Link(text, here, link.elsewhere)
-        found = self._file(link.found.file.path)
-        names = [link.found.name.partition(".")[0]] if link.found.name else list(found.definitions) if found else []
-        return Link(text, tuple(dict.fromkeys((*here, *(Name(link.found.file.path, name) for name in names)))))
+        found = self._file(link.definition.file.path)
+        names = [link.definition.name.partition(".")[0]] if link.definition.name else list(found.definitions) if found else []
+        return Link(text, tuple(dict.fromkeys((*here, *(Name(link.definition.file.path, name) for name in names)))))
 
 
 class _Statement(NamedTuple):

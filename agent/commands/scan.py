@@ -16,7 +16,7 @@ from migrate_agent.agent.loop.nodes.scan import require_units
 from migrate_agent.agent.runs.progress import stdout
 from migrate_agent.agent.runs.tables import finding_table, inventory_table, problem_table
 from migrate_agent.tools.scan import scan as read_repository
-from migrate_agent.tools.scan.adopt import mirrored
+from migrate_agent.tools.scan.adopt import adopted_packages
 from migrate_agent.tools.types import Inventory
 
 
@@ -44,7 +44,7 @@ def _show(console: Console, inventory: Inventory, order: tuple[str, ...]) -> Non
     ):
         if rows:
             console.print(Text(f"\n{title}"), table)
-    for line in mirrored(inventory.files):
+    for line in adopted_packages(inventory.files):
         console.print(Text(f"\nMirrored along, since it needs torch: {line}"))
     own = [file for file in inventory.files if not file.adopted]
     files = f"{len(own)} files, {sum(file.uses_torch for file in own)} of them use torch"

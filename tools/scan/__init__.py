@@ -1,8 +1,9 @@
-"""Scan and plan: what a repository holds, what must be rewritten and how, and in which order. Reads syntax only; nothing is run.
+"""Scan and plan: the files and module classes of a repository, their strategies, and the order of work. Reads syntax only.
 
-`walk` lists the files, `layout` says what they are imported as and where their mirrors go, `facts` reads one file, `survey` all of them,
-`exports` and `names` say what names mean (for the recorder and the rewriter too), `graph` which definition uses which, `detectors` is the
-table of what is no model maths, `strategy` and `findings` judge, `inventory` puts it together, `plan` orders.
+`walk` lists the files. `layout` gives their module names and the places of their mirrors. `facts` reads
+one file and `survey` all of them. `exports` and `names` resolve names (the recorder and the rewriter
+use them too). `graph` says which definition uses which. `detectors` is the table of code that is no
+model maths; `strategy` and `findings` apply it. `inventory` assembles the result, and `plan` orders it.
 """
 
 from migrate_agent.tools.scan.inventory import scan

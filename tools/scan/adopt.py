@@ -23,7 +23,7 @@ from migrate_agent.tools.scan.walk import SourceError, read_source
 from migrate_agent.tools.types import SourceFile
 
 MOST_FILES = 300
-"""A package of which more files are reached is not adopted: it is a framework of its own, to be replaced rather than copied."""
+"""Largest number of reached files of a package that is adopted: a larger one is a framework, to be replaced rather than copied."""
 NEVER = frozenset({"torch", "torchgen", "functorch", "triton", "jax", "flax", "optax", "numpy", "scipy", "migrate_agent"})
 _TORCH = re.compile(r"^[ \t]*(?:from|import)[ \t]+torch\b", re.M)
 _JAX = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:jax|flax)\b", re.M)
@@ -39,7 +39,7 @@ class Adoption:
 
 @dataclass
 class _Module:
-    """A module of an installed package: where it lies, and the modules outside torch that its import statements lead to."""
+    """A module of an installed package: its file, and the modules outside torch that it imports."""
 
     name: str
     place: Path
@@ -48,26 +48,27 @@ class _Module:
     imports: set[str] = field(default_factory=set)
 
 
-def adopt(files: Sequence[SourceFile], sources: Mapping[str, str]) -> Adoption:
-    """What the torch-using files of a repository need of installed packages that need torch themselves."""
+def adopt_packages(files: Sequence[SourceFile], sources: Mapping[str, str]) -> Adoption:
+    """The files of installed packages that import torch and that the repository's torch files import."""
     own = {file.module.partition(".")[0] for file in files}
-    found = _Reached(own)
+    reached = _Reached(own)
     for file in files:
         if file.uses_torch:
             try:
-                found.follow(statements(sources[file.path]))
+                reached.follow(statements(sources[file.path]))
             except SourceError:
                 continue
     groups: dict[str, list[_Module]] = {}
-    for module in found.modules.values():
+    for module in reached.modules.values():
         groups.setdefault(module.name.partition(".")[0], []).append(module)
-    tainted = found.tainted()
+    tainted = reached.tainted()
     bound = {name for name, group in groups.items() if not any(m.jax for m in group) and any(m.name in tainted for m in group)}
-    kept = sorted(name for name in bound if len(groups[name]) <= MOST_FILES)
+    adopted = sorted(name for name in bound if len(groups[name]) <= MOST_FILES)
+    # The mirror of a package lies in one place; the root of most torch files can import it.
     roots = Counter(file.import_root for file in files if file.uses_torch)
     root = roots.most_common(1)[0][0] if roots else ""
-    rows = [_source_file(module, root, title) for name in kept for title in [_title(name)] for module in groups[name]]
-    return Adoption(tuple(sorted(rows, key=lambda row: row.module)), tuple(sorted((bound - set(kept)) | found.compiled)))
+    rows = [_source_file(module, root, title) for name in adopted for title in [_title(name)] for module in groups[name]]
+    return Adoption(tuple(sorted(rows, key=lambda row: row.module)), tuple(sorted((bound - set(adopted)) | reached.compiled)))
 
 
 class _Reached:
@@ -89,18 +90,18 @@ class _Reached:
                 row += module.imports
 
     def tainted(self) -> set[str]:
-        """Modules that import torch, or a module that does."""
-        found = {module.name for module in self.modules.values() if module.torch}
-        while more := {module.name for module in self.modules.values() if module.name not in found and module.imports & found}:
-            found |= more
-        return found
+        """The names of modules that import torch, directly or through another module."""
+        importers = {module.name for module in self.modules.values() if module.torch}
+        while more := {module.name for module in self.modules.values() if module.name not in importers and module.imports & importers}:
+            importers |= more
+        return importers
 
     def _read(self, name: str) -> _Module:
-        place = self._places[name]
-        assert place is not None
-        module = _Module(name, place)
+        path = self._places[name]
+        assert path is not None
+        module = _Module(name, path)
         try:
-            text = read_source(place)
+            text = read_source(path)
         except SourceError:
             return module
         module.torch, module.jax = bool(_TORCH.search(text)), bool(_JAX.search(text))
@@ -139,6 +140,7 @@ class _Reached:
                 return None
             return next((p for p in (above.parent / last / "__init__.py", above.parent / f"{last}.py") if p.is_file()), None)
         try:
+            # Only top-level names go to the finder: for a submodule it would import the package.
             spec = importlib.machinery.PathFinder.find_spec(name)
         except (ImportError, ValueError):
             return None
@@ -151,17 +153,17 @@ def _title(package: str) -> str:
     """`name version (licence)` of the distribution that holds a package, as far as it says."""
     for name in importlib.metadata.packages_distributions().get(package, ()):
         data = importlib.metadata.metadata(name).json
-        licence = data.get("license_expression") or _short(data.get("license")) or _classified(data.get("classifier") or ())
+        licence = data.get("license_expression") or _short_line(data.get("license")) or _licence_classifier(data.get("classifier") or ())
         return f"{data['name']} {data['version']}" + (f" ({licence})" if licence else "")
     return package
 
 
-def _short(text: object) -> str:
+def _short_line(text: object) -> str:
     line = str(text or "").strip().partition("\n")[0]
     return line if len(line) < 60 else ""
 
 
-def _classified(rows: Iterable[str]) -> str:
+def _licence_classifier(rows: Iterable[str]) -> str:
     return next((row.rpartition("::")[2].strip() for row in rows if row.startswith("License ::")), "")
 
 
@@ -180,10 +182,10 @@ def _source_file(module: _Module, root: str, title: str) -> SourceFile:
     )
 
 
-def mirrored(files: Iterable[SourceFile]) -> Iterator[str]:
+def adopted_packages(files: Iterable[SourceFile]) -> Iterator[str]:
     """`package: distribution` of each adopted package, for people to read."""
-    seen: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for file in files:
         if file.adopted:
-            seen.setdefault(file.module.partition(".")[0], file.adopted)
-    yield from (f"{package}: {title}" for package, title in sorted(seen.items()))
+            titles.setdefault(file.module.partition(".")[0], file.adopted)
+    yield from (f"{package}: {title}" for package, title in sorted(titles.items()))

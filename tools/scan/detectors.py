@@ -1,4 +1,4 @@
-"""What is no model maths, and what to do with it in JAX: one row a detector. A new one is a row in `DETECTORS` and its cases in the tests.
+"""Detects code that is no model maths, with advice for JAX: one row a detector. A new one is a row in `DETECTORS` and its cases in the tests.
 
 A row looks at uses of names (`names`: the dotted name, after imports and aliases), at method calls on objects whose type is not known
 (`methods`: their text, such as `loss.backward` or `self.optimizer.step`), or at base classes (`bases`: the dotted names of all ancestors
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from migrate_agent.tools.scan.facts import How, Use
+from migrate_agent.tools.scan.facts import UseKind, Use
 from migrate_agent.tools.types import Strategy
 
 NEVER = r"(?!)"
-ANY_NAME: tuple[How, ...] = ("call", "base", "decorator", "load")
+ANY_NAME: tuple[UseKind, ...] = ("call", "base", "decorator", "load")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Detector:
     names: str = NEVER
     methods: str = NEVER
     bases: str = NEVER
-    how: tuple[How, ...] = ANY_NAME
+    uses: tuple[UseKind, ...] = ANY_NAME
     unit: Strategy = "rewrite"
     forward: bool = False
 
@@ -46,11 +46,11 @@ class Detector:
         """Whether the row looks at uses of this kind in this place (that the name matches is known)."""
         if self.forward and not (use.method == "__call__" or use.method.startswith("forward")):
             return False
-        return use.how == "method" or use.how in self.how
+        return use.kind == "method" or use.kind in self.uses
 
 
 class Hit(NamedTuple):
-    """One use that a row saw; `row` is its place in `DETECTORS`. `optional`: every such use of the owner is one that it can do without."""
+    """One use that a row matched; `row` is its index in `DETECTORS`. `optional`: the owner can do without every such use."""
 
     row: int
     name: str
@@ -60,7 +60,7 @@ class Hit(NamedTuple):
 
 
 _QUERY = r"(torch\.distributed|deepspeed|horovod|accelerate)\.(.+\.)?(is_\w+|get_rank|get_world_size|get_backend|rank|size|local_rank)"
-"""Questions about the processes: in a single one the answer is a constant, so that they leave a module as it is."""
+"""Queries of the process group: in a single process their answers are constants, so that they do not change a module's strategy."""
 
 DETECTORS: tuple[Detector, ...] = (
     Detector(
@@ -75,7 +75,7 @@ DETECTORS: tuple[Detector, ...] = (
         "redesign",
         "use the optax optimiser or schedule of the same name; check its defaults (weight decay, epsilon) against torch's",
         names=r"torch\.optim\.[A-Z]\w*|torch\.optim\.lr_scheduler\.[A-Z]\w*",
-        how=("call",),
+        uses=("call",),
     ),
     Detector(
         "optimizer",
@@ -88,7 +88,7 @@ DETECTORS: tuple[Detector, ...] = (
         "redesign",
         "place arrays with a jax.sharding.Mesh and NamedSharding under jit; processes start with jax.distributed.initialize",
         names=rf"(?!{_QUERY})(torch\.distributed\..+|torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.multiprocessing\.spawn)",
-        how=("call", "decorator"),
+        uses=("call", "decorator"),
         bases=r"torch\.nn\.(parallel\.)?(DataParallel|DistributedDataParallel)|torch\.distributed\.fsdp\..+",
         unit="redesign",
     ),
@@ -98,14 +98,14 @@ DETECTORS: tuple[Detector, ...] = (
         "drop it: sharded and mixed-precision state are a matter of NamedSharding and dtypes, not of wrappers",
         names=rf"(?!{_QUERY})((deepspeed|fairscale|horovod|accelerate|megatron|colossalai)\..+"
         r"|torch\.nn\.SyncBatchNorm\.convert_sync_batchnorm)",
-        how=("call", "base", "decorator"),
+        uses=("call", "base", "decorator"),
     ),
     Detector(
         "distributed",
         "redesign",
         "one process drives all its devices: jax.process_index, jax.process_count and len(jax.devices()) answer this",
         names=_QUERY,
-        how=("call",),
+        uses=("call",),
     ),
     Detector(
         "cuda-kernel",
@@ -120,7 +120,7 @@ DETECTORS: tuple[Detector, ...] = (
         "substitute",
         "it calls a compiled extension: write it as a Pallas kernel, or as plain jax.numpy and let XLA fuse it",
         names=r"(?!torch\.|torchvision\._C)(.+\.)?(_C|_ext|\w+_(cuda|ext|cuda_ext|cpp_ext))\.\w+(\.\w+)*",
-        how=("call",),
+        uses=("call",),
         unit="substitute",
     ),
     Detector(
@@ -136,7 +136,7 @@ DETECTORS: tuple[Detector, ...] = (
         "use jax.nn.dot_product_attention, a Pallas kernel of the same function, or plain jax.numpy",
         names=r"(flash_attn|flash_attn_interface|xformers|apex|mamba_ssm|causal_conv1d|transformer_engine|natten|sageattention|bitsandbytes|fbgemm_gpu"
         r"|liger_kernel|flash_mla|deep_gemm|spconv|MinkowskiEngine|torchsparse|fla)\..+|kernels\.get_kernel|torch\.nn\.attention\.flex_attention\..+",
-        how=("call", "base", "decorator"),
+        uses=("call", "base", "decorator"),
         unit="substitute",
     ),
     Detector(
@@ -173,7 +173,7 @@ DETECTORS: tuple[Detector, ...] = (
         "under jit it runs once, while tracing: move it out of the module, or use jax.debug.print; return what should be logged",
         names=r"builtins\.print|(logging|wandb|warnings|tqdm|loguru|mlflow|neptune|comet_ml|absl\.logging|torch\.utils\.tensorboard)\.\w.*",
         methods=r"(.*[._])?(log|logger|_logger|writer|wandb|experiment)\.(debug|info|warn|warning|warning_once|error|exception|critical|log|add_\w+)|self\.log(_dict)?",
-        how=("call",),
+        uses=("call",),
         forward=True,
     ),
     Detector(
@@ -182,21 +182,21 @@ DETECTORS: tuple[Detector, ...] = (
         "stays as it is on the host: pass NumPy arrays to the step, or load with grain or tf.data",
         names=r"torch\.utils\.data\.[A-Za-z]\w*|torchvision\.datasets\..+|torchdata\..+",
         bases=r"torch\.utils\.data\..+|torchvision\.datasets\..+|(pytorch_lightning|lightning)\..*LightningDataModule",
-        how=("call",),
+        uses=("call",),
     ),
     Detector(
         "checkpoint-io",
         "keep",
         "read old checkpoints with migrate_agent.tools.weights.load_state_dict; save new ones with orbax.checkpoint or safetensors.numpy",
         names=r"torch\.(save|load)|safetensors\.torch\..+|torch\.hub\..+|torch\.utils\.model_zoo\..+|huggingface_hub\.\w+download",
-        how=("call",),
+        uses=("call",),
     ),
     Detector(
         "export",
         "redesign",
         "use jax.jit where it was for speed, and jax.export where the model leaves Python",
         names=r"torch\.onnx\..+|torch\.export\..+|torch\.jit\.(save|load|trace|trace_module|script|freeze)|torch\.fx\.[A-Za-z].*|torch\.ao\..+|torch\.quantization\..+",
-        how=("call", "decorator"),
+        uses=("call", "decorator"),
     ),
     Detector(
         "autograd-function",
@@ -217,23 +217,25 @@ DETECTORS: tuple[Detector, ...] = (
         "write the training loop out: one jitted step with optax, called from plain Python",
         names=r"(pytorch_lightning|lightning)\.(pytorch\.|fabric\.)?(Trainer|Fabric)|transformers\.(Seq2Seq)?Trainer|ignite\..+",
         bases=r"transformers\.(.*\.)?(Seq2Seq)?Trainer|(pytorch_lightning|lightning)\..*Callback",
-        how=("call",),
+        uses=("call",),
     ),
 )
 
 
 @lru_cache(maxsize=1 << 16)
 def _rows(name: str, is_method: bool) -> tuple[int, ...]:
-    """The rows whose pattern a name matches, wherever it stands."""
+    """The indices of the rows whose pattern matches a name."""
     patterns = enumerate(row.methods if is_method else row.names for row in DETECTORS)
     return tuple(number for number, pattern in patterns if re.fullmatch(pattern, name))
 
 
 def detect(uses: Iterable[Use]) -> tuple[Hit, ...]:
-    """What the rows see in the uses of one file: the first use for each row and owner, in source order; needed ones before optional ones."""
+    """The first use of one file that each row matches, for each owner, in source order; a needed use before an optional one."""
     hits: dict[tuple[int, str], Hit] = {}
+    # Needed uses come first, because `setdefault` keeps the first: one needed use outweighs any
+    # number of optional ones.
     for use in sorted(uses, key=lambda use: (use.optional, use.line)):
-        for row in _rows(use.name, use.how == "method"):
+        for row in _rows(use.name, use.kind == "method"):
             if DETECTORS[row].applies(use):
                 hits.setdefault((row, use.owner), Hit(row, use.name, use.line, use.owner, use.optional))
     return tuple(sorted(hits.values(), key=lambda hit: hit.line))

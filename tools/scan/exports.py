@@ -1,4 +1,4 @@
-"""What one file's import statements and top level bind, and the public spelling of torch's names."""
+"""The names that one file's import statements and top level bind, and the public spelling of torch's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CANONICAL = (
     (re.compile(r"^torch\.nn\.parallel\.(?:distributed|data_parallel)\.([A-Z]\w*)"), r"torch.nn.parallel.\1"),
     (re.compile(r"^torch\.optim\.(?!lr_scheduler|swa_utils)\w+\.([A-Z]\w*)"), r"torch.optim.\1"),
 )
-"""Where torch defines a thing → where its documentation says that it is."""
+"""Name by torch's own files → name in torch's documentation."""
 
 
 def canonical(dotted: str) -> str:
@@ -125,8 +125,11 @@ class Exports:
 
 
 def exports(tree: ast.Module, file: SourceFile) -> Exports:
-    """What the top level of a parsed file binds. An import that is always made replaces those before it. Of several under conditions, and in `try`,
-    the first counts; torch's and relative ones go before."""
+    """The names that the top level of a parsed file binds.
+
+    An unconditional import replaces those before it. Of several under conditions or in `try` the first
+    counts, but torch's and relative ones precede others.
+    """
     always = {id(statement) for statement in tree.body}
     definitions: dict[str, str] = {}
     imports: dict[str, str] = {}
@@ -161,7 +164,7 @@ def exports(tree: ast.Module, file: SourceFile) -> Exports:
 
 
 def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With) -> Iterator[tuple[str, ast.expr | None]]:
-    """The names that a statement assigns, with the value where it is that of the name itself."""
+    """(name, value) of each name that a statement assigns; the value is `None` where the name gets only a part of it."""
     match statement:
         case ast.Assign(targets=targets, value=value):
             pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, value) for target in targets]
@@ -171,9 +174,9 @@ def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | 
             pairs = [(target, annotated)]
         case _:
             pairs = [(statement.target, None)]
-    for goal, given in pairs:
+    for goal, assigned in pairs:
         if isinstance(goal, ast.Name):
-            yield goal.id, given
+            yield goal.id, assigned
         else:
             yield from ((node.id, None) for node in ast.walk(goal) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 

@@ -1,4 +1,4 @@
-"""What one file says: its definitions, the dotted names that each uses, and every use with its place. One pass over the syntax tree.
+"""The facts of one file: its definitions, the dotted names that each uses, and every use with its line. One pass over the syntax tree.
 
 Names are taken to their absolute dotted form by the scopes they stand in: parameters and local variables hide imports and
 definitions, imports inside functions count where they stand. Uses belong to the top-level definition (or class) that they stand in, so that
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from migrate_agent.tools.scan.exports import Exports, bindings, dotted_text, exports
-from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, leaves_unless_available, written
+from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, leaves_unless_available, assigned_variables
 from migrate_agent.tools.types import SourceFile
 
-How = Literal["call", "base", "decorator", "load", "method"]
+UseKind = Literal["call", "base", "decorator", "load", "method"]
 _BUILTINS = frozenset(dir(builtins))
 _IGNORED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.Constant, ast.Pass, ast.Break, ast.Continue)
 
@@ -26,7 +26,7 @@ _IGNORED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, 
 class Use(NamedTuple):
     """One use of a name.
 
-    `name` is dotted and absolute; for `how="method"`, a method call on a local object, it is the text (`self.optimizer.step`, `?.backward`
+    `name` is dotted and absolute; for `kind="method"`, a method call on a local object, it is the text (`self.optimizer.step`, `?.backward`
     where the object has no name). `owner` is the qualified name of the top-level definition or class it stands in ("" outside), `method`
     the function of that class that it stands in. `optional` uses stand where the source goes on without them: under `try` with
     `except ImportError`, or under `if …is_available():`.
@@ -34,7 +34,7 @@ class Use(NamedTuple):
 
     name: str
     line: int
-    how: How
+    kind: UseKind
     owner: str
     method: str
     optional: bool = False
@@ -58,7 +58,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What later stages need of a file. `imported` are the dotted names of its import statements (`pkg.*` for a star import).
+    """The facts of a file that later stages need. `imported` are the dotted names of its import statements (`pkg.*` for a star import).
 
     `fallbacks` are names that come from torch, and are defined only where an old torch has none: `try: from torch.nn import Identity …
     except ImportError: class Identity …`.
@@ -108,7 +108,7 @@ class _Scope:
 
 
 class _Reader:
-    """Walks the tree once. A use waits in its scope until the scope is complete, then is placed there or handed outwards."""
+    """Walks the tree once. A use waits in its scope until the scope is complete: a later assignment in the function makes the name local."""
 
     def __init__(self, file: SourceFile, table: Exports) -> None:
         self.file, self.table = file, table
@@ -161,8 +161,8 @@ class _Reader:
 
     # Uses
 
-    def record(self, text: str, node: ast.AST, how: How) -> None:
-        self.scope.loads.append(Use(text, getattr(node, "lineno", 1), how, self.owner, self.method, self.optional))
+    def record(self, text: str, node: ast.AST, kind: UseKind) -> None:
+        self.scope.loads.append(Use(text, getattr(node, "lineno", 1), kind, self.owner, self.method, self.optional))
 
     def name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -173,14 +173,14 @@ class _Reader:
     def attribute(self, node: ast.Attribute) -> None:
         self.chain(node, "load")
 
-    def chain(self, node: ast.expr, how: How) -> None:
+    def chain(self, node: ast.expr, kind: UseKind) -> None:
         """A name or attribute chain as one use; an attribute of another expression by its last name."""
         text = dotted_text(node)
         if text is not None:
-            self.record(text, node, how)
+            self.record(text, node, kind)
             return
         if isinstance(node, ast.Attribute):
-            if how == "call":
+            if kind == "call":
                 self.emit(Use(f"?.{node.attr}", node.lineno, "method", self.owner, self.method, self.optional))
             self.visit(node.value)
         else:
@@ -198,8 +198,8 @@ class _Reader:
         optional = any(import_fails(handler) for handler in node.handlers)
         self.spared(node.body, optional)
         if optional and self.scope.kind == "module":
-            found = [pair for part in node.body if isinstance(part, ast.Import | ast.ImportFrom) for pair in bindings(part, self.file)]
-            self.fallbacks |= {local for local, dotted in found if dotted.startswith("torch.")}
+            imports = [pair for part in node.body if isinstance(part, ast.Import | ast.ImportFrom) for pair in bindings(part, self.file)]
+            self.fallbacks |= {local for local, dotted in imports if dotted.startswith("torch.")}
         for part in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(part)
 
@@ -239,7 +239,7 @@ class _Reader:
 
     def assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [name for target in targets for name in written(target) if self.table.definitions.get(name)]
+        names = [name for target in targets for name in assigned_variables(target) if self.table.definitions.get(name)]
         if self.scope.kind != "module" or not names:
             self.children(node)
             return
@@ -256,10 +256,10 @@ class _Reader:
         """`TABLE.update(a=Block)`: what the call is given belongs to the variable as well."""
         self.children(node)
         if self.scope.kind == "module" and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-            given = [text for part in ast.walk(node.value) if isinstance(part, ast.expr) and (text := dotted_text(part))]
-            for name in written(node.value.func):
+            arguments = [text for part in ast.walk(node.value) if isinstance(part, ast.expr) and (text := dotted_text(part))]
+            for name in assigned_variables(node.value.func):
                 if self.table.definitions.get(name) == "variable":
-                    names = (self.table.absolute(text, self.file.module) for text in given)
+                    names = (self.table.absolute(text, self.file.module) for text in arguments)
                     self.used.setdefault(name, set()).update(filter(None, names))
 
     # Definitions
@@ -351,6 +351,7 @@ class _Reader:
         """Leaves a scope: places the uses of names it binds, hands the others to the next scope that they can see."""
         assert scope.parent is not None
         self.scope = outer = scope.parent
+        # Python's rule: a function does not see the names of the class body around it.
         while scope.kind == "function" and outer.kind == "class" and outer.parent is not None:
             outer = outer.parent
         for use in scope.loads:
@@ -365,9 +366,9 @@ class _Reader:
                 self.local(use, first, rest)
 
     def local(self, use: Use, first: str, rest: str) -> None:
-        """A use of a parameter or local variable: a method call may tell something, and `self.Inner` may be a nested class."""
-        if rest and use.how == "call":
-            self.emit(use._replace(how="method"))
+        """Record a use of a parameter or local variable where it can matter: a method call, or `self.Inner`, which may be a nested class."""
+        if rest and use.kind == "call":
+            self.emit(use._replace(kind="method"))
         if first in ("self", "cls") and rest[:1].isupper() and use.owner:
             self.used.setdefault(use.owner, set()).add(f"{self.file.module}.{use.owner}.{rest}")
 
@@ -381,17 +382,18 @@ class _Reader:
                     self.emit(use._replace(name=f"{aliased}{dot}{rest}"))
             if dotted is not None:
                 self.emit(use._replace(name=dotted))
-                if rest and use.how == "call" and self.table.definitions.get(first) == "variable":
-                    self.emit(use._replace(how="method"))
+                if rest and use.kind == "call" and self.table.definitions.get(first) == "variable":
+                    self.emit(use._replace(kind="method"))
             elif first in _BUILTINS:
                 self.emit(use._replace(name=f"builtins.{use.name}"))
+            # Only a star import can have bound the name; the resolver finds out whether one did.
             elif self.table.stars:
                 self.emit(use._replace(name=f"{self.file.module}.{use.name}"))
 
     def emit(self, use: Use) -> None:
         self.uses.append(use)
-        if use.how == "method":
+        if use.kind == "method":
             return
         self.used.setdefault(use.owner, set()).add(use.name)
-        if use.how == "base" and use.owner in self.drafts and self.drafts[use.owner].kind == "class":
+        if use.kind == "base" and use.owner in self.drafts and self.drafts[use.owner].kind == "class":
             self.drafts[use.owner].bases.append(use.name)

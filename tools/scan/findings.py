@@ -1,4 +1,4 @@
-"""The findings of an inventory: what the detectors saw, and the functions outside of classes that use torch."""
+"""The findings of an inventory: the detectors' hits, and the functions outside of classes that use torch."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from migrate_agent.tools.scan.strategy import is_test
 from migrate_agent.tools.types import Finding, Strategy
 
 Carried = Mapping[Key, str]
-"""Helper → id of the first module that reaches it."""
+"""Helper → id of the first unit that reaches it."""
 _ORDER: tuple[Strategy, ...] = ("redesign", "substitute", "keep")
 
 
 def findings(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carried) -> tuple[Finding, ...]:
     """All findings, in source order, each once."""
-    found = [*_seen(graph, hits), *_classes(graph), *_local_modules(graph), *_functions(graph, hits, carried)]
-    return tuple(sorted(dict.fromkeys(found), key=lambda finding: (finding.source, finding.line, finding.kind, finding.name)))
+    rows = [*_detected(graph, hits), *_classes(graph), *_local_modules(graph), *_functions(graph, hits, carried)]
+    return tuple(sorted(dict.fromkeys(rows), key=lambda finding: (finding.source, finding.line, finding.kind, finding.name)))
 
 
-def _seen(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Finding]:
-    for key, seen in hits.items():
-        for hit in seen:
+def _detected(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Finding]:
+    for key, owner_hits in hits.items():
+        for hit in owner_hits:
             row = DETECTORS[hit.row]
             if not row.forward or key in graph.units:
                 name = hit.name.removeprefix("builtins.").replace("?.", "(…).")
@@ -52,6 +52,7 @@ def _functions(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carri
         if definition.kind != "function" or not any(name.split(".")[0] == "torch" for name in graph.edges(key).outside):
             continue
         rows = [DETECTORS[hit.row] for hit in hits.get(key, ()) if not DETECTORS[hit.row].forward]
+        # Findings that do not stop a unit from being rewritten do not stop its helpers either.
         if key in carried:
             rows = [row for row in rows if row.unit != "rewrite" or row.strategy == "keep"]
         chosen = next((strategy for strategy in _ORDER for row in rows if row.strategy == strategy), None)

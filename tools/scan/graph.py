@@ -1,4 +1,4 @@
-"""Which definition uses which, over all files of a repository; which classes are modules; what each module needs."""
+"""The graph of definitions over all files of a repository: their uses, the module classes, and the needs of each module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.facts import Definition
-from migrate_agent.tools.scan.names import Found, Resolver
+from migrate_agent.tools.scan.names import RepositoryName, Resolver
 from migrate_agent.tools.scan.survey import Reading
 from migrate_agent.tools.types import SourceFile
 
@@ -45,7 +45,7 @@ class Ancestry(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """What a definition uses: definitions of the repository, names from outside, and the files that the names led through."""
+    """The uses of a definition: definitions of the repository, names from outside, and the files through which names resolve."""
 
     inside: frozenset[Key]
     outside: frozenset[str]
@@ -53,14 +53,14 @@ class Edges(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """What a module needs: other modules, and the definitions (functions, variables, other classes) on the way to them and besides."""
+    """The needs of a module: other modules, and helpers (functions, variables, other classes)."""
 
     units: tuple[Key, ...]
     helpers: tuple[Key, ...]
 
 
 class Graph:
-    """The definitions of a repository and how they use each other. Answers are worked out when asked for, and kept."""
+    """The definitions of a repository and their uses of each other. Results are computed on demand and cached."""
 
     def __init__(self, files: Sequence[SourceFile], readings: Mapping[str, Reading], resolver: Resolver) -> None:
         self.files = {file.path: file for file in files}
@@ -72,13 +72,13 @@ class Graph:
         self._edges: dict[Key, Edges] = {}
         self._ancestry: dict[Key, Ancestry] = {}
 
-    def locate(self, found: Found) -> Key | None:
+    def locate(self, target: RepositoryName) -> Key | None:
         """The innermost known definition that a name of the repository stands for or lies in."""
-        name = found.name
+        name = target.name
         while name:
-            definition = self.definitions.get(Key(found.file.path, name))
+            definition = self.definitions.get(Key(target.file.path, name))
             if definition is not None and definition.kind != "local":
-                return Key(found.file.path, name)
+                return Key(target.file.path, name)
             name = name.rpartition(".")[0]
         return None
 
@@ -97,9 +97,9 @@ class Graph:
             if link is None:
                 continue
             files.update(file.path for file in link.via)
-            if link.found is None:
+            if link.definition is None:
                 outside.add(link.elsewhere)
-            elif (used := self.locate(link.found)) is not None and used != key:
+            elif (used := self.locate(link.definition)) is not None and used != key:
                 inside.add(used)
                 inside.update(self._enclosing(used, key))
                 if self.definitions[used].kind == "variable" and (alias := self.resolver.origin(name, near)) and alias.startswith("torch."):
@@ -129,7 +129,7 @@ class Graph:
         bases = definition.bases if definition.kind in ("class", "local") else sorted(definition.uses)
         for base in bases:
             link = self.resolver.follow(base, near, aliases=True)
-            parent = self.locate(link.found) if link and link.found else None
+            parent = self.locate(link.definition) if link and link.definition else None
             if parent is not None and self.definitions[parent].kind in ("class", "variable"):
                 above = self.ancestry(parent)
                 classes += [parent, *above.classes]
@@ -149,6 +149,8 @@ class Graph:
         ]
         sure = {key for key in classes if self.is_module(key)}
         open_ones = [key for key in classes if key not in sure and self._may_be_module(key)]
+        # A class of unknown base becomes a module once it builds one, which may make further
+        # classes modules.
         while grown := {key for key in open_ones if key not in sure and self._builds_layers(key, sure)}:
             sure |= grown
         return frozenset(sure)
@@ -159,7 +161,7 @@ class Graph:
 
     def _may_be_module(self, key: Key) -> bool:
         line = (key, *self.ancestry(key).classes)
-        return bool(self.unknown_bases(key)) and any("forward" in self.definitions[each].methods for each in line)
+        return bool(self.unknown_bases(key)) and any("forward" in self.definitions[ancestor].methods for ancestor in line)
 
     def unknown_bases(self, key: Key) -> tuple[str, ...]:
         """Ancestors outside of the repository that may be modules for all that is known."""
@@ -178,23 +180,23 @@ class Graph:
 
     def reach(self, key: Key) -> Reach:
         """All modules that a definition uses, itself or through helpers, but not through other modules; and those helpers."""
-        seen, row = {key}, self.edges(key).inside - {key}
+        reached, row = {key}, self.edges(key).inside - {key}
         while row:
-            seen |= row
-            row = frozenset().union(*(self.edges(used).inside for used in row - self.units)) - seen
-        seen.remove(key)
-        return Reach(tuple(sorted(seen & self.units)), tuple(sorted(seen - self.units)))
+            reached |= row
+            row = frozenset().union(*(self.edges(used).inside for used in row - self.units)) - reached
+        reached.remove(key)
+        return Reach(tuple(sorted(reached & self.units)), tuple(sorted(reached - self.units)))
 
     def called(self, key: Key) -> tuple[Key, ...]:
         """The helpers that a definition certainly runs, nearest first: those it names, and those they name, but not what only a table
         (a registry of alternatives) holds. Aliases (`attend = FlashFunction.apply`) are no tables."""
-        found: dict[Key, None] = {}
+        helpers: dict[Key, None] = {}
         row = self.edges(key).inside - self.units - {key}
         while row:
-            found.update(dict.fromkeys(sorted(row)))
+            helpers.update(dict.fromkeys(sorted(row)))
             near = (self.edges(used).inside for used in row if not self._is_table(used))
-            row = frozenset().union(*near) - self.units - {key} - found.keys()
-        return tuple(found)
+            row = frozenset().union(*near) - self.units - {key} - helpers.keys()
+        return tuple(helpers)
 
     def _is_table(self, key: Key) -> bool:
         return self.definitions[key].kind == "variable" and key.name not in self.readings[key.path].facts.exports.aliases

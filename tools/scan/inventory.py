@@ -1,4 +1,4 @@
-"""Puts the inventory together: files, units leaf first, findings."""
+"""Assembles the inventory: files, units leaf first, findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from migrate_agent.tools.scan.adopt import adopt
+from migrate_agent.tools.scan.adopt import adopt_packages
 from migrate_agent.tools.scan.detectors import Hit
 from migrate_agent.tools.scan.findings import findings
 from migrate_agent.tools.scan.graph import Graph, Key, Reach
@@ -26,7 +26,7 @@ _TORCH_FAMILY = frozenset(
 
 
 def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Inventory:
-    """What is in a repository: its Python files, its `nn.Module` classes leaf first, and what is no model maths.
+    """The inventory of a repository: its Python files, its `nn.Module` classes leaf first, and findings about code that is no model maths.
 
     Reads text only: never imports or runs the code. A file that cannot be parsed or decoded is listed with its `error`, and does not stop
     the others. `paths` and `exclude` are files, folders or glob patterns below `root`. What `exclude` names is not looked at. `paths`
@@ -35,7 +35,7 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     names = python_files(root, exclude)
     sources = Sources(root, names)
     own = layout(names, sources)
-    adoption = adopt(own, sources)
+    adoption = adopt_packages(own, sources)
     files = (*own, *adoption.files)
     sources = Sources(root, tuple(file.path for file in files))
     readings = survey(root, files)
@@ -44,17 +44,18 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     hits = _hits(readings)
     reaches = {key: graph.reach(key) for key in sorted(graph.units, key=lambda key: (key.path, graph.definitions[key].line))}
     units = _units(graph, reaches, hits)
+    # Reversed, so that of several units that reach a helper the first one stays.
     carried = {helper: f"{key.path}:{key.name}" for key, reach in reversed(reaches.items()) for helper in reach.helpers}
-    finished = tuple(_finished(graph, file) for file in files)
-    found = tuple(finding for finding in findings(graph, hits, carried) if not graph.files[finding.source].adopted)
-    inventory = Inventory(root, finished, leaf_first(units), found, adoption.packages)
-    return inventory if paths is None else _narrowed(inventory, paths)
+    finished = tuple(_with_imports(graph, file) for file in files)
+    reported = tuple(finding for finding in findings(graph, hits, carried) if not graph.files[finding.source].adopted)
+    inventory = Inventory(root, finished, leaf_first(units), reported, adoption.packages)
+    return inventory if paths is None else _narrow(inventory, paths)
 
 
-def _narrowed(inventory: Inventory, paths: Sequence[str]) -> Inventory:
-    wanted = list(dict.fromkeys(unit.source for unit in inventory.units if matches(unit.source, paths)))
-    seen = tuple(finding for finding in inventory.findings if matches(finding.source, paths))
-    return replace(inventory, units=plan(inventory, wanted) if wanted else (), findings=seen)
+def _narrow(inventory: Inventory, paths: Sequence[str]) -> Inventory:
+    sources = list(dict.fromkeys(unit.source for unit in inventory.units if matches(unit.source, paths)))
+    selected = tuple(finding for finding in inventory.findings if matches(finding.source, paths))
+    return replace(inventory, units=plan(inventory, sources) if sources else (), findings=selected)
 
 
 def _hits(readings: Mapping[str, Reading]) -> Mapping[Key, tuple[Hit, ...]]:
@@ -88,8 +89,8 @@ def _units(graph: Graph, reaches: Mapping[Key, Reach], hits: Mapping[Key, tuple[
     return units
 
 
-def _finished(graph: Graph, file: SourceFile) -> SourceFile:
-    """The file with what its imports and names lead to. A file that cannot be read keeps what its text showed."""
+def _with_imports(graph: Graph, file: SourceFile) -> SourceFile:
+    """The file with its resolved imports and its use of torch. A file that does not parse keeps what its text showed."""
     reading = graph.readings[file.path]
     if reading.error:
         return replace(file, error=reading.error)
@@ -104,21 +105,21 @@ def _finished(graph: Graph, file: SourceFile) -> SourceFile:
 
 
 def _imported(graph: Graph, file: SourceFile, names: Sequence[str]) -> set[str]:
-    """The files that import statements lead to; for a star import all that the module's own names come from."""
-    found: set[str] = set()
+    """The files that import statements lead to; for a star import, the files that define the module's names."""
+    paths: set[str] = set()
     open_ones = [(name, file) for name in names]
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     while open_ones:
         name, near = open_ones.pop()
-        if (name, near.path) in seen:
+        if (name, near.path) in visited:
             continue
-        seen.add((name, near.path))
+        visited.add((name, near.path))
         link = graph.resolver.follow(name.removesuffix(".*"), near)
-        if link is None or link.found is None:
+        if link is None or link.definition is None:
             continue
-        found.update(via.path for via in link.via)
-        if name.endswith(".*") and not link.found.name:
-            table = graph.resolver.exports(link.found.file)
-            open_ones += [(dotted, link.found.file) for local, dotted in table.imports.items() if table.exported(local)]
-            open_ones += [(f"{star}.*", link.found.file) for star in table.stars]
-    return found
+        paths.update(via.path for via in link.via)
+        if name.endswith(".*") and not link.definition.name:
+            table = graph.resolver.exports(link.definition.file)
+            open_ones += [(dotted, link.definition.file) for local, dotted in table.imports.items() if table.exported(local)]
+            open_ones += [(f"{star}.*", link.definition.file) for star in table.stars]
+    return paths

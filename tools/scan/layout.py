@@ -1,4 +1,4 @@
-"""Where each file is imported from and under which name, and where its JAX mirror goes.
+"""The import root, module name and mirror path of each file.
 
 A file with a chain of `__init__.py` above it is imported from the folder that holds the topmost package; any other file is a script,
 imported from its own folder. Where the repository's own import statements say otherwise (namespace packages: `from lib.models import net`
@@ -51,16 +51,17 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
             torch.add(path)
         for package, root in folders.evidence(path, text):
             votes.setdefault(package, Counter())[root] += 1
-    roots = {package: _winner(package, counts) for package, counts in votes.items()}
-    return tuple(_source_file(path, _lifted(folders.root(path), roots), path in torch) for path in listed)
+    roots = {package: _majority_root(package, counts) for package, counts in votes.items()}
+    return tuple(_source_file(path, _voted_root(folders.root(path), roots), path in torch) for path in listed)
 
 
-def _winner(root: str, counts: Counter[str]) -> str:
+def _majority_root(root: str, counts: Counter[str]) -> str:
     best, number = counts.most_common(1)[0]
+    # On a tie the `__init__.py` chain decides: import statements of scripts may be wrong.
     return root if counts[root] == number else best
 
 
-def _lifted(root: str, roots: Mapping[str, str]) -> str:
+def _voted_root(root: str, roots: Mapping[str, str]) -> str:
     return roots.get(root, root)
 
 
@@ -84,7 +85,7 @@ def _source_file(path: str, root: str, uses_torch: bool) -> SourceFile:
 
 
 class _Folders:
-    """The folders of a repository, and what its import statements tell about them."""
+    """The folders of a repository, and the import roots that its import statements imply."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
@@ -120,16 +121,16 @@ class _Folders:
         for root in (*_ancestors(path), "src"):
             for name in dotted:
                 stem = "/".join([*([root] if root else []), *name.split(".")])
-                found = next((file for file in (stem + ".py", stem + "/__init__.py") if file in self.paths), None)
-                if found is not None and found != path:
-                    default = self.root(found)
+                file_path = next((file for file in (stem + ".py", stem + "/__init__.py") if file in self.paths), None)
+                if file_path is not None and file_path != path:
+                    default = self.root(file_path)
                     if default == root or not root or default.startswith(root + "/"):
                         yield default, root
                     return
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """The import statements of a text, those inside functions and blocks too; a quick look, no parse."""
+    """The import statements of a text, those inside functions and blocks too. A regular expression: parsing every file would be slow."""
     for match in _IMPORT.finditer(text):
         if match["plain"] is not None:
             for name in match["plain"].split(","):

@@ -1,4 +1,4 @@
-"""What names mean: in one file (`Imports`), and over the whole repository (`Resolver`). Reads syntax only; nothing is imported.
+"""Resolves names: in one file (`Imports`), and over the whole repository (`Resolver`). Reads syntax only; nothing is imported.
 
 A *dotted name* is absolute: `torch.nn.functional.relu`, or `pkg.blocks.Block` for a definition of the repository. Text as it stands in a
 file becomes a dotted name through the file's `Imports`; a dotted name becomes a file and a qualified name through the `Resolver`:
@@ -7,7 +7,7 @@ file becomes a dotted name through the file's `Imports`; a dotted name becomes a
     imports = Imports(ast.parse(text), file, resolver)       # file: the `SourceFile`
     imports.dotted("F.relu")                                 # 'torch.nn.functional.relu'
     imports.dotted("Block")                                  # 'pkg.Block', where the file says `from pkg import Block`
-    resolver.resolve("pkg.Block", near=file)                 # Found(file=<pkg/blocks.py>, name='Block'): re-exports are followed
+    resolver.resolve("pkg.Block", near=file)                 # RepositoryName(file=<pkg/blocks.py>, name='Block'): re-exports are followed
     resolver.origin("pkg.Block", near=file)                  # 'pkg.blocks.Block'; for names from elsewhere, the name they have there
 
 Scopes inside functions are the caller's business: `Imports` speaks of the file's imports (those in functions included) and top level, so a
@@ -29,7 +29,7 @@ from migrate_agent.tools.types import SourceFile
 
 
 class Imports:
-    """What the names of one file mean.
+    """The dotted names of one file's names.
 
     `names`: local name → dotted name, for all imports of the file, at any depth (the top level goes first). `stars`: modules imported with
     `*`, whose names are known where a `resolver` is given.
@@ -47,9 +47,9 @@ class Imports:
     def dotted(self, text: str) -> str | None:
         """`F.relu` → `torch.nn.functional.relu`, `Block` → `pkg.model.Block` where the file defines it; `None` where no import,
         top-level definition or star import of the repository binds the first part."""
-        known = self.exports.absolute(text, self.file.module)
-        if known is not None:
-            return known
+        local = self.exports.absolute(text, self.file.module)
+        if local is not None:
+            return local
         first, dot, rest = text.partition(".")
         if first in self.names:
             return canonical(self.names[first] + dot + rest)
@@ -61,7 +61,7 @@ class Imports:
         return None if text is None else self.dotted(text)
 
 
-class Found(NamedTuple):
+class RepositoryName(NamedTuple):
     """A definition of the repository: its file, and its qualified name there ("" for the module itself)."""
 
     file: SourceFile
@@ -73,9 +73,9 @@ class Found(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Where a dotted name leads: to `found`, or out of the repository to `elsewhere`. `via` are the files on the way, the last included."""
+    """The result of following a dotted name: a `definition`, or the name `elsewhere` outside of the repository. `via` are the files on the way, the last included."""
 
-    found: Found | None
+    definition: RepositoryName | None
     elsewhere: str
     via: tuple[SourceFile, ...]
 
@@ -83,13 +83,13 @@ class Link(NamedTuple):
 class Resolver:
     """Dotted names → definitions, over all files of a repository. Files are parsed when first asked about; only their `Exports` are kept.
 
-    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `known` gives exports found
-    before.
+    `sources` maps paths to text (`Sources` reads them from disk; a file with a syntax error exports nothing). `exports_of` gives the exports
+    of files that were read before.
     """
 
-    def __init__(self, files: Iterable[SourceFile], sources: Mapping[str, str], known: Mapping[str, Exports] | None = None) -> None:
+    def __init__(self, files: Iterable[SourceFile], sources: Mapping[str, str], exports_of: Mapping[str, Exports] | None = None) -> None:
         self._sources = sources
-        self._exports: dict[str, Exports] = dict(known or {})
+        self._exports: dict[str, Exports] = dict(exports_of or {})
         self._links: dict[tuple[str, str, bool], Link | None] = {}
         self._modules: dict[str, list[SourceFile]] = {}
         self._paths: dict[str, SourceFile] = {}
@@ -121,21 +121,21 @@ class Resolver:
             return (packaged or list(files))[0]
         return self._beside(dotted, near) if near else None
 
-    def resolve(self, dotted: str, near: SourceFile | None = None) -> Found | None:
+    def resolve(self, dotted: str, near: SourceFile | None = None) -> RepositoryName | None:
         """The definition that a dotted name leads to, through imports, re-exports and star imports.
 
         `None` where it leaves the repository or ends nowhere. The name is followed as far as files know it: `pkg.Block.forward` gives
-        `Found(<pkg/blocks.py>, "Block.forward")`.
+        `RepositoryName(<pkg/blocks.py>, "Block.forward")`.
         """
         link = self.follow(dotted, near)
-        return link.found if link else None
+        return link.definition if link else None
 
     def origin(self, dotted: str, near: SourceFile | None = None) -> str | None:
         """The dotted name of what a name leads to, in the repository or outside; aliases (`Linear = nn.Linear`) are followed as well."""
         link = self.follow(dotted, near, aliases=True)
         if link is None:
             return None
-        return link.found.dotted if link.found else link.elsewhere
+        return link.definition.dotted if link.definition else link.elsewhere
 
     def follow(self, dotted: str, near: SourceFile | None = None, aliases: bool = False) -> Link | None:
         """As `resolve`, with the way there, and where it leaves the repository the name it has outside."""
@@ -150,13 +150,13 @@ class Resolver:
         link = self._star(file, text.split("."), False, frozenset())
         if link is None:
             return None
-        return link.found.dotted if link.found else link.elsewhere
+        return link.definition.dotted if link.definition else link.elsewhere
 
     def _beside(self, dotted: str, near: SourceFile) -> SourceFile | None:
         stem = "/".join([*filter(None, [_folder(near)]), *dotted.split(".")])
         return self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py")
 
-    def _follow(self, dotted: str, near: SourceFile | None, aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+    def _follow(self, dotted: str, near: SourceFile | None, aliases: bool, visited: frozenset[tuple[str, str]]) -> Link | None:
         parts = dotted.split(".")
         inside = False
         for size in range(len(parts), 0, -1):
@@ -164,53 +164,54 @@ class Resolver:
             if file is None:
                 continue
             inside = True
-            link = self._member(file, parts[size:], aliases, seen) if parts[size:] else self._whole(file, parts, near, aliases, seen)
+            link = self._member(file, parts[size:], aliases, visited) if parts[size:] else self._whole(file, parts, near, aliases, visited)
             if link is not None:
                 return link
         return None if inside else Link(None, canonical(dotted), ())
 
     def _whole(
-        self, file: SourceFile, parts: list[str], near: SourceFile | None, aliases: bool, seen: frozenset[tuple[str, str]]
+        self, file: SourceFile, parts: list[str], near: SourceFile | None, aliases: bool, visited: frozenset[tuple[str, str]]
     ) -> Link | None:
         """A name that is a module, unless its package binds the name to something else (`from .attention import attention`)."""
         package = self.module(".".join(parts[:-1]), near) if len(parts) > 1 else None
         if package is not None and package.path != file.path:
             table = self.exports(package)
             if table.definitions.get(parts[-1]) or table.imports.get(parts[-1], file.module) != file.module:
-                link = self._member(package, parts[-1:], aliases, seen)
+                link = self._member(package, parts[-1:], aliases, visited)
                 if link is not None:
                     return link
-        return Link(Found(file, ""), "", (file,))
+        return Link(RepositoryName(file, ""), "", (file,))
 
-    def _member(self, file: SourceFile, rest: list[str], aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+    def _member(self, file: SourceFile, rest: list[str], aliases: bool, visited: frozenset[tuple[str, str]]) -> Link | None:
         """What `rest` means at the top level of `file`."""
-        if (file.path, rest[0]) in seen:
+        # Two files may import a name from each other; neither defines it.
+        if (file.path, rest[0]) in visited:
             return None
-        seen = seen | {(file.path, rest[0])}
+        visited = visited | {(file.path, rest[0])}
         table = self.exports(file)
         target = table.absolute(".".join(rest), file.module)
         if target is None:
-            link = self._star(file, rest, aliases, seen)
+            link = self._star(file, rest, aliases, visited)
         elif rest[0] in table.imports and table.definitions.get(rest[0]) not in ("class", "function"):
-            link = self._follow(target, file, aliases, seen)
+            link = self._follow(target, file, aliases, visited)
         elif aliases and rest[0] in table.aliases:
-            link = self._alias(file, table.aliases[rest[0]].split(".") + rest[1:], seen)
-            link = link or Link(Found(file, ".".join(rest)), "", ())
+            link = self._alias(file, table.aliases[rest[0]].split(".") + rest[1:], visited)
+            link = link or Link(RepositoryName(file, ".".join(rest)), "", ())
         else:
-            link = Link(Found(file, ".".join(rest)), "", ())
+            link = Link(RepositoryName(file, ".".join(rest)), "", ())
         return link and link._replace(via=tuple(dict.fromkeys((file, *link.via))))
 
-    def _alias(self, file: SourceFile, rest: list[str], seen: frozenset[tuple[str, str]]) -> Link | None:
-        return self._member(file, rest, True, seen)
+    def _alias(self, file: SourceFile, rest: list[str], visited: frozenset[tuple[str, str]]) -> Link | None:
+        return self._member(file, rest, True, visited)
 
-    def _star(self, file: SourceFile, rest: list[str], aliases: bool, seen: frozenset[tuple[str, str]]) -> Link | None:
+    def _star(self, file: SourceFile, rest: list[str], aliases: bool, visited: frozenset[tuple[str, str]]) -> Link | None:
         outside: list[str] = []
         for star in self.exports(file).stars:
             source = self.module(star, file)
             if source is None:
                 outside.append(star)
             elif source.path != file.path and self.exports(source).exported(rest[0]):
-                link = self._member(source, rest, aliases, seen)
+                link = self._member(source, rest, aliases, visited)
                 if link is not None:
                     return link
         home = _star_home(rest[0], outside)
@@ -220,6 +221,7 @@ class Resolver:
 def _star_home(name: str, modules: list[str]) -> str | None:
     """Which of the modules imported with `*` from outside has the name: torch's by its spelling, else the only one there is."""
     if name[0].isupper() and "torch.nn" in modules:
+        # Layers are the only names that repositories import from torch with `*` in practice.
         return "torch.nn"
     return modules[0] if len(modules) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The nodes of a syntax tree, gone through once: inference asks the same trees again and again."""
+"""The nodes of a syntax tree, listed once: inference walks the same trees many times."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 
 
 def walk(node: ast.AST) -> tuple[ast.AST, ...]:
-    """What `ast.walk` gives, in its order, kept with the node. For trees that nobody changes afterwards."""
-    kept: tuple[ast.AST, ...] | None = node.__dict__.get("_walked")
-    if kept is None:
-        kept = node.__dict__["_walked"] = tuple(ast.walk(node))
-    return kept
+    """The nodes of `ast.walk`, in its order, cached on `node`. Only for trees that no code changes afterwards."""
+    nodes: tuple[ast.AST, ...] | None = node.__dict__.get("_walked")
+    if nodes is None:
+        nodes = node.__dict__["_walked"] = tuple(ast.walk(node))
+    return nodes

@@ -1,4 +1,4 @@
-"""Shapes of syntax that the reader of a file looks for."""
+"""Recognises shapes of syntax: assignment targets, base classes, guarded imports, availability tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from migrate_agent.tools.scan.exports import dotted_text
 
 
-def written(target: ast.expr) -> list[str]:
+def assigned_variables(target: ast.expr) -> list[str]:
     """The top-level variables that an assignment to `target` (or a method call on it) changes."""
     if isinstance(target, ast.Name):
         return [target.id]
     if isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
-        return written(target.value)
+        return assigned_variables(target.value)
     if isinstance(target, (ast.Tuple, ast.List)):
-        return [name for element in target.elts for name in written(element)]
+        return [name for element in target.elts for name in assigned_variables(element)]
     return []
 
 
@@ -45,13 +45,13 @@ _THERE = re.compile(r"is_(\w+_)?(available|initialized)|is_distributed(_\w+)?|(g
 
 
 def asks_availability(test: ast.expr) -> bool:
-    """Whether a test holds only where a device, a package or other processes are there."""
+    """Whether a test holds only where a device, a package or other processes are available."""
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-    return any(_THERE.fullmatch(_asked(part).rpartition(".")[2]) for part in parts)
+    return any(_THERE.fullmatch(_availability_call(part).rpartition(".")[2]) for part in parts)
 
 
-def _asked(test: ast.expr) -> str:
-    """The name of what a test calls, or compares by `>` with a number."""
+def _availability_call(test: ast.expr) -> str:
+    """The dotted name of the function that a test calls, or whose result it compares by `>` with a number; "" for other tests."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Gt):
         test = test.left
         return dotted_text(test.func if isinstance(test, ast.Call) else test) or ""

@@ -1,4 +1,4 @@
-"""The order of work: units leaf first, and the part of them that the user asked for."""
+"""The order of work: units leaf first, and the selection that the user asked for."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ class UnknownUnit(KeyError):
 
 
 def leaf_first(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """The units so that each comes after all that it needs; where several may come, the one that stands first in `units`.
+    """The units, each after all units that it needs; ties keep the order of `units`.
 
     Units that need each other in a circle come together, in the order of `units`. Needs outside of `units` do not count.
     """
-    return tuple(unit for circle in circles(units) for unit in circle)
+    return tuple(unit for circle in dependency_groups(units) for unit in circle)
 
 
-def circles(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
-    """The units leaf first, those that need each other in a circle together."""
-    place = {unit.id: number for number, unit in enumerate(units)}
+def dependency_groups(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
+    """The units leaf first, in groups of units that need each other in a circle."""
+    index = {unit.id: number for number, unit in enumerate(units)}
     graph = nx.DiGraph()
-    graph.add_nodes_from(place.values())
-    graph.add_edges_from((place[need], place[unit.id]) for unit in units for need in unit.needs if need in place)
+    graph.add_nodes_from(index.values())
+    graph.add_edges_from((index[need], index[unit.id]) for unit in units for need in unit.needs if need in index)
     groups = nx.condensation(graph)
     members = {group: sorted(groups.nodes[group]["members"]) for group in groups}
+    # Ties by the first member's index make the order the same on every run.
     order = nx.lexicographical_topological_sort(groups, key=lambda group: members[group][0])
     return tuple(tuple(units[number] for number in members[group]) for group in order)
 
 
-def plan(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[Unit, ...]:
-    """The units in scope, leaf first: all of them, or those that `wanted` names (`FILE` or `FILE:NAME`) with all that these need.
+def plan(inventory: Inventory, selected: Sequence[str] = ()) -> tuple[Unit, ...]:
+    """The units in scope, leaf first: all of them, or those that `selected` names (`FILE` or `FILE:NAME`) with all that these need.
 
     Raises `UnknownUnit` for a file or class that is not there, or a file with no module class.
     """
-    if not wanted:
+    if not selected:
         return inventory.units
     by_id = {unit.id: unit for unit in inventory.units}
-    open_ones = [unit.id for text in wanted for unit in _named(inventory, text)]
+    open_ones = [unit.id for text in selected for unit in _matching_units(inventory, text)]
     chosen: set[str] = set()
     while open_ones:
         identifier = open_ones.pop()
@@ -56,14 +57,14 @@ def plan(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[Unit, ...]:
     return tuple(unit for unit in inventory.units if unit.id in chosen)
 
 
-def _named(inventory: Inventory, text: str) -> Iterable[Unit]:
+def _matching_units(inventory: Inventory, text: str) -> Iterable[Unit]:
     source, _, name = text.partition(":")
     source = _relative(inventory.root, source)
     there = [unit for unit in inventory.units if unit.source == source]
-    found = [unit for unit in there if not name or unit.name == name]
-    if not found:
+    matches = [unit for unit in there if not name or unit.name == name]
+    if not matches:
         raise UnknownUnit(_explain(inventory, text, source, name, there))
-    return found
+    return matches
 
 
 def _relative(root: Path, source: str) -> str:
@@ -82,17 +83,17 @@ def _explain(inventory: Inventory, text: str, source: str, name: str, there: Seq
     if file is None:
         near = [unit.id for unit in inventory.units if unit.name == text]
         near = near or get_close_matches(source, [file.path for file in inventory.files], n=3)
-        return f"no Python file {source} in the repository{_or(near)}"
+        return f"no Python file {source} in the repository{_suggestion(near)}"
     if file.error:
         return f"{source} cannot be read ({file.error})"
     if not there:
         near = get_close_matches(text, [unit.id for unit in inventory.units], n=3)
-        return f"{source} has no nn.Module class{_or(near)}"
+        return f"{source} has no nn.Module class{_suggestion(near)}"
     names = [unit.name for unit in there]
     elsewhere = [unit.id for unit in inventory.units if unit.name == name]
     near = [f"{source}:{match}" for match in get_close_matches(name, names, n=3)]
-    return f"{source} has no module class {name}{_or(near or elsewhere[:3] or [f'{source}:{match}' for match in names[:3]])}"
+    return f"{source} has no module class {name}{_suggestion(near or elsewhere[:3] or [f'{source}:{match}' for match in names[:3]])}"
 
 
-def _or(near: Sequence[str]) -> str:
+def _suggestion(near: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""

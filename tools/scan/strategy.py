@@ -1,4 +1,4 @@
-"""Which strategy a module needs, and why: one function a reason, the first that speaks decides."""
+"""The strategy of a module, with its reason: each function yields choices of one kind, and the strictest strategy wins."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Choice(NamedTuple):
 
 def is_test(path: str) -> bool:
     """Whether a file is a test by the conventions of pytest and unittest."""
-    place = PurePosixPath(path)
-    return _TEST.fullmatch(place.name) is not None or any(folder in ("tests", "test") for folder in place.parts[:-1])
+    file = PurePosixPath(path)
+    return _TEST.fullmatch(file.name) is not None or any(folder in ("tests", "test") for folder in file.parts[:-1])
 
 
 def choose(graph: Graph, key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, ...]]) -> Choice:
@@ -36,7 +36,7 @@ def choose(graph: Graph, key: Key, reach: Reach, hits: Mapping[Key, tuple[Hit, .
 
     A unit to redesign is not attempted by the rules, so only what the class does itself, or a function that it calls, makes it one.
     """
-    reasons = [*_bases(graph, key), *_seen(graph, key, hits), *_host(graph, key, reach)]
+    reasons = [*_bases(graph, key), *_detected(graph, key, hits), *_host(graph, key, reach)]
     for strategy in ("redesign", "substitute", "keep"):
         for choice in reasons:
             if choice.strategy == strategy:
@@ -56,7 +56,7 @@ def _bases(graph: Graph, key: Key) -> Iterator[Choice]:
         yield Choice("redesign", f"inherits from {name}, which is not in this repository: write out what it takes from it")
 
 
-def _seen(graph: Graph, key: Key, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Choice]:
+def _detected(graph: Graph, key: Key, hits: Mapping[Key, tuple[Hit, ...]]) -> Iterator[Choice]:
     near = {key, *(used for used in graph.edges(key).inside if graph.definitions[used].kind == "function")}
     for owner in (key, *graph.called(key)):
         for hit in hits.get(owner, ()):

@@ -1,4 +1,4 @@
-"""Reads every file of a repository once, and keeps facts, not syntax trees: thousands of files fit in little memory."""
+"""Reads every file of a repository once, and stores facts, not syntax trees: thousands of files fit in little memory."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from migrate_agent.tools.types import SourceFile
 
 
 class Reading(NamedTuple):
-    """What one file says, what the detectors saw in it, or (one line) why it cannot be read."""
+    """The facts and detector hits of one file, or (one line) why it cannot be read."""
 
     facts: Facts
     hits: tuple[Hit, ...] = ()
     error: str = ""
 
 
-def read(root: Path, file: SourceFile) -> Reading:
-    """One file. Never raises for what stands in it."""
+def read_file(root: Path, file: SourceFile) -> Reading:
+    """Read one file. Never raises for its content."""
     try:
         facts, uses = read_facts(parse(read_source(root / file.path)), file)
         return Reading(facts, detect(uses))
@@ -36,13 +36,13 @@ def read(root: Path, file: SourceFile) -> Reading:
 
 def survey(root: Path, files: Iterable[SourceFile]) -> Mapping[str, Reading]:
     """Path → reading, for all files."""
-    with _uncollected():
-        return {file.path: read(root, file) for file in files}
+    with _without_garbage_collection():
+        return {file.path: read_file(root, file) for file in files}
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection: syntax trees are many small objects without circles, which it would walk again and again for nothing."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Switch garbage collection off: syntax trees are many small objects without circles, which it would walk for nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:

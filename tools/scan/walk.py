@@ -1,4 +1,4 @@
-"""Which Python files a repository holds, and their text. Nothing is imported or run."""
+"""The Python files of a repository and their text. Nothing is imported or run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_source(path: Path) -> str:
 
 @dataclass
 class Sources(Mapping[str, str]):
-    """Relative path → text, read from disk at each look-up and not kept. Raises `SourceError` for a file that is no text."""
+    """Relative path → text, read from disk at each look-up. Raises `SourceError` for a file that is no text."""
 
     root: Path
     paths: tuple[str, ...]
@@ -65,8 +65,8 @@ def python_files(root: Path, exclude: Sequence[str] = ()) -> tuple[str, ...]:
     packages, what lies outside `root`, and mirrors made earlier (`x_jax` beside `x`, `model_jax.py` beside `model.py`).
     `exclude` drops files and folders, by name or by glob pattern.
     """
-    tracked = _tracked(root)
-    candidates = sorted(_walked(root) if tracked is None else tracked)
+    tracked = _git_files(root)
+    candidates = sorted(_disk_files(root) if tracked is None else tracked)
     environments: dict[PurePosixPath, bool] = {}
     own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
     return tuple(path for path in _without_mirrors(own) if not matches(path, exclude))
@@ -74,26 +74,26 @@ def python_files(root: Path, exclude: Sequence[str] = ()) -> tuple[str, ...]:
 
 def mirror_files(root: Path) -> tuple[str, ...]:
     """The `.py` files of mirrors made earlier, which `python_files` leaves out, as sorted POSIX paths; those not yet tracked too."""
-    tracked = _tracked(root, "--cached", "--others", "--exclude-standard")
-    candidates = sorted(_walked(root) if tracked is None else tracked)
+    tracked = _git_files(root, "--cached", "--others", "--exclude-standard")
+    candidates = sorted(_disk_files(root) if tracked is None else tracked)
     environments: dict[PurePosixPath, bool] = {}
     own = [path for path in candidates if _is_own(root, PurePosixPath(path), environments)]
     return tuple(sorted(set(own).difference(_without_mirrors(own))))
 
 
-def _tracked(root: Path, *options: str) -> list[str] | None:
-    """What git tracks below `root`; `None` where git does not answer, or where `root` is an untracked folder within someone's work tree."""
+def _git_files(root: Path, *options: str) -> list[str] | None:
+    """The `.py` files that git tracks below `root`; `None` without git, or where `root` is an untracked folder in another work tree."""
     try:
         top = subprocess.run([*_GIT, "rev-parse", "--show-toplevel"], cwd=root, capture_output=True, check=True)
         listed = subprocess.run([*_GIT, "ls-files", "-z", *options, "--", "*.py"], cwd=root, capture_output=True, check=True)
     except (subprocess.CalledProcessError, FileNotFoundError):
         return None
-    found = list(dict.fromkeys(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name))
+    paths = list(dict.fromkeys(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name))
     is_top = Path(os.fsdecode(top.stdout.removesuffix(b"\n"))).resolve() == root.resolve()
-    return found if found or is_top else None
+    return paths if paths or is_top else None
 
 
-def _walked(root: Path) -> Iterator[str]:
+def _disk_files(root: Path) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _FOREIGN]
         for name in names:
@@ -104,6 +104,7 @@ def _walked(root: Path) -> Iterator[str]:
 def _is_own(root: Path, path: PurePosixPath, environments: dict[PurePosixPath, bool]) -> bool:
     """Whether a file is on disk, within `root`, and in no folder that holds other than the repository's own source."""
     disk = root / path
+    # git may list a deleted file, and a link may lead out of the repository.
     if not disk.is_file() or (disk.is_symlink() and not disk.resolve().is_relative_to(root.resolve())):
         return False
     for folder in path.parents[:-1]:

@@ -14,7 +14,7 @@ from migrate_agent.agent.runs.class_text import is_called
 from migrate_agent.agent.runs.recordings import examples_of, kept
 from migrate_agent.agent.runs.state import Plan, RunState
 from migrate_agent.tools.record.store import save_recording
-from migrate_agent.tools.scan.plan import circles
+from migrate_agent.tools.scan.plan import dependency_groups
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
 
@@ -53,7 +53,7 @@ def reordered(context: Context, recording: Recording) -> Plan:
     """The plan with each unit after those whose rewrites its own names, and after those that its examples name (a block class, say)."""
     inventory, plan = context.inventory, context.scope
     known = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
-    together = circles(known)
+    together = dependency_groups(known)
     runs = {example.unit for example in recording.examples}
     rings = (tuple(unit.id for unit in circle if unit.id in runs) for circle in together)
     order = tuple(unit.id for circle in together for unit in circle)

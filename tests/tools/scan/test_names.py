@@ -10,7 +10,7 @@ import pytest
 
 from migrate_agent.tools.scan.exports import canonical
 from migrate_agent.tools.scan.layout import layout
-from migrate_agent.tools.scan.names import Found, Imports, Resolver
+from migrate_agent.tools.scan.names import RepositoryName, Imports, Resolver
 
 
 def resolver(files: Mapping[str, str]) -> Resolver:
@@ -159,13 +159,13 @@ def test_scripts_of_one_name() -> None:
     assert names.module("model", near["a/train.py"]) == near["a/model.py"]
     assert names.module("model", near["b/train.py"]) == near["b/model.py"]
     assert names.module("model", near["c/train.py"]) is None
-    assert names.resolve("model.B", near["b/train.py"]) == Found(near["b/model.py"], "B")
+    assert names.resolve("model.B", near["b/train.py"]) == RepositoryName(near["b/model.py"], "B")
 
 
 def test_neighbours_in_a_package_that_is_run_as_a_folder_of_scripts() -> None:
     files = {"models/__init__.py": "", "models/net.py": "from layers import Conv", "models/layers.py": "class Conv: ..."}
     near = {file.path: file for file in layout(files, files)}
-    assert resolver(files).resolve("layers.Conv", near["models/net.py"]) == Found(near["models/layers.py"], "Conv")
+    assert resolver(files).resolve("layers.Conv", near["models/net.py"]) == RepositoryName(near["models/layers.py"], "Conv")
 
 
 def test_the_way_there() -> None:
