@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from migrate_agent.tools.scan.facts import UseKind, Use
+from migrate_agent.tools.scan.facts import Use, UseKind
 from migrate_agent.tools.types import Strategy
 
 NEVER = r"(?!)"

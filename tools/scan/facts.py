@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from migrate_agent.tools.scan.exports import Exports, bindings, dotted_text, exports
-from migrate_agent.tools.scan.patterns import asks_availability, base_names, import_fails, leaves_unless_available, assigned_variables
+from migrate_agent.tools.scan.patterns import asks_availability, assigned_variables, base_names, import_fails, leaves_unless_available
 from migrate_agent.tools.types import SourceFile
 
 UseKind = Literal["call", "base", "decorator", "load", "method"]

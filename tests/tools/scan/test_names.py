@@ -10,7 +10,7 @@ import pytest
 
 from migrate_agent.tools.scan.exports import canonical
 from migrate_agent.tools.scan.layout import layout
-from migrate_agent.tools.scan.names import RepositoryName, Imports, Resolver
+from migrate_agent.tools.scan.names import Imports, RepositoryName, Resolver
 
 
 def resolver(files: Mapping[str, str]) -> Resolver:
