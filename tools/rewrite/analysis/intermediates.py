@@ -12,7 +12,7 @@ from migrate_agent.tools.scan.nodes import walk
 CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "tensor"))
 
 
-def stashes(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
+def intermediates(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
     """Names of a module class's attributes that hold an intermediate array: first set when the module is called, and not read while it runs."""
     if not repo.is_module_class(model):
         return frozenset()

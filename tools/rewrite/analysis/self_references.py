@@ -22,7 +22,7 @@ HELD = "a function that holds the module itself, which NNX rebuilds from its sta
 
 
 @dataclass
-class Captured:
+class SelfReferences:
     """Where a class keeps functions that hold it, by spans of its file.
 
     `methods` are bound methods, `functions` lambdas and nested functions that read the module, `calls` calls of what is kept, `values` other
@@ -50,9 +50,9 @@ class _Stored:
     reason: str
 
 
-def captured(repo: Repo, model: ClassModel) -> Captured:
+def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
     """What a module class keeps of itself in functions."""
-    found = Captured()
+    found = SelfReferences()
     if not repo.is_module_class(model):
         return found
     members = family(repo, model)
@@ -67,7 +67,7 @@ def captured(repo: Repo, model: ClassModel) -> Captured:
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
     for name, stores in kept.items():
         reason = _mixed(stores, methods) or unseen(repo, members, name)
-        uses = Captured()
+        uses = SelfReferences()
         if not reason and not _uses(model, parents, name, stores, uses):
             reason = "and which is read where it cannot be handed the module"
         own = [one for one in stores if one.model is model]
@@ -259,7 +259,7 @@ def _arms(value: ast.expr) -> list[ast.expr]:
 
 
 # -- how it is used -------------------------------------------------------------------------------------------------
-def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], found: Captured) -> bool:
+def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], found: SelfReferences) -> bool:
     """Note the reads of an attribute in a class; `False` where one has no other form."""
     container = any(one.container for one in stores)
     none = any(one.none for one in stores)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.counters import counters
+from migrate_agent.tools.rewrite.analysis.class_facts import ClassFacts
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
-from migrate_agent.tools.rewrite.analysis.memos import Memo
 from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
-from migrate_agent.tools.rewrite.analysis.self_references import Captured
 from migrate_agent.tools.rewrite.tables.templates import fill, of_new_array, unbroken, wrap
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Hole, Observed, Span
 
 NO_SPAN = Span(0, 0, 0, 0)
+NO_FACTS = ClassFacts()
 
 
 @dataclass
@@ -36,6 +36,8 @@ class Context:
     positions: Any
     scopes: Scopes
     """Names bound in the file, so that helpers do not clash with them."""
+    facts_by_class: Mapping[str, ClassFacts]
+    """Class id → facts, for the classes of the file."""
     observed_lines: frozenset[int] = frozenset()
     """Lines on which something ran while the examples did."""
     exercised: Exercised | None = None
@@ -58,20 +60,6 @@ class Context:
     """Dotted path of a function within another → names of the outer one that it binds anew, where it changed their tensors in place."""
     saved_last: set[str] = field(default_factory=set)
     """Dotted paths of functions that change in place what they have saved for a backward pass."""
-    deterministic: set[str] = field(default_factory=set)
-    """Ids of classes that read `self.training`."""
-    memos: dict[str, dict[str, Memo]] = field(default_factory=dict)
-    """Class id → attributes that are kept between calls only to save work."""
-    captured: dict[str, Captured] = field(default_factory=dict)
-    """Class id → functions that it keeps and that hold it."""
-    gathered: dict[str, dict[Span, str]] = field(default_factory=dict)
-    """Class id → attributes in its constructor that are local variables, and their names."""
-    renamed: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → attributes whose names NNX has."""
-    stashes: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → attributes that calls leave behind for people to look at."""
-    counted: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Class id → numbers that calls count up."""
     dead: dict[str, str] = field(default_factory=dict)
     """Top-level names that stand for nothing but an error, with its reason."""
 
@@ -113,11 +101,16 @@ class Context:
 
     def counts(self, name: str) -> bool:
         """Whether an attribute of the innermost class is a number that calls count up."""
-        if self.cls is None:
-            return False
-        if self.cls.id not in self.counted:
-            self.counted[self.cls.id] = counters(self.repo, self.cls, self.facts, self.randomness)
-        return name in self.counted[self.cls.id]
+        return name in self.class_facts.counters
+
+    def facts_of(self, identifier: str) -> ClassFacts:
+        """The facts of a class of this file by its id; empty ones for any other class."""
+        return self.facts_by_class.get(identifier, NO_FACTS)
+
+    @property
+    def class_facts(self) -> ClassFacts:
+        """The facts of the innermost enclosing class; empty ones outside of classes."""
+        return self.facts_of(self.cls.id) if self.cls else NO_FACTS
 
     def self_name(self) -> str:
         """The name of the first parameter of the enclosing method, or ""."""

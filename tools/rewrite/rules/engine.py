@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from migrate_agent.tools.rewrite.analysis.class_facts import class_facts
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
@@ -108,8 +109,10 @@ def rewrite_file(
     """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    context = Context(repo, file, facts, randomness, positions, Scopes(file), observed_lines, exercised)
-    walker = _Pass(context, [] if is_jax(file) else [rule(context) for rule in ORDER])
+    rewrites = not is_jax(file)
+    facts_by_class = class_facts(repo, file, facts, randomness) if rewrites else {}
+    context = Context(repo, file, facts, randomness, positions, Scopes(file), facts_by_class, observed_lines, exercised)
+    walker = _Pass(context, [rule(context) for rule in ORDER] if rewrites else [])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)
     for statement in wrapper.module.body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.self_references import HELD, Captured, captured
+from migrate_agent.tools.rewrite.analysis.self_references import HELD
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -52,28 +52,28 @@ class HandOverModule(Rule):
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        found = self._found()
+        references = self.context.class_facts.self_references
         span = self.context.span(original)
-        if span in found.methods:
+        if span in references.methods:
             return updated.with_changes(value=cst.Call(cst.Name("type"), [cst.Arg(updated.value)]))
-        return self._value(updated) if span in found.values and self.context.is_self(original.value) else None
+        return self._value(updated) if span in references.values and self.context.is_self(original.value) else None
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
-        return self._value(updated) if self.context.span(original) in self._found().values else None
+        return self._value(updated) if self.context.span(original) in self.context.class_facts.self_references.values else None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        if self.context.span(original) not in self._found().calls:
+        if self.context.span(original) not in self.context.class_facts.self_references.calls:
             return None
         return updated.with_changes(args=[cst.Arg(cst.Name(self.context.self_name())), *updated.args])
 
     def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.BaseExpression | None:
-        if self.context.span(original) not in self._found().functions:
+        if self.context.span(original) not in self.context.class_facts.self_references.functions:
             return None
         self._look(original, updated)
         return updated.with_changes(params=self._with_module(updated.params))
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
-        if self.context.span(original) not in self._found().functions:
+        if self.context.span(original) not in self.context.class_facts.self_references.functions:
             return None
         self._look(original, updated)
         return updated.with_changes(params=self._with_module(updated.params))
@@ -88,7 +88,7 @@ class HandOverModule(Rule):
         self._refuse(original)
 
     def _refuse(self, original: cst.CSTNode) -> None:
-        if reason := self._found().refused.get(self.context.span(original)):
+        if reason := self.context.class_facts.self_references.refused.get(self.context.span(original)):
             self.context.hole(original, reason, "captured-module")
 
     def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -109,17 +109,6 @@ class HandOverModule(Rule):
             held.append("rngs")
         if held:
             self.context.hole(original, f"{HELD}it holds {held[0]} too", "captured-module")
-
-    def _found(self) -> Captured:
-        context = self.context
-        if context.cls is None:
-            return _NOTHING
-        if context.cls.id not in context.captured:
-            context.captured[context.cls.id] = captured(context.repo, context.cls)
-        return context.captured[context.cls.id]
-
-
-_NOTHING = Captured()
 
 
 def _names(node: cst.CSTNode) -> list[cst.Name]:

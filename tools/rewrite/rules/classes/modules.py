@@ -66,7 +66,8 @@ class ConvertModuleClass(Rule):
         context = self.context
         above = [m.id for m in context.repo.ancestors(model)][1:]
         lines = []
-        if model.id in context.deterministic and not set(above) & context.deterministic and own_train(context.repo, model) is None:
+        inherited = any(context.facts_of(identifier).reads_training for identifier in above)
+        if context.class_facts.reads_training and not inherited and own_train(context.repo, model) is None:
             lines.append("self.deterministic = False")
         if model.id in context.randomness.stored and not set(above) & context.randomness.stored:
             lines.append("self.rngs = rngs")
@@ -239,7 +240,7 @@ class ReplaceTrainingFlag(Rule):
             if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
                 context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
             return None
-        flag = self._flag(updated)
+        flag = updated.with_changes(attr=cst.Name("deterministic"))
         if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
             return flag  # what is set is turned round: see `leave_Assign`
         return context.place(cst.UnaryOperation(cst.Not(), flag))
@@ -264,11 +265,6 @@ class ReplaceTrainingFlag(Rule):
         context = self.context
         own = node.attr.value == "training" and context.cls is not None and context.is_self(node.value)
         return own and context.cls is not None and context.repo.is_module_class(context.cls)
-
-    def _flag(self, node: cst.Attribute) -> cst.Attribute:
-        assert self.context.cls is not None
-        self.context.deterministic.add(self.context.cls.id)
-        return node.with_changes(attr=cst.Name("deterministic"))
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
         inner = updated.expression

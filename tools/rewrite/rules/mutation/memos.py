@@ -5,7 +5,6 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -36,7 +35,7 @@ class ForgetMemos(Rule):
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        memo = next((memo for memo in self._memos().values() if memo.test == self.context.span(original)), None)
+        memo = next((memo for memo in self.context.class_facts.memos.values() if memo.test == self.context.span(original)), None)
         if memo is None:
             return None
         self.context.notes.append(
@@ -58,7 +57,7 @@ class ForgetMemos(Rule):
         if len(original.body) != 1:
             return None
         span = self.context.span(original.body[0])
-        memo = next((memo for memo in self._memos().values() if span in (memo.start, memo.store, *memo.clears)), None)
+        memo = next((memo for memo in self.context.class_facts.memos.values() if span in (memo.start, memo.store, *memo.clears)), None)
         if memo is None:
             return None
         if span in memo.clears:
@@ -72,17 +71,8 @@ class ForgetMemos(Rule):
         context = self.context
         if not context.is_self(original.value) or isinstance(context.parent(), cst.AssignTarget):
             return None
-        memo = self._memos().get(original.attr.value)
+        memo = context.class_facts.memos.get(original.attr.value)
         return cst.Name(memo.local) if memo and context.path[-1] == memo.method else None
-
-    def _memos(self) -> dict[str, Memo]:
-        context = self.context
-        if context.cls is None:
-            return {}
-        key = context.cls.id
-        if key not in context.memos:
-            context.memos[key] = memos(context.repo, context.cls, context.facts)
-        return context.memos[key]
 
 
 def _value(statement: cst.BaseSmallStatement) -> cst.BaseExpression | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.intermediates import stashes
 from migrate_agent.tools.rewrite.rules.parameters.variables import subscript
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
@@ -36,7 +35,7 @@ class KeepIntermediates(Rule):
         context, target = self.context, original.targets[0].target
         if len(original.targets) != 1 or not isinstance(target, cst.Attribute) or not context.is_self(target.value):
             return None
-        if context.path[-1:] == ["__init__"] or not self._stashed(target.attr.value):
+        if context.path[-1:] == ["__init__"] or not self._is_intermediate(target.attr.value):
             return None
         return updated.with_changes(value=context.build("nnx.Intermediate({value})", value=updated.value))
 
@@ -48,19 +47,13 @@ class KeepIntermediates(Rule):
                 | cst.AnnAssign(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))
             ]:
                 first = self.context.path[-1:] == ["__init__"] and self.context.is_self(owner)
-                return cst.RemoveFromParent() if first and self._stashed(name) else None
+                return cst.RemoveFromParent() if first and self._is_intermediate(name) else None
         return None
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if isinstance(self.context.parent(), cst.AssignTarget) or not self.context.is_self(original.value):
             return None
-        return subscript(updated) if self._stashed(original.attr.value) else None
+        return subscript(updated) if self._is_intermediate(original.attr.value) else None
 
-    def _stashed(self, name: str) -> bool:
-        context = self.context
-        if context.cls is None:
-            return False
-        key = context.cls.id
-        if key not in context.stashes:
-            context.stashes[key] = stashes(context.repo, context.cls, context.facts, context.randomness)
-        return name in context.stashes[key]
+    def _is_intermediate(self, name: str) -> bool:
+        return name in self.context.class_facts.intermediates

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
-from migrate_agent.tools.rewrite.analysis.self_references import family
+from migrate_agent.tools.rewrite.analysis.taken_names import COMMON, LAYERS, stored_attributes, taken_names
 from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
-COMMON = frozenset({"deterministic", "use_running_average", "rngs"})
-"""What `.train()` and `.eval()` of NNX set on each module that has it, and what the mirror's constructors keep."""
-DENSE = frozenset("dtype param_dtype promote_dtype precision preferred_element_type dot_general use_bias kernel tied".split())
-CONV = frozenset(
-    "mask kernel_shape strides conv_general_dilated input_dilation kernel_dilation feature_group_count in_features out_features".split()
-)
-NORM = frozenset(
-    "dtype param_dtype promote_dtype scale mean var epsilon use_scale use_bias use_fast_variance axis axis_name axis_index_groups "
-    "reduction_axes feature_axes feature_axis group_size".split()
-)
-LAYERS: Mapping[str, frozenset[str]] = {
-    "Linear": DENSE,
-    "Conv": DENSE | CONV,
-    "Embedding": frozenset("embedding features dtype param_dtype promote_dtype tied frozen".split()),
-    **dict.fromkeys(("LayerNorm", "RMSNorm"), NORM | {"num_features"}),
-    **dict.fromkeys(("GroupNorm", "BatchNorm", "InstanceNorm"), NORM),
-}
-"""Beginning of a torch layer's name → what its NNX counterpart holds under names that torch's layer does not have."""
 GENERATED = COMMON | {"kernel", "embedding", "scale", "mean", "var", "epsilon"}
 """Names that the rewrite writes itself, so that they tell nothing once a class is rewritten."""
 
@@ -67,16 +48,17 @@ class RenameTakenAttributes(Rule):
         if name not in ALL:
             return None
         if context.is_self(original.value):
-            models = [context.cls] if context.cls else []
+            taken = name in context.class_facts.taken_names
         else:
             fact = context.observed(original.value)
-            found = [context.repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
-            models = [model for model in found if model]
-        return updated.with_changes(attr=cst.Name(f"{name}_")) if models and all(name in self._taken(one) for one in models) else None
+            classes = [context.repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
+            models = [model for model in classes if model]
+            taken = bool(models) and all(name in taken_names(context.repo, model) for model in models)
+        return updated.with_changes(attr=cst.Name(f"{name}_")) if taken else None
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
         model = self.context.cls
-        names = self._taken(model) if model else frozenset()
+        names = self.context.class_facts.taken_names
         if model is None or not names:
             return None
         for call in (node for node in walk(model.node) if isinstance(node, ast.Call)):
@@ -97,37 +79,10 @@ class RenameTakenAttributes(Rule):
         at = 1 if original.get_docstring() is not None else 0
         return renamed.with_changes(body=renamed.body.with_changes(body=[*body[:at], table, *body[at:]]))
 
-    def _taken(self, model: ClassModel) -> frozenset[str]:
-        """Attributes of the class and its kin whose names NNX has."""
-        context = self.context
-        if model.id not in context.renamed:
-            context.renamed[model.id] = _taken(context.repo, model)
-        return context.renamed[model.id]
-
-
-def _taken(repo: Repo, model: ClassModel) -> frozenset[str]:
-    if not repo.is_module_class(model):
-        return frozenset()
-    members = family(repo, model)
-    bases = {base.removeprefix("torch.nn.") for one in members for base in repo.bases(one) if base.startswith("torch.nn.")}
-    taken = COMMON.union(*(names for start, names in LAYERS.items() if any(base.startswith(start) for base in bases)))
-    stored = {name for one in members for name in (*_stored(one), *one.buffers)}
-    return frozenset(taken & stored)
-
-
-def _stored(model: ClassModel) -> set[str]:
-    """Attributes that a class assigns to itself."""
-    nodes = (node for method in model.methods.values() for node in walk(method))
-    return {
-        model.own[id(node)]
-        for node in nodes
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and id(node) in model.own
-    }
-
 
 def _is_state(repo: Repo, model: ClassModel, name: str) -> bool:
     """Whether the class itself keeps a buffer, a parameter or a module under this name."""
-    if name not in (*_stored(model), *model.buffers):
+    if name not in (*stored_attributes(model), *model.buffers):
         return False
     fact = repo.attribute(model, name)
     kinds = fact.kinds if fact else ()

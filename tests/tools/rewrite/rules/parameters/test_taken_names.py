@@ -11,7 +11,7 @@ import torch
 from flax import nnx
 
 from migrate_agent.tools import weights
-from migrate_agent.tools.rewrite.rules.parameters.taken_names import COMMON, LAYERS
+from migrate_agent.tools.rewrite.analysis.taken_names import COMMON, LAYERS
 from migrate_agent.tools.vendored.conv_layers import Conv2d
 from migrate_agent.tools.vendored.embedding import Embedding
 from migrate_agent.tools.vendored.linear import Linear
