@@ -1,4 +1,4 @@
-"""What a class is made of: the top-level statements that it depends on, across files, each with a digest that formatting does not change.
+"""The closure of a class: the top-level statements that it depends on, across files, each with a digest that formatting does not change.
 
 Reads syntax only; nothing is imported. The closure of a class holds the statements that define it, those that define the names that these
 read, and so on: other classes, helper functions, constants, tables with what is registered in them. A digest says what a statement means:
@@ -27,7 +27,7 @@ from migrate_agent.tools.scan.walk import SourceError
 from migrate_agent.tools.types import SourceFile
 
 DIGITS = 16
-"""Of a digest: hexadecimal, cut to what two statements of one repository will not share by chance."""
+"""Hexadecimal digits of a digest: 64 bits, which two statements of one repository do not share by chance."""
 WHOLE_FILE = frozenset({"globals", "eval", "exec"})
 _UNSAID = frozenset({"ctx", "type_comment", "type_ignores", "kind"})
 """Fields of the syntax tree that say nothing about what runs."""
@@ -52,7 +52,7 @@ class Closure:
 
 
 class Link(NamedTuple):
-    """What a name read in a statement leads to: names of the repository, or a dotted name outside of it."""
+    """The targets of a name that a statement reads: names of the repository, or a dotted name outside of it."""
 
     text: str
     inside: tuple[Name, ...] = ()
@@ -63,59 +63,60 @@ class Closures:
     """Closures over a set of files, which are parsed when first reached. `sources` maps paths to text, and may raise `SourceError`."""
 
     def __init__(self, files: Sequence[SourceFile], sources: Mapping[str, str]) -> None:
-        self._places = {file.path: file for file in files}
+        self._source_files = {file.path: file for file in files}
         self._sources = sources
         self._resolver = Resolver(files, sources)
         self._files: dict[str, _File | None] = {}
-        self._known: dict[Name, tuple[_Statement, ...]] = {}
+        self._resolved: dict[Name, tuple[_Statement, ...]] = {}
 
     def of(self, roots: Iterable[Name]) -> Closure:
-        """All that these names depend on, themselves included."""
+        """The closure of these names, themselves included."""
         digests: dict[str, str] = {}
         packages: set[str] = set()
-        row, seen = list(roots), set[Name]()
+        row, visited = list(roots), set[Name]()
         while row:
             name = row.pop()
-            if name in seen:
+            if name in visited:
                 continue
-            seen.add(name)
+            visited.add(name)
             statements = self._statements(name)
             if statements or name.name:
                 digests[str(name)] = _digest(statements)
             for link in (link for statement in statements for link in statement.links):
                 packages |= {link.outside.partition(".")[0]} if link.outside else set()
                 row += link.inside if name.name else ()
+            # Importing a file runs all of its effects, whichever of its names is used.
             row.append(Name(name.path, ""))
         return Closure(dict(sorted(digests.items())), frozenset(packages - sys.stdlib_module_names))
 
     def read(self, path: str, text: str) -> tuple[Name, ...]:
-        """The names of the repository that a text reads which runs in the file's namespace, such as an example's."""
+        """The names of the repository that `text` reads. It runs in the file's namespace, as an example does."""
         file = self._file(path)
         if file is None:
             return ()
         block = ast.If(ast.Constant(True), parse(text).body or [ast.Pass()], [])
         grown = _File(file.source, ast.Module([*file.tree.body, ast.fix_missing_locations(block)], []), self._resolver)
-        found = (name for link in self._links(grown, block) for name in link.inside)
-        return tuple(dict.fromkeys(name for name in found if name.path != path or name.name in file.definitions))
+        names = (name for link in self._links(grown, block) for name in link.inside)
+        return tuple(dict.fromkeys(name for name in names if name.path != path or name.name in file.definitions))
 
     def _statements(self, name: Name) -> tuple[_Statement, ...]:
-        if name not in self._known:
+        if name not in self._resolved:
             file = self._file(name.path)
             nodes = [] if file is None else file.definitions.get(name.name, []) if name.name else file.effects
-            self._known[name] = tuple(_Statement(canonical(node), tuple(self._links(file, node, name.name))) for node in nodes if file)
-        return self._known[name]
+            self._resolved[name] = tuple(_Statement(canonical(node), tuple(self._links(file, node, name.name))) for node in nodes if file)
+        return self._resolved[name]
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
             try:
-                self._files[path] = _File(self._places[path], parse(self._sources[path]), self._resolver)
+                self._files[path] = _File(self._source_files[path], parse(self._sources[path]), self._resolver)
             except (SourceError, KeyError):
                 self._files[path] = None
         return self._files[path]
 
     def _links(self, file: _File, statement: ast.stmt, name: str = "") -> Iterator[Link]:
         """What the statement leads to, as what defines `name`."""
-        for text in sorted(_read(statement if name in file.registered(statement) else _without_registration(file, statement))):
+        for text in sorted(_global_reads(statement if name in file.registered(statement) else _without_registration(file, statement))):
             root = text.partition(".")[0]
             here = (Name(file.source.path, root),) if root in file.definitions else ()
             yield self._follow(file, text, here)
@@ -129,8 +130,8 @@ class Closures:
             return Link(text, here)
         if link.definition is None:
             return Link(text, here, link.elsewhere)
-        found = self._file(link.definition.file.path)
-        names = [link.definition.name.partition(".")[0]] if link.definition.name else list(found.definitions) if found else []
+        target = self._file(link.definition.file.path)
+        names = [link.definition.name.partition(".")[0]] if link.definition.name else list(target.definitions) if target else []
         return Link(text, tuple(dict.fromkeys((*here, *(Name(link.definition.file.path, name) for name in names)))))
 
 
@@ -149,12 +150,12 @@ class _File:
     @cached_property
     def definitions(self) -> dict[str, list[ast.stmt]]:
         """Name → statements, in the order of the file. Imports define nothing here: they are followed."""
-        found: dict[str, list[ast.stmt]] = {}
+        statements: dict[str, list[ast.stmt]] = {}
         for statement in self.tree.body:
             if not isinstance(statement, (ast.Import, ast.ImportFrom)) and not _is_main(statement):
                 for name in dict.fromkeys((*defined_names(statement), *sorted(self.registered(statement)))):
-                    found.setdefault(name, []).append(statement)
-        return found
+                    statements.setdefault(name, []).append(statement)
+        return statements
 
     @cached_property
     def effects(self) -> list[ast.stmt]:
@@ -177,23 +178,24 @@ class _File:
         return registrars(self.tree.body, self._objects)
 
 
-def _read(node: ast.stmt) -> set[str]:
+def _global_reads(node: ast.stmt) -> set[str]:
     """The names from outside of a statement that it reads, with the attributes that follow: `F.relu`, `Block`, `layers.Mlp`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the user's string escapes
-        known = set(global_names(ast.unparse(node)))
-    inner = [each for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom))]
-    known |= {alias.asname or alias.name.partition(".")[0] for each in inner for alias in each.names}
-    chains = {text for text in _chains(node) if text.partition(".")[0] in known}
-    return chains | (known - {text.partition(".")[0] for text in chains} - {"*"})
+        names = set(global_names(ast.unparse(node)))
+    inner = [statement for statement in ast.walk(node) if isinstance(statement, (ast.Import, ast.ImportFrom))]
+    names |= {alias.asname or alias.name.partition(".")[0] for statement in inner for alias in statement.names}
+    chains = {text for text in _chains(node) if text.partition(".")[0] in names}
+    return chains | (names - {text.partition(".")[0] for text in chains} - {"*"})
 
 
 def _without_registration(file: _File, statement: ast.stmt) -> ast.stmt:
     """The statement without the decorators that put it into a table: it does not depend on what else is in there."""
     if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or not file.registered(statement):
         return statement
+    # A copy: the tree is shared with other closures.
     bare: Any = ast.parse(ast.unparse(statement)).body[0]
-    bare.decorator_list = [each for each in bare.decorator_list if not file.registered(_decorated(each))]
+    bare.decorator_list = [decorator for decorator in bare.decorator_list if not file.registered(_decorated(decorator))]
     return bare  # type: ignore[no-any-return]
 
 
@@ -226,7 +228,8 @@ def _digest(statements: Sequence[_Statement]) -> str:
     if not statements:
         return ""
     text = "\n".join(
-        f"{each.text} {[(link.text, [str(name) for name in link.inside], link.outside) for link in each.links]}" for each in statements
+        f"{statement.text} {[(link.text, [str(name) for name in link.inside], link.outside) for link in statement.links]}"
+        for statement in statements
     )
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 

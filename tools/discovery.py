@@ -1,4 +1,4 @@
-"""Finds what a folder of code defines: the modules below a package, so that adding a row or a rule needs no central list."""
+"""Imports the modules below a package, so that a new row or rule needs no central list."""
 
 from __future__ import annotations
 

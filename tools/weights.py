@@ -1,6 +1,6 @@
 """Moves torch state dictionaries (name → numpy array) into NNX modules and back.
 
-Names are attribute paths. NNX's standard layers spell some leaves otherwise and hold them in another axis order; `RULES` says which.
+Names are attribute paths. NNX's standard layers have other names and axis orders for some leaves; `RULES` lists them.
 Attributes whose torch names NNX uses itself stand in the table `torch_names` of their class: `{"mask_": "mask"}`.
 What a container with `registered = False` holds stands under its other names alone.
 Parameters (`nnx.Param`), statistics (`nnx.BatchStat`) and plain `nnx.Variable`s belong to the dictionary; random streams, caches and
@@ -31,21 +31,21 @@ class Rule(NamedTuple):
     axes: Callable[[int], tuple[int, ...]] | None = None
 
 
-def _reversed(ndim: int) -> tuple[int, ...]:
+def _reverse_axes(ndim: int) -> tuple[int, ...]:
     return tuple(reversed(range(ndim)))
 
 
-def _channels_first(ndim: int) -> tuple[int, ...]:
+def _channels_first_axes(ndim: int) -> tuple[int, ...]:
     return (ndim - 1, ndim - 2, *range(ndim - 2))
 
 
 _NORM = {"scale": Rule("weight")}
 
 RULES: Mapping[type[nnx.Module], Mapping[str, Rule]] = {
-    nnx.Linear: {"kernel": Rule("weight", _reversed), "tied": Rule("weight")},
-    nnx.Conv: {"kernel": Rule("weight", _channels_first)},
-    nnx.ConvTranspose: {"kernel": Rule("weight", _channels_first)},
-    nnx.Embed: {"embedding": Rule("weight"), "tied": Rule("weight", _reversed)},
+    nnx.Linear: {"kernel": Rule("weight", _reverse_axes), "tied": Rule("weight")},
+    nnx.Conv: {"kernel": Rule("weight", _channels_first_axes)},
+    nnx.ConvTranspose: {"kernel": Rule("weight", _channels_first_axes)},
+    nnx.Embed: {"embedding": Rule("weight"), "tied": Rule("weight", _reverse_axes)},
     nnx.LayerNorm: _NORM,
     nnx.RMSNorm: _NORM,
     nnx.GroupNorm: _NORM,
@@ -80,12 +80,12 @@ class Leaf:
 
 def leaves(module: nnx.Module) -> dict[str, Leaf]:
     """Torch name → leaf, in the order of the attributes. Raises `StateDictError` where two variables would have one name."""
-    found: dict[str, Leaf] = {}
+    by_name: dict[str, Leaf] = {}
     for leaf in _walk(module, "", ()):
-        if leaf.name in found and found[leaf.name].variable is not leaf.variable:
+        if leaf.name in by_name and by_name[leaf.name].variable is not leaf.variable:
             raise StateDictError(f"two variables are called {leaf.name!r}")
-        found[leaf.name] = leaf
-    return found
+        by_name[leaf.name] = leaf
+    return by_name
 
 
 def parameters(module: nnx.Module) -> dict[str, nnx.Variable[Any]]:
@@ -113,52 +113,54 @@ def load_state_dict(module: nnx.Module, state: Mapping[str, Array]) -> None:
     load_leaves(leaves(module), state)
 
 
-def load_leaves(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> None:
+def load_leaves(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> None:
     """Put a torch state dictionary into these leaves of a module, as `load_state_dict` does, which raises the same."""
-    problems = [*_key_problems(wanted, state), *_shape_problems(wanted, state), *_tie_problems(wanted, state)]
+    problems = [*_key_problems(targets, state), *_shape_problems(targets, state), *_tie_problems(targets, state)]
     if problems:
         raise StateDictError("; ".join(problems))
-    for name, leaf in wanted.items():
+    for name, leaf in targets.items():
         # `jnp.array` would compile a program for each shape
         leaf.variable.set_value(jax.device_put(np.array(leaf.from_torch(state[name]))))
 
 
-def _key_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
-    missing, unexpected = [name for name in wanted if name not in state], [name for name in state if name not in wanted]
+def _key_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+    missing, unexpected = [name for name in targets if name not in state], [name for name in state if name not in targets]
     if missing:
         yield f"missing keys: {', '.join(missing)}"
     if unexpected:
         yield f"unexpected keys: {', '.join(unexpected)}"
 
 
-def _shape_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
-    for name, leaf in wanted.items():
+def _shape_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+    for name, leaf in targets.items():
         if name in state and tuple(np.shape(state[name])) != leaf.shape:
             yield f"{name} has shape {tuple(np.shape(state[name]))}, the module's is {leaf.shape}"
 
 
-def _tie_problems(wanted: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
+def _tie_problems(targets: Mapping[str, Leaf], state: Mapping[str, Array]) -> Iterator[str]:
     first: dict[int, Leaf] = {}
-    for name, leaf in wanted.items():
+    for name, leaf in targets.items():
         other = first.setdefault(id(leaf.variable), leaf)
+        # A missing key is reported already.
         if other is leaf or name not in state or other.name not in state:
             continue
-        if not _same(leaf.from_torch(state[name]), other.from_torch(state[other.name])):
+        if not _bit_equal(leaf.from_torch(state[name]), other.from_torch(state[other.name])):
             yield f"{other.name} and {name} are one tied variable but differ"
 
 
-def _same(one: Array, other: Array) -> bool:
+def _bit_equal(one: Array, other: Array) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
 def _walk(node: Any, prefix: str, above: tuple[int, ...]) -> Iterator[Leaf]:
     """The leaves below `node`; `above` holds the ids of the nodes that contain it, so that a cycle ends."""
+    # Only ancestors count: a module that is shared by two parents appears under both paths.
     if id(node) in above:
         return
     for attribute, name, value in _children(node):
         path = f"{prefix}{name}" if name else prefix.removesuffix(".")
         if isinstance(value, nnx.Variable):
-            if _belongs(value):
+            if _in_state_dict(value):
                 yield _leaf(node, attribute, prefix, name, value)
         elif isinstance(value, (nnx.Module, list, tuple, dict)) and getattr(value, "registered", True) is not False:
             yield from _walk(value, f"{path}." if path else "", (*above, id(node)))
@@ -188,9 +190,9 @@ def _attributes(node: nnx.Module) -> Iterator[tuple[str, Any]]:
     return ((name, value) for name, value in vars(node).items() if not name.startswith("_pytree__"))
 
 
-def _belongs(variable: nnx.Variable[Any]) -> bool:
-    kept = isinstance(variable, (nnx.Param, nnx.BatchStat)) or type(variable) is nnx.Variable
-    return kept and hasattr(variable.get_value(), "dtype")
+def _in_state_dict(variable: nnx.Variable[Any]) -> bool:
+    stored_kind = isinstance(variable, (nnx.Param, nnx.BatchStat)) or type(variable) is nnx.Variable
+    return stored_kind and hasattr(variable.get_value(), "dtype")
 
 
 def _leaf(node: Any, attribute: str, prefix: str, name: str, variable: nnx.Variable[Any]) -> Leaf:

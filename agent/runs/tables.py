@@ -67,9 +67,9 @@ def weight_table(rows: Sequence[Row], to: str) -> RenderableType:
     for row in rows:
         entry, tensor = row.entry, row.tensor
         names = (entry.name, str(entry.shape), entry.path, str(entry.stored)) if entry else ("",) * 4
-        spelt = entry and row.name == (entry.name if to == "jax" else entry.path) and row.found == "matches"
-        there = "" if tensor is None or spelt else f"{row.name} {tensor.shape if row.found != 'matches' else ''}".strip()
-        table.add_row(*map(escape, names), escape(there), WEIGHTS[row.found])
+        spelt = entry and row.name == (entry.name if to == "jax" else entry.path) and row.kind == "matches"
+        there = "" if tensor is None or spelt else f"{row.name} {tensor.shape if row.kind != 'matches' else ''}".strip()
+        table.add_row(*map(escape, names), escape(there), WEIGHTS[row.kind])
     return table
 
 

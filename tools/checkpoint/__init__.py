@@ -1,5 +1,5 @@
-"""Checkpoints: torch's and safetensors files read as data, matched with what a port holds, and written in its names and axis order.
+"""Checkpoints: reads torch's and safetensors files as data, matches them with a port's state, and writes the port's names and axis order.
 
-`files` reads and writes safetensors, `torch_side` reads torch's pickles (in the sandbox), `jax_side` says what a port holds (in the sandbox),
-`matching` finds which array belongs where, `convert` moves them.
+`files` reads and writes safetensors. `torch_side` reads torch's pickles and `jax_side` lists a port's
+entries, both in the sandbox. `matching` assigns tensors to entries, and `convert` transposes them.
 """

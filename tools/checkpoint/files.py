@@ -1,4 +1,4 @@
-"""Tensors on disk: safetensors files, one or sharded by an index, read when asked for."""
+"""Tensors on disk: safetensors files, single or sharded by an index, read on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 FOLDER_NAMES = ("model.safetensors.index.json", "model.safetensors", "pytorch_model.bin.index.json", "pytorch_model.bin")
-"""What a folder may hold, the first that is there."""
+"""Names of checkpoint files in a folder; the first that exists is read."""
 
 
 class CheckpointError(ValueError):
@@ -31,24 +31,24 @@ class Tensor:
     dtype: str
 
     def read(self) -> Array:
-        """The array."""
+        """Read the array from the file."""
         from safetensors import safe_open
 
         with safe_open(self.file, framework="numpy") as opened:
-            found: Array = opened.get_tensor(self.key)
-        return found
+            array: Array = opened.get_tensor(self.key)
+        return array
 
 
-def parts(path: Path) -> tuple[Path, ...]:
-    """The files that a checkpoint consists of: itself, or the shards that an index (`*.index.json`) names. A folder is searched for one.
+def shard_files(path: Path) -> tuple[Path, ...]:
+    """The files of a checkpoint: the file itself, or the shards that an index (`*.index.json`) names. A folder is searched for one.
 
-    Raises `CheckpointError` where there is none.
+    Raises `CheckpointError` for a missing, empty or invalid file.
     """
     if path.is_dir():
-        found = next((path / name for name in FOLDER_NAMES if (path / name).is_file()), None)
-        if found is None:
+        file = next((path / name for name in FOLDER_NAMES if (path / name).is_file()), None)
+        if file is None:
             raise CheckpointError(f"{path} is a folder without {', '.join(FOLDER_NAMES)}: name the file")
-        return parts(found)
+        return shard_files(file)
     if not path.is_file():
         raise CheckpointError(f"{path} is not there")
     if path.stat().st_size == 0:
@@ -61,6 +61,7 @@ def _shards(index: Path) -> tuple[Path, ...]:
         names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CheckpointError(f"{index} is no index of a checkpoint: it has no `weight_map` of file names") from None
+    # An index comes from elsewhere: `../` in a name must not read other files.
     if not all(isinstance(name, str) and Path(name).name == name for name in names):
         raise CheckpointError(f"{index} names files outside of its folder")
     missing = [name for name in names if not (index.parent / name).is_file()]
@@ -76,26 +77,26 @@ def is_safetensors(path: Path) -> bool:
     return len(head) == 9 and head[8:] == b"{" and not head.startswith((b"PK", b"\x80"))
 
 
-def tensors(files: tuple[Path, ...]) -> dict[str, Tensor]:
-    """Name → tensor, over all files. Raises `CheckpointError` for a file that is broken, and for a name that stands in two."""
+def read_tensors(files: tuple[Path, ...]) -> dict[str, Tensor]:
+    """Name → tensor, over all files; reads headers alone. Raises `CheckpointError` for a broken file and for a name in two files."""
     from safetensors import SafetensorError, safe_open
 
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for file in files:
         try:
             with safe_open(file, framework="numpy") as opened:
                 for key in opened.keys():  # noqa: SIM118  # it is no mapping
-                    if key in found:
-                        raise CheckpointError(f"{key} stands in both {found[key].file.name} and {file.name}")
+                    if key in tensors:
+                        raise CheckpointError(f"{key} stands in both {tensors[key].file.name} and {file.name}")
                     part = opened.get_slice(key)
-                    found[key] = Tensor(file, key, tuple(part.get_shape()), part.get_dtype())
+                    tensors[key] = Tensor(file, key, tuple(part.get_shape()), part.get_dtype())
         except SafetensorError as error:
             raise CheckpointError(f"{file} is no safetensors file, or is broken: {str(error).splitlines()[0]}") from None
-    return found
+    return tensors
 
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write a safetensors file: the old one or the new one is there, whatever happens meanwhile. Raises `OSError`."""
+    """Write a safetensors file atomically: after a crash the old or the new file exists, whole. Raises `OSError`."""
     from safetensors.numpy import save_file
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -1,4 +1,4 @@
-"""What a port holds, found out inside the sandbox: each entry of its state dictionary, and the variable behind it."""
+"""The entries of a port's state dictionary and the variables behind them. Runs inside the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a checkpoint, and what a port holds: the two things that a match needs. What others wrote runs in the sandbox."""
+"""Reads the two inputs of a match: a checkpoint, and the entries of a port. Code and pickles of others run in the sandbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.checkpoint.files import CheckpointError, Tensor, is_safetensors, parts, tensors
+from migrate_agent.tools.checkpoint.files import CheckpointError, Tensor, is_safetensors, read_tensors, shard_files
 from migrate_agent.tools.checkpoint.matching import Entry, Group
 from migrate_agent.tools.types import Example, Job, Limits, SourceFile, Unit
 
@@ -23,21 +23,23 @@ def load(path: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> tuple[Gr
 
     Copies of torch's tensors go to `folder`. Raises `CheckpointError` with one line where there is nothing to load.
     """
-    files = parts(path)
+    files = shard_files(path)
     if all(is_safetensors(file) for file in files):
-        return (Group((), tensors(files)),)
+        return (Group((), read_tensors(files)),)
     merged: dict[tuple[str, ...], dict[str, Tensor]] = {}
     for number, file in enumerate(files):
         for group in _read(file, sandbox, folder / str(number), limits):
             merged.setdefault(group.path, {}).update(group.tensors)
-    return tuple(Group(where, found) for where, found in merged.items())
+    return tuple(Group(path_in_file, group_tensors) for path_in_file, group_tensors in merged.items())
 
 
 def _read(file: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> list[Group]:
-    """One of torch's files, by a job that sees nothing but this file."""
+    """Read one of torch's files, by a job that sees this file alone."""
     empty = folder / "empty"
     empty.mkdir(parents=True)
     size = file.stat().st_size
+    # The pickle, its tensors, their contiguous copies and the written file are there at the same
+    # time.
     wide = replace(limits, memory_bytes=limits.memory_bytes + 4 * size, file_bytes=limits.file_bytes + 4 * size)
     run = sandbox.run(Job("original", READ, empty, {}, {"checkpoint": file}, wide))
     try:
@@ -49,8 +51,8 @@ def _read(file: Path, sandbox: Sandbox, folder: Path, limits: Limits) -> list[Gr
         groups = run.result["groups"]
     finally:
         sandbox.release(run)
-    found = tensors((folder / TENSORS,))
-    return [Group(tuple(group["path"]), {name: found[key] for name, key in group["names"].items()}) for group in groups]
+    stored = read_tensors((folder / TENSORS,))
+    return [Group(tuple(group["path"]), {name: stored[key] for name, key in group["names"].items()}) for group in groups]
 
 
 def describe(
@@ -75,7 +77,7 @@ def _entries(built: Mapping[str, Any]) -> list[Entry] | str:
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
-    """An entry as the port's process tells it, which may be anything. Raises `CheckpointError` on what is none."""
+    """An entry from the result of the port's process, which may be anything. Raises `CheckpointError` on an invalid one."""
     shape, axes = tuple(map(int, row["shape"])), None if row["axes"] is None else tuple(map(int, row["axes"]))
     if axes is not None and sorted(axes) != list(range(len(shape))):
         raise CheckpointError(f"{row['name']}: {axes} is no order of its axes")

@@ -1,4 +1,4 @@
-"""Reads torch's own files, inside the sandbox: a pickle is a program, so it is loaded with `weights_only` and where it can do no harm."""
+"""Reads torch's own files inside the sandbox: a pickle is a program, so it is loaded there, and with `weights_only`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 NAME = "tensors.safetensors"
 DEPTH = 4
-"""How deep state dictionaries may lie inside what was saved."""
+"""Depth to which nested dictionaries are searched for state dictionaries."""
 
 
 def read(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -35,6 +35,7 @@ def read(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path)
                     "error": f"{name} is {'quantized' if value.is_quantized else 'sparse'}, which has no counterpart: make it dense first"
                 }
             names[name] = str(len(tensors))
+            # safetensors refuses tensors that share memory, such as tied weights.
             tensors[names[name]] = value.detach().clone().contiguous()
         groups.append({"path": list(path), "names": names})
     if not tensors:
@@ -56,11 +57,11 @@ def _groups(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def _reason(error: Exception) -> str:
-    """In one line, what a user can do about a file that does not load."""
+    """One line of advice for a file that does not load."""
     text = " ".join(str(error).split())
     if "TorchScript" in text:
         return "it is a TorchScript archive: save `torch.jit.load(...).state_dict()` instead"
     if "Unsupported global" in text or "WeightsUnpickler" in text:
-        found = text.partition("GLOBAL ")[2].partition(" ")[0]
-        return f"it holds other things than tensors ({found or 'objects'}), and unpickling those runs code: save `model.state_dict()` alone"
+        type_name = text.partition("GLOBAL ")[2].partition(" ")[0]
+        return f"it holds other things than tensors ({type_name or 'objects'}), and unpickling those runs code: save `model.state_dict()` alone"
     return f"torch cannot load it: {type(error).__name__}: {text[:160]}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools.checkpoint.convert import to_jax, to_torch
-from migrate_agent.tools.checkpoint.files import Array, CheckpointError, Tensor, parts, save, tensors
+from migrate_agent.tools.checkpoint.files import Array, CheckpointError, Tensor, read_tensors, save, shard_files
 from migrate_agent.tools.checkpoint.matching import Entry, Group, match, match_port
 
 ENTRIES = (
@@ -58,7 +58,7 @@ def test_wrappers_are_seen_through_and_said(case: str) -> None:
     groups, said = CASES[case]
     found = match(ENTRIES, groups)
     assert found.wrappers == said
-    assert found.fits, [row for row in found.rows if row.found != "matches"]
+    assert found.fits, [row for row in found.rows if row.kind != "matches"]
 
 
 def test_the_copy_that_fits_best_is_taken() -> None:
@@ -70,7 +70,7 @@ def test_the_copy_that_fits_best_is_taken() -> None:
 def test_what_does_not_fit_is_told() -> None:
     names = {**spelt(str, "net.blocks.0.fc.bias"), "net.blocks.0.mask": "", "head.weight": "net.blocks.0.fc.bias"}
     found = match(ENTRIES, (group(names),))
-    told = {row.entry.name if row.entry else row.name: row.found for row in found.rows if row.found != "matches"}
+    told = {row.entry.name if row.entry else row.name: row.kind for row in found.rows if row.kind != "matches"}
     assert told == {"net.blocks.0.fc.bias": "missing", "head.weight": "shape", "net.blocks.0.mask": "extra"}
     assert not found.fits
 
@@ -79,7 +79,7 @@ def test_a_tied_name_may_be_left_out_and_not_both() -> None:
     for left in ("head.weight", "net.wte.weight"):
         found = match(ENTRIES, (group(spelt(str, left)),))
         assert found.fits
-        assert [row.entry.name for row in found.rows if row.found == "tied" and row.entry] == [left]
+        assert [row.entry.name for row in found.rows if row.kind == "tied" and row.entry] == [left]
     assert match(ENTRIES, (group(spelt(str, "head.weight", "net.wte.weight")),)).count("missing") == 2
 
 
@@ -92,12 +92,12 @@ def arrays() -> dict[str, Array]:
 def test_arrays_go_there_and_back(tmp_path: Path) -> None:
     state = {**arrays(), "net.bn.num_batches_tracked": np.array(7, np.int64)}
     save(tmp_path / "torch.safetensors", state)
-    there = to_jax(match(ENTRIES, (Group((), tensors(parts(tmp_path / "torch.safetensors"))),)))
+    there = to_jax(match(ENTRIES, (Group((), read_tensors(shard_files(tmp_path / "torch.safetensors"))),)))
     assert {name: array.shape for name, array in there.items()} == {entry.path: entry.stored for entry in ENTRIES}
     np.testing.assert_array_equal(there["net.blocks.1.conv.kernel"], state["net.blocks.1.conv.weight"].transpose(2, 1, 0))
     assert there["net.bn.num_batches_tracked"].dtype == np.int32
     save(tmp_path / "port.safetensors", there)
-    back = match_port(ENTRIES, tensors((tmp_path / "port.safetensors",)))
+    back = match_port(ENTRIES, read_tensors((tmp_path / "port.safetensors",)))
     assert back.fits
     found = to_torch(back)
     assert found.keys() == state.keys()
@@ -115,7 +115,7 @@ def test_arrays_go_there_and_back(tmp_path: Path) -> None:
 def test_values_that_a_port_cannot_hold(change: Mapping[str, Array], words: str, tmp_path: Path) -> None:
     save(tmp_path / "x.safetensors", {**arrays(), "net.bn.num_batches_tracked": np.array(1, np.int64), **change})
     with pytest.raises(CheckpointError, match=words):
-        to_jax(match(ENTRIES, (Group((), tensors((tmp_path / "x.safetensors",))),)))
+        to_jax(match(ENTRIES, (Group((), read_tensors((tmp_path / "x.safetensors",))),)))
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_values_that_a_port_cannot_hold(change: Mapping[str, Array], words: str,
 def test_broken_indices(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(text)
     with pytest.raises(CheckpointError, match=words):
-        parts(tmp_path)
+        shard_files(tmp_path)
 
 
 def test_a_name_in_two_shards(tmp_path: Path) -> None:
     for name in ("a", "b"):
         save(tmp_path / f"{name}.safetensors", {"w": np.ones(2)})
     with pytest.raises(CheckpointError, match=r"w stands in both a.safetensors and b.safetensors"):
-        tensors((tmp_path / "a.safetensors", tmp_path / "b.safetensors"))
+        read_tensors((tmp_path / "a.safetensors", tmp_path / "b.safetensors"))
