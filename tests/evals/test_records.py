@@ -104,10 +104,10 @@ def test_a_brief_suite_lists_what_is_not_right() -> None:
 
 def test_scoreboard(tmp_path: Path) -> None:
     records.write(records.document(suite(), Options(), OUTCOMES, 1.0, {"torch": "2.13", "jax": "0.10", "flax": "0.12"}), tmp_path)
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nafter\n", encoding="utf-8")
-    assert scoreboard.main(readme, tmp_path) == 0
-    text = readme.read_text(encoding="utf-8")
+    page = tmp_path / "evals.md"
+    page.write_text(f"before\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nafter\n", encoding="utf-8")
+    assert scoreboard.main(page, tmp_path) == 0
+    text = page.read_text(encoding="utf-8")
     assert "| The ops | 1 of 3 (33.3 %) | 1 | 1 | 1 |" in text
     assert "sparse (1)" in text
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
@@ -135,11 +135,11 @@ def test_scoreboard_shows_peers_and_speed(tmp_path: Path) -> None:
     assert "eager's: 0.5, the geometric mean of 7 examples" in text and "a/b.py:C (1.5 times)" in text
 
 
-def test_readme_shows_the_stored_results() -> None:
+def test_page_shows_the_stored_results() -> None:
     root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    page = (root / scoreboard.PAGE).read_text(encoding="utf-8")
     folder = root / records.FOLDER
-    assert not scoreboard.load(folder) or scoreboard.insert(readme, scoreboard.board(folder)) == readme
+    assert not scoreboard.load(folder) or scoreboard.insert(page, scoreboard.board(folder)) == page
 
 
 def test_outcomes_travel_as_lines() -> None:
