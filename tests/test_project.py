@@ -1,4 +1,4 @@
-"""The layout of the project: packages, one-way imports, what the wheel holds, and that the README does not lie about the configuration."""
+"""The layout of the project: packages, one-way imports, what the wheel holds, and that docs/config.md shows the whole configuration."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def test_ruff_refuses_a_second_copy(statement: str) -> None:
     assert re.search(r"TID25[12]", done.stdout), done.stdout
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of the README in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def test_readme_shows_every_key_of_the_configuration(tmp_path: Path) -> None:
-    (block,) = blocks("toml")
+def test_page_shows_every_key_of_the_configuration(tmp_path: Path) -> None:
+    (block,) = blocks("docs/config.md", "toml")
     (tmp_path / "migrate.toml").write_text(block, encoding="utf-8")
     config = load_config(tmp_path)
     (example,) = config.example
