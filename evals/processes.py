@@ -50,12 +50,12 @@ class Processes:
 
     def run(self, suite: Suite, group: Group, options: Options) -> list[Outcome]:
         """Run a group; where its process dies, each case alone, so that one bad case costs the others nothing. Raises `Stopped`."""
-        found, error = self._once(suite, group, options)
+        outcomes, error = self._once(suite, group, options)
         if not error:
-            return found
+            return outcomes
         if len(group) > 1:
             return [outcome for case in group for outcome in self.run(suite, (case,), options)]
-        return [*found, Outcome(group[0], "wrong", f"the suite's process died: {error}")]
+        return [*outcomes, Outcome(group[0], "wrong", f"the suite's process died: {error}")]
 
     def stop(self) -> None:
         """End all that runs; nothing starts after this."""
@@ -68,12 +68,12 @@ class Processes:
         order = json.dumps({"suite": suite.name, "group": group, "options": asdict(options)})
         limit = suite.seconds * len(group)
         process = self._start([sys.executable, "-m", "migrate_agent.evals.worker"])
-        found, said = list[Outcome](), deque[str](maxlen=20)
+        outcomes, said = list[Outcome](), deque[str](maxlen=20)
 
         def hear(line: str) -> None:
             if line.endswith("}\n"):
-                found.append(decode(line))
-                self.heard(group, found)
+                outcomes.append(decode(line))
+                self.heard(group, outcomes)
 
         readers = [_reader(process.stdout, hear), _reader(process.stderr, said.append)]
         try:
@@ -91,7 +91,7 @@ class Processes:
                 self._running.discard(process)
         if self._stopped:
             raise Stopped
-        return Ended(found, error)
+        return Ended(outcomes, error)
 
     def _start(self, command: list[str]) -> subprocess.Popen[str]:
         with self._lock:

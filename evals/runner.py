@@ -50,10 +50,10 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDE
         result = records.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
         return records.write(result, output, complete)
 
-    for done in _run_groups(suite, groups, options, jobs):
-        outcomes += done.outcomes
+    for finished in _run_groups(suite, groups, options, jobs):
+        outcomes += finished.outcomes
         if keep:
-            records.keep(suite, done.group, done.outcomes, done.seconds, output)
+            records.keep(suite, finished.group, finished.outcomes, finished.seconds, output)
         store(complete=False)  # what is done is kept, however the rest ends
     _print(suite, outcomes)
     print(f"results: {store(complete=True)}")
@@ -98,28 +98,28 @@ def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Seque
 
 
 def _run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[Done]:
-    told: dict[Group, float] = {}
+    announced: dict[Group, float] = {}
 
     def heard(group: Group, so_far: Sequence[Outcome]) -> None:
         now = time.monotonic()
-        if now - told.setdefault(group, now) >= SILENCE:
-            told[group] = now
+        if now - announced.setdefault(group, now) >= SILENCE:
+            announced[group] = now
             _say(f"{suite.name}: {', '.join(group)}: {len(so_far)} done, of these {records.rate(records.count(so_far))} right")
 
     processes = Processes(heard=heard)
 
     def one(group: Group) -> Done:
-        started = told[group] = time.monotonic()
+        started = announced[group] = time.monotonic()
         _say(f"{suite.name}: {', '.join(group)} …")
         return Done(group, processes.run(suite, group, options), time.monotonic() - started)
 
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         try:
             for number, future in enumerate(as_completed([pool.submit(one, group) for group in groups]), 1):
-                done = future.result()
-                rate = records.rate(records.count(done.outcomes))
-                _say(f"[{number}/{len(groups)}] {', '.join(done.group)}: {rate} right, {done.seconds:.0f} s")
-                yield done
+                finished = future.result()
+                rate = records.rate(records.count(finished.outcomes))
+                _say(f"[{number}/{len(groups)}] {', '.join(finished.group)}: {rate} right, {finished.seconds:.0f} s")
+                yield finished
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             processes.stop()

@@ -27,8 +27,8 @@ PARTS = {"cases": "small cases that went wrong elsewhere", "modules": "classes o
 def load(folder: Path = records.FOLDER) -> list[dict[str, Any]]:
     """The results of whole suites, by name; parts (`*.part.json`) do not count."""
     files = sorted(file for file in folder.glob("*.json") if not file.name.endswith(".part.json"))
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    return [result for result in found if "suite" in result]
+    results = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return [result for result in results if "suite" in result]
 
 
 def steps(folder: Path = records.FOLDER) -> dict[str, Any] | None:
@@ -39,14 +39,14 @@ def steps(folder: Path = records.FOLDER) -> dict[str, Any] | None:
 
 def board(folder: Path = records.FOLDER) -> str:
     """All that stands between the markers."""
-    found, times = load(folder), steps(folder)
-    parts = [table(found), *(beside(result) for result in found if result["suite"] == PEERS)]
+    results, times = load(folder), steps(folder)
+    parts = [table(results), *(beside(result) for result in results if result["suite"] == PEERS)]
     return "\n\n".join([*parts, *([speed(times)] if times else [])])
 
 
-def table(found: Sequence[Mapping[str, Any]]) -> str:
+def table(results: Sequence[Mapping[str, Any]]) -> str:
     """The suites as a Markdown table, with how to run each again, and what is left out."""
-    own = [result for result in found if result["suite"] != PEERS]
+    own = [result for result in results if result["suite"] != PEERS]
     lines = ["| suite | right | wrong | refused | out of scope | measured |", "|---|---|---|---|---|---|"]
     for result in own:
         counts = result["counts"]
@@ -74,21 +74,21 @@ def sentence(result: Mapping[str, Any]) -> str:
     if missing := result.get("missing"):
         text += f"; not measured yet: {_some(missing)}"
     reasons = Counter(case["reason"] for case in result["cases"] if case["status"] == "excluded" and case.get("kind") not in UNCOUNTED)
-    why = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(4))
-    return text + (f"; out of scope: {why}" if why else "")
+    excluded = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(4))
+    return text + (f"; out of scope: {excluded}" if excluded else "")
 
 
 def judged(summary: Mapping[str, Any]) -> str:
     """What the verifier refused and accepted, beside what a plain comparison lets through."""
     rates = [f"{words} {summary[kind]['right']} of {summary[kind]['run']}" for kind, words in JUDGED.items()]
     through = ", ".join(f"{count} at {tolerance}" for tolerance, count in summary["allclose lets through"].items())
-    placed, same = summary["localised"], summary["mutants that are the same program"]
+    placed, equal = summary["localised"], summary["mutants that are the same program"]
     idle = summary.get("mutants in code that no example runs", 0)
-    argued = summary["mutants"]["left out"] - same - idle
+    argued = summary["mutants"]["left out"] - equal - idle
     uncalled = f", {idle} are in code that no example runs" if idle else ""
     seeds = ", ".join(f"{count} cases with {seeds}" for seeds, count in summary["cases by seeds"].items())
     return (
-        f"{', '.join(rates)} ({same} more mutants are the same program, {argued} are argued to be equivalent{uncalled}). Of the wrong rewrites an "
+        f"{', '.join(rates)} ({equal} more mutants are the same program, {argued} are argued to be equivalent{uncalled}). Of the wrong rewrites an "
         f"`allclose` on random inputs lets through {through}. Right submodule named: {placed['right']} of {placed['of']}. Seeds: {seeds}"
     )
 
@@ -103,7 +103,7 @@ def _by_reason(cases: Iterable[Mapping[str, Any]]) -> list[str]:
     names: dict[str, list[str]] = {}
     for case in cases:
         names.setdefault(case["reason"], []).append(case["case"].partition("/")[2])
-    return [f"{', '.join(found)}: {reason}" for reason, found in names.items()]
+    return [f"{', '.join(case_names)}: {reason}" for reason, case_names in names.items()]
 
 
 def beside(result: Mapping[str, Any]) -> str:
@@ -146,7 +146,7 @@ def speed(times: Mapping[str, Any]) -> str:
 
 def _most(operations: Mapping[str, int]) -> str:
     """What a slow program does most."""
-    name = max(operations, key=lambda each: operations[each], default="")
+    name = max(operations, key=lambda operation: operations[operation], default="")
     return f"; {operations[name]} × `{name}` in XLA's program" if name else ""
 
 

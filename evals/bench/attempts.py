@@ -34,36 +34,36 @@ def measured(folder: Path) -> dict[str, Any]:
     first: dict[str, float] = {}
     again: dict[str, float] = {}
     refused: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as scratch:
         sandbox = called.open_sandbox("process", "cpu")
         try:
-            exercise = Exercise(called, config, inventory, sandbox, Path(place))
+            exercise = Exercise(called, config, inventory, sandbox, Path(scratch))
             recording = exercise.known(Recording())
             for unit in inventory.units:
                 examples = examples_of(recording, unit.id)
                 draft = called.compose(inventory, recording.observations, [unit.id], {}, examples)
                 if not examples or draft.holes:
                     continue
-                candidate = lay_out(Path(place) / unit.name, draft.files)
+                candidate = lay_out(Path(scratch) / unit.name, draft.files)
                 translated = [called.translate(inventory, recording.observations, example) for example in examples]
-                options, work = Options(config.limits.limits()), Path(place) / "work"
-                given = (unit, examples, translated, folder, candidate, inventory, sandbox, work, options)
-                one = verify(*given)
+                options, work = Options(config.limits.limits()), Path(scratch) / "work"
+                arguments = (unit, examples, translated, folder, candidate, inventory, sandbox, work, options)
+                one = verify(*arguments)
                 if one.status != "verified":
                     continue
                 first[unit.name] = one.seconds
                 file = candidate / unit.target
                 right = file.read_text(encoding="utf-8")
-                found = []
+                attempts = []
                 for text in wrong_ones(right, unit.name):
                     file.write_text(text, encoding="utf-8")
-                    found.append(verify(*given))
-                refused[unit.name] = [each.seconds for each in found if each.status == "failed"]
+                    attempts.append(verify(*arguments))
+                refused[unit.name] = [evidence.seconds for evidence in attempts if evidence.status == "failed"]
                 file.write_text(right, encoding="utf-8")
-                again[unit.name] = verify(*given).seconds
+                again[unit.name] = verify(*arguments).seconds
         finally:
             sandbox.close()
-    every = [seconds for each in refused.values() for seconds in each]
+    every = [seconds for evidence in refused.values() for seconds in evidence]
     return {
         "first_seconds": first,
         "refused_seconds": refused,
@@ -76,8 +76,8 @@ def measured(folder: Path) -> dict[str, Any]:
 
 def wrong_ones(text: str, unit: str) -> list[str]:
     """Mutations of the unit's class, spread evenly over it."""
-    found = [mutation.source for mutation in mutations(text) if mutation.place.split(".")[0] == unit]
-    return found[:: max(len(found) // WRONG, 1)][:WRONG]
+    sources = [mutation.source for mutation in mutations(text) if mutation.place.split(".")[0] == unit]
+    return sources[:: max(len(sources) // WRONG, 1)][:WRONG]
 
 
 def main() -> None:
@@ -85,17 +85,17 @@ def main() -> None:
     options = arguments(
         "Seconds to verify each unit of a repository (or package of the zoo), and for each further attempt, wrong or right."
     )
-    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as place:
-        folders = [path if path.exists() else _of_zoo(path.name, Path(place)) for path in options.paths]
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch:
+        folders = [path if path.exists() else _of_zoo(path.name, Path(scratch)) for path in options.paths]
         report("attempts", [repeat(f"{__spec__.name}:measured", folder, options.repeat) for folder in folders])
 
 
-def _of_zoo(name: str, place: Path) -> Path:
+def _of_zoo(name: str, parent: Path) -> Path:
     """A repository of this package of the zoo. Raises `SystemExit` where there is none."""
     if name not in packages():
         raise SystemExit(f"{name}: no folder, and no package of the zoo; its packages are {', '.join(packages())}")
-    make_repository(packages()[name], place / name)
-    return place / name
+    make_repository(packages()[name], parent / name)
+    return parent / name
 
 
 if __name__ == "__main__":

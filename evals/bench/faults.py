@@ -76,13 +76,13 @@ class Faults:
 
 def marked(base: Path) -> list[Any]:
     """The processes that belong to sandboxes whose folders lie in `base`."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             environment = process.environ()
             if TOKEN in environment and str(base) in environment.get("HOME", "") and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def containers(base: Path) -> list[Any]:
@@ -90,8 +90,8 @@ def containers(base: Path) -> list[Any]:
     if missing("docker"):
         return []
     with contextlib.closing(engine.connect()) as client:
-        found = client.containers.list(all=True, filters={"label": engine.LABEL}, ignore_removed=True)
-        return [each for each in found if each.labels[engine.LABEL].startswith(str(base))]
+        running = client.containers.list(all=True, filters={"label": engine.LABEL}, ignore_removed=True)
+        return [container for container in running if container.labels[engine.LABEL].startswith(str(base))]
 
 
 def restart_engine() -> None:
@@ -112,14 +112,14 @@ def restart_engine() -> None:
 @contextlib.contextmanager
 def _disk() -> Iterator[Path]:
     """A folder; on a small disk of its own where this is root."""
-    with tempfile.TemporaryDirectory(prefix="faults-") as place:
+    with tempfile.TemporaryDirectory(prefix="faults-") as mount:
         if os.getuid() == 0:
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "tmpfs", place], check=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "tmpfs", mount], check=True)
         try:
-            yield Path(place)
+            yield Path(mount)
         finally:
             if os.getuid() == 0:
-                subprocess.run(["umount", place], check=True)
+                subprocess.run(["umount", mount], check=True)
 
 
 def _verdict(run: Run, number: int) -> str:
@@ -161,9 +161,9 @@ def measured(kind: str, jobs: int, restart: bool) -> dict[str, Any]:
             counts[f"{fault or 'no fault'}: {verdict}"] += 1
             words[word.replace(str(number), "N")] += 1
         sandbox.close()
-        left = [*(f"process {each.pid}" for each in marked(base)), *(f"container {each.name}" for each in containers(base))]
-        left += [f"file {path.name}" for path in base.iterdir()]
-    return {"backend": kind, "jobs": jobs, "ended": sum(counts.values()), "verdicts": dict(counts), "words": dict(words), "left": left}
+        leftovers = [*(f"process {item.pid}" for item in marked(base)), *(f"container {item.name}" for item in containers(base))]
+        leftovers += [f"file {path.name}" for path in base.iterdir()]
+    return {"backend": kind, "jobs": jobs, "ended": sum(counts.values()), "verdicts": dict(counts), "words": dict(words), "left": leftovers}
 
 
 def sound(row: dict[str, Any]) -> bool:

@@ -47,8 +47,8 @@ def step(kernel: Kernel, case: Case, implementation: str) -> Callable[..., Any]:
 
     def run(*operands: Any) -> Any:
         def forward(*floats: Any) -> Any:
-            given = dict(zip(positions, floats, strict=True))
-            all_of_them = [given.get(i, x) for i, x in enumerate(operands)]
+            by_position = dict(zip(positions, floats, strict=True))
+            all_of_them = [by_position.get(i, x) for i, x in enumerate(operands)]
             return kernel.call(*all_of_them, implementation=implementation, **case.options)
 
         result, pull = jax.vjp(forward, *(operands[i] for i in positions))
@@ -70,8 +70,8 @@ def errors(kernel: Kernel, case: Case, dtype: Any) -> list[float]:
     operands = case.draw(dtype)
     expected = jax.jit(step(kernel, case, "xla"))(*operands)
     with interpreted():
-        found = jax.jit(step(kernel, case, "tpu"))(*operands)
-    return distances(expected, found)
+        actual = jax.jit(step(kernel, case, "tpu"))(*operands)
+    return distances(expected, actual)
 
 
 def strict_errors(kernel: Kernel, case: Case, dtype: Any) -> list[float]:
@@ -79,16 +79,16 @@ def strict_errors(kernel: Kernel, case: Case, dtype: Any) -> list[float]:
     operands = case.draw(dtype)
     RESET()
     with pltpu.force_tpu_interpret_mode(STRICT):
-        found = READY(jax.jit(step(kernel, case, "tpu"))(*operands))
+        actual = READY(jax.jit(step(kernel, case, "tpu"))(*operands))
     state = interpret_pallas_call.races
     assert state is not None, "no kernel ran"
     assert not state.races_found, "a race"
-    return distances(jax.jit(step(kernel, case, "xla"))(*operands), found)
+    return distances(jax.jit(step(kernel, case, "xla"))(*operands), actual)
 
 
-def distances(expected: Any, found: Any) -> list[float]:
+def distances(expected: Any, actual: Any) -> list[float]:
     """Relative root mean square differences, leaf by leaf; where the reference is all zero, the difference itself."""
-    pairs = zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True)
+    pairs = zip(jax.tree.leaves(expected), jax.tree.leaves(actual), strict=True)
     wide = [(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs]
     return [float(np.sqrt(np.mean((a - b) ** 2)) / (np.sqrt(np.mean(a**2)) or 1.0)) for a, b in wide]
 
@@ -138,12 +138,12 @@ def _cudnn(kernel: Kernel) -> Kernel:
 
 def _median(call: Callable[[], Any], repeat: int = 20) -> float:
     READY(call())
-    found = []
+    samples = []
     for _ in range(repeat):
         started = time.perf_counter()
         READY(call())
-        found.append(time.perf_counter() - started)
-    return statistics.median(found)
+        samples.append(time.perf_counter() - started)
+    return statistics.median(samples)
 
 
 def rows(
@@ -154,10 +154,10 @@ def rows(
     most: int | None = None,
     strictly: bool = False,
     text: str = "",
-    known: Sequence[Mapping[str, Any]] = (),
+    earlier: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[dict[str, Any]]:
-    """One row for each kernel, case with `text` in its label, and dtype; the compiler is not asked again what the rows `known` hold."""
-    answered = {_key(row): row.keys() for row in known}
+    """One row for each kernel, case with `text` in its label, and dtype; the compiler is not asked again what the rows `earlier` hold."""
+    answered = {_key(row): row.keys() for row in earlier}
     for name, kernel in kernels().items():
         if names and name not in names:
             continue
@@ -183,26 +183,26 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["kernel"], row["case"], row["dtype"]
 
 
-def merged(known: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def merged(earlier: Sequence[Mapping[str, Any]], current: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of earlier runs, with what was found now in them."""
-    kept: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in (*known, *found):
-        kept.setdefault(_key(row), {}).update(row)
-    return list(kept.values())
+    by_key: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in (*earlier, *current):
+        by_key.setdefault(_key(row), {}).update(row)
+    return list(by_key.values())
 
 
-def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def table(measured_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Of how many shapes and dtypes of each kernel the compiler makes a program for each generation, as Markdown, and what it refuses."""
     yield f"| kernel | shapes and dtypes | {' | '.join(GENERATIONS)} |"
     yield f"|---|---|{'---|' * len(GENERATIONS)}"
     for name, kernel in kernels().items():
-        own = [row for row in found if row["kernel"] == name]
+        own = [row for row in measured_rows if row["kernel"] == name]
         cells = []
         for generation in GENERATIONS:
-            asked = [row[generation] for row in own if generation in row]
-            cells.append(f"{sum('refused' not in row for row in asked)} of {len(asked)}" if asked else "not asked")
+            answers = [row[generation] for row in own if generation in row]
+            cells.append(f"{sum('refused' not in row for row in answers)} of {len(answers)}" if answers else "not asked")
         yield f"| {name} | {len(kernel.dtypes) * (len(kernel.shapes) + len(kernel.bench))} | {' | '.join(cells)} |"
-    for row in found:
+    for row in measured_rows:
         for generation in GENERATIONS:
             if reason := row.get(generation, {}).get("refused"):
                 yield f"\n{row['kernel']} {row['case']} {row['dtype']} on {generation}: {reason}"
@@ -232,8 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.compile:
         os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
-    known = json.loads(options.output.read_text(encoding="utf-8"))["rows"] if options.output.exists() else []
-    found = []
+    earlier = json.loads(options.output.read_text(encoding="utf-8"))["rows"] if options.output.exists() else []
+    current = []
     for row in rows(
         options.only,
         options.compile.split(",") if options.compile else (),
@@ -242,22 +242,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.shapes,
         options.strict,
         options.case,
-        known if options.missing else (),
+        earlier if options.missing else (),
     ):
-        found.append(row)
+        current.append(row)
         print(json.dumps(row), flush=True)
         document = {
             "machine": {"platform": platform.platform(), "cpus": os.cpu_count(), "jax": jax.__version__},
             "device": jax.devices()[0].device_kind,
-            "rows": merged(known, found),
+            "rows": merged(earlier, current),
         }
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if options.docs:
         text = "\n".join(table(json.loads(options.output.read_text(encoding="utf-8"))["rows"]))
         options.docs.write_text(between(options.docs.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
-    bad = [row for row in found if not row.get("right", True) or any("refused" in x for x in row.values() if isinstance(x, dict))]
-    return 1 if bad or not found else 0
+    bad = [row for row in current if not row.get("right", True) or any("refused" in x for x in row.values() if isinstance(x, dict))]
+    return 1 if bad or not current else 0
 
 
 if __name__ == "__main__":

@@ -57,9 +57,9 @@ def files() -> dict[str, str]:
 def answer(request: dict[str, Any], number: int) -> Move:
     """By how often the unit was tried, which the prompt says; so that it does not depend on what else was asked."""
     text = request["messages"][-1]["content"]
-    tried = max([0, *(int(found) for found in re.findall(r"^- attempt (\d+) \(llm\)", text, flags=re.MULTILINE))])
+    attempt = max([0, *(int(match) for match in re.findall(r"^- attempt (\d+) \(llm\)", text, flags=re.MULTILINE))])
     name = text.partition("torch.ops.aten.")[2].partition("(")[0]
-    code = ANSWERS[min(max(0, tried - 1), len(ANSWERS) - 1)].format(name)
+    code = ANSWERS[min(max(0, attempt - 1), len(ANSWERS) - 1)].format(name)
     return json.dumps({"holes": [{"number": 1, "code": code}], "whole_class": "", "reason": ""})
 
 
@@ -68,7 +68,7 @@ def repository(root: Path) -> Path:
     root.mkdir(parents=True)
     for name, text in files().items():
         (root / name).write_text(text, encoding="utf-8")
-    fixed = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY}
+    fixed = {f"GIT_{who}_{field}": value for who in ("AUTHOR", "COMMITTER") for field, value in _IDENTITY}
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **fixed})
     return root
@@ -79,16 +79,16 @@ _IDENTITY = (("NAME", "T"), ("EMAIL", "t@example.invalid"), ("DATE", "2024-01-02
 
 def outcome(root: Path) -> dict[str, Any]:
     """Commits and report, without times, the folder, and what the system decides."""
-    found = json.loads((root.parent / f"{root.name}.json").read_text(encoding="utf-8"))
-    found.pop("repo")
-    for unit in found["units"]:
+    document = json.loads((root.parent / f"{root.name}.json").read_text(encoding="utf-8"))
+    document.pop("repo")
+    for unit in document["units"]:
         unit.pop("seconds")
         unit.pop("figures", None)
         unit["llm"].pop("seconds")
         for verdict in unit["verdicts"]:
             verdict.pop("detail")
-    log = subprocess.run(["git", "log", "--format=%H %s", found["branch"]], cwd=root, check=True, capture_output=True, text=True)
-    return {"report": found, "commits": log.stdout.splitlines()}
+    log = subprocess.run(["git", "log", "--format=%H %s", document["branch"]], cwd=root, check=True, capture_output=True, text=True)
+    return {"report": document, "commits": log.stdout.splitlines()}
 
 
 def process(root: Path, script: Script, sandbox: str, first: bool) -> subprocess.Popen[bytes]:
@@ -121,9 +121,9 @@ def undisturbed(root: Path, script: Script, sandbox: str) -> tuple[dict[str, Any
 def disturbed(root: Path, script: Script, sandbox: str, kills: int, seconds: float, dice: random.Random) -> dict[str, Any]:
     """Kill and resume so often, then let it end. Waits are drawn so that the kills reach over the whole run; each process gets on a little."""
     repository(root)
-    started = done = 0
+    started = killed = 0
     finished = False
-    while done < kills and not finished:
+    while killed < kills and not finished:
         with process(root, script, sandbox, first=not list(root.glob(".git/migrate-agent/runs/*/scope.json"))) as running:
             started += 1
             try:
@@ -132,21 +132,21 @@ def disturbed(root: Path, script: Script, sandbox: str, kills: int, seconds: flo
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(running.pid, signal.SIGKILL)
-                done += 1
+                killed += 1
     if not finished:
         with process(root, script, sandbox, first=False) as running:
             running.wait()
-    return {"kills": done, "processes": started + (not finished)}
+    return {"kills": killed, "processes": started + (not finished)}
 
 
-def differing(expected: Any, found: Any, place: str = "") -> list[str]:
+def differing(expected: Any, actual: Any, path: str = "") -> list[str]:
     """Where two outcomes differ, in words."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        names = [*expected, *(name for name in found if name not in expected)]
-        return [text for name in names for text in differing(expected.get(name), found.get(name), f"{place}/{name}")]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        return [text for i, (one, other) in enumerate(zip(expected, found, strict=True)) for text in differing(one, other, f"{place}/{i}")]
-    return [] if expected == found else [f"{place}: {expected!r} became {found!r}"[:300]]
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        names = [*expected, *(name for name in actual if name not in expected)]
+        return [text for name in names for text in differing(expected.get(name), actual.get(name), f"{path}/{name}")]
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        return [text for i, (one, other) in enumerate(zip(expected, actual, strict=True)) for text in differing(one, other, f"{path}/{i}")]
+    return [] if expected == actual else [f"{path}: {expected!r} became {actual!r}"[:300]]
 
 
 def measured(kills: int, seed: int, sandbox: str) -> dict[str, Any]:

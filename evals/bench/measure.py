@@ -60,8 +60,8 @@ def cpu_seconds() -> float:
 
 def _sample(entry: str, path: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", __spec__.name, entry, str(path)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    sample: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    sample: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return sample
 
 
@@ -78,8 +78,8 @@ def _run(entry: str, path: str) -> None:
     function = getattr(importlib.import_module(module), name)
     wall, cpu = time.perf_counter(), cpu_seconds()
     result = function(Path(path))
-    taken = {"wall_seconds": time.perf_counter() - wall, "cpu_seconds": cpu_seconds() - cpu, "peak_bytes": _peak_bytes()}
-    print(json.dumps({**taken, "result": result}))
+    costs = {"wall_seconds": time.perf_counter() - wall, "cpu_seconds": cpu_seconds() - cpu, "peak_bytes": _peak_bytes()}
+    print(json.dumps({**costs, "result": result}))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def measured(kinds: list[str], jobs: int, repeat: int) -> list[dict[str, Any]]:
     """Rows of backend, side and entry: median and all samples of cold and warm jobs, in seconds."""
     cold: dict[tuple[str, Side], list[float]] = {}
     warm: dict[tuple[str, Side, str], list[float]] = {}
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
         (root / "measured.py").write_text(CODE, encoding="utf-8")
         for _ in range(repeat):
             with contextlib.ExitStack() as stack:
@@ -58,7 +58,7 @@ def measured(kinds: list[str], jobs: int, repeat: int) -> list[dict[str, Any]]:
             for sandbox in opened.values():
                 stack.callback(sandbox.close)
             for _ in range(jobs + 1):
-                for (kind, sandbox), (side, entry) in ((each, job) for each in opened.items() for job in JOBS):
+                for (kind, sandbox), (side, entry) in ((backend, job) for backend in opened.items() for job in JOBS):
                     warm.setdefault((kind, side, entry), []).append(_seconds(sandbox, side, entry, root))
     rows = [{"backend": kind, "side": side, "job": "cold start", **_summary(values)} for (kind, side), values in cold.items()]
     rows += [

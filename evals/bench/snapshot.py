@@ -94,14 +94,14 @@ def _corpus() -> tuple[dict[str, Any], dict[str, str]]:
 
 def compare_snapshots(before: Path, after: Path) -> Iterator[str]:
     """A line for each file that differs, is missing or is new."""
-    left, right = _files(before), _files(after)
-    for name in sorted(left.keys() | right.keys()):
+    old, right = _files(before), _files(after)
+    for name in sorted(old.keys() | right.keys()):
         if name not in right:
             yield f"{name}: missing"
-        elif name not in left:
+        elif name not in old:
             yield f"{name}: new"
-        elif left[name] != right[name]:
-            yield f"{name}: differs" + (f" ({_units(left[name], right[name])})" if name.endswith(".json") else "")
+        elif old[name] != right[name]:
+            yield f"{name}: differs" + (f" ({_units(old[name], right[name])})" if name.endswith(".json") else "")
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -109,8 +109,8 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _units(before: bytes, after: bytes) -> str:
-    left, right = json.loads(before), json.loads(after)
-    return ", ".join(sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name)))
+    old, right = json.loads(before), json.loads(after)
+    return ", ".join(sorted(name for name in old.keys() | right.keys() if old.get(name) != right.get(name)))
 
 
 if __name__ == "__main__":

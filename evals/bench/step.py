@@ -74,15 +74,15 @@ def _parser() -> argparse.ArgumentParser:
 def _command(options: argparse.Namespace) -> str:
     """What gives such rows again."""
     parser = _parser()
-    asked = {name: value for name, value in vars(options).items() if value != parser.get_default(name) and name != "output"}
-    return " ".join(["python", "-m", __spec__.name, *(f"--{name} {value}" for name, value in asked.items())])
+    changed = {name: value for name, value in vars(options).items() if value != parser.get_default(name) and name != "output"}
+    return " ".join(["python", "-m", __spec__.name, *(f"--{name} {value}" for name, value in changed.items())])
 
 
 def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", __spec__.name, "--package", name, "--units", str(options.units), "--repeat", str(options.repeat)]
     print(f"{name} …", file=sys.stderr, flush=True)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--compile", str(options.compile)],
             capture_output=True,
             text=True,
@@ -94,8 +94,8 @@ def _in_process(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
         return [{"unit": name, "skipped": f"no end after {options.seconds:.0f} s"}]
     except subprocess.CalledProcessError as error:
         return [{"unit": name, "skipped": (error.stderr.strip().splitlines() or ["no reason given"])[-1][:300]}]
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    rows: list[dict[str, Any]] = json.loads(process.stdout.splitlines()[-1])
+    return rows
 
 
 def _package(name: str, units: int, repeat: int, compiled: int) -> Iterator[dict[str, Any]]:
@@ -110,13 +110,13 @@ def _package(name: str, units: int, repeat: int, compiled: int) -> Iterator[dict
         try:
             make_repository(package, Path(folder) / "repository")
             migrated = migrate(name, Path(folder) / "repository", package.examples, Path(folder), double=False)
-            wanted = [row["module"] for row in package.examples[:units]]
-            seen: Counter[str] = Counter()
-            for unit in sorted((unit for unit in migrated.units if unit.id in wanted), key=lambda unit: wanted.index(unit.id)):
-                for example in migrated.examples(unit)[: wanted.count(unit.id)]:
-                    seen[unit.id] += 1
-                    row = _measure(migrated, unit, example, repeat, sum(seen.values()) <= compiled)
-                    yield {"unit": f"{name}/{unit.id}", "example": seen[unit.id], **row}
+            units_wanted = [row["module"] for row in package.examples[:units]]
+            counts: Counter[str] = Counter()
+            for unit in sorted((unit for unit in migrated.units if unit.id in units_wanted), key=lambda unit: units_wanted.index(unit.id)):
+                for example in migrated.examples(unit)[: units_wanted.count(unit.id)]:
+                    counts[unit.id] += 1
+                    row = _measure(migrated, unit, example, repeat, sum(counts.values()) <= compiled)
+                    yield {"unit": f"{name}/{unit.id}", "example": counts[unit.id], **row}
         except PackageError as error:
             yield {"unit": name, "skipped": f"not fetched: {error}"}
     sys.stdout = stdout
@@ -157,15 +157,15 @@ def _measure(migrated: Any, unit: Any, example: Any, repeat: int, with_compile: 
 
 def fastest(programs: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
     """The least seconds of each, over repetitions that alternate; the first two of each do not count."""
-    found = dict.fromkeys(programs, math.inf)
+    best = dict.fromkeys(programs, math.inf)
     for number in range(repeat + 2):
         for name, program in programs.items():
             start = time.perf_counter()
             program()
-            taken = time.perf_counter() - start
+            seconds = time.perf_counter() - start
             if number >= 2:
-                found[name] = min(found[name], taken)
-    return found
+                best[name] = min(best[name], seconds)
+    return best
 
 
 def operations(text: str) -> dict[str, int]:

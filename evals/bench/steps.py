@@ -47,8 +47,8 @@ def jax_step(call: Call, rewrite: nnx.Module) -> Step:
     inputs = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
 
     def loss(parameters: Any, rest: Any, inputs: list[Any]) -> jax.Array:
-        given = iter(inputs)
-        args, kwargs = jax.tree.unflatten(tree, [next(given) if isinstance(leaf, jax.Array) else leaf for leaf in leaves])
+        arrays = iter(inputs)
+        args, kwargs = jax.tree.unflatten(tree, [next(arrays) if isinstance(leaf, jax.Array) else leaf for leaf in leaves])
         results = arrays_of(program.call(parameters, rest, args, kwargs)[0], (jax.Array, np.ndarray))
         return sum((jnp.real(result).sum() for result in results if is_float(result)), jnp.zeros(()))
 

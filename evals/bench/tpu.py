@@ -86,8 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[dict[str, Any]] = [] if options.again or not options.output.exists() else json.loads(options.output.read_text())["rows"]
     bare = False
     for choice in (*((case,) for case in CASES), *zoo_cases(options.zoo)):
-        tried = [case for case in choice if options.filter in case.name][:TRIES]
-        bare |= bool(tried) and not any(_filled(case, topologies, rows, options) for case in _until_too_long(tried, rows))
+        chosen = [case for case in choice if options.filter in case.name][:TRIES]
+        bare |= bool(chosen) and not any(_filled(case, topologies, rows, options) for case in _until_too_long(chosen, rows))
     text = "\n".join(table(rows))
     print(text)
     if options.docs:
@@ -95,9 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if bare else 0
 
 
-def _until_too_long(tried: Sequence[Case], rows: Sequence[Mapping[str, Any]]) -> Iterator[Case]:
+def _until_too_long(chosen: Sequence[Case], rows: Sequence[Mapping[str, Any]]) -> Iterator[Case]:
     """The cases, until one took too long: others of its package are as large."""
-    for case in tried:
+    for case in chosen:
         yield case
         if any(row["case"] == case.name and row.get("error", "").startswith(NO_END) for row in rows):
             return
@@ -105,11 +105,11 @@ def _until_too_long(tried: Sequence[Case], rows: Sequence[Mapping[str, Any]]) ->
 
 def _filled(case: Case, topologies: Sequence[str], rows: list[dict[str, Any]], options: argparse.Namespace) -> bool:
     """Whether the case has figures; what is lacking is asked about and written first. A case that gave none before is not asked again."""
-    known = {(row["topology"], row.get("program")) for row in rows if row["case"] == case.name}
-    wanted = [] if any(row["case"] == case.name and row.get("error") for row in rows) else options.program or PROGRAMS
-    lacking = {program: [name for name in topologies if (name, program) not in known] for program in wanted}
-    for same in dict.fromkeys(tuple(names) for names in lacking.values() if names):
-        rows += asked(case, same, [program for program in lacking if tuple(lacking[program]) == same], options.seconds)
+    measured = {(row["topology"], row.get("program")) for row in rows if row["case"] == case.name}
+    programs = [] if any(row["case"] == case.name and row.get("error") for row in rows) else options.program or PROGRAMS
+    lacking = {program: [name for name in topologies if (name, program) not in measured] for program in programs}
+    for missing in dict.fromkeys(tuple(names) for names in lacking.values() if names):
+        rows += asked(case, missing, [program for program in lacking if tuple(lacking[program]) == missing], options.seconds)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(document(rows), indent=1) + "\n", encoding="utf-8")
     return any(row["case"] == case.name and not row.get("error") and not row["refused"] for row in rows)
@@ -140,8 +140,8 @@ def asked(case: Case, topologies: Sequence[str], programs: Sequence[str], limit:
             error = str(reason)
         if not report.exists():
             return [{"case": case.name, "topology": "", "error": error[:300]}]
-        found = json.loads(report.read_text(encoding="utf-8"))["costs"]
-    return [{"case": case.name, **{key: cost[key] for key in KEPT}} for cost in found]
+        costs = json.loads(report.read_text(encoding="utf-8"))["costs"]
+    return [{"case": case.name, **{key: cost[key] for key in KEPT}} for cost in costs]
 
 
 def _run(case: Case, topologies: Sequence[str], programs: Sequence[str], root: Path, report: Path, limit: float) -> str:
@@ -149,11 +149,11 @@ def _run(case: Case, topologies: Sequence[str], programs: Sequence[str], root: P
     batch = ["--batch", str(case.batch), *(["--each-chip"] if case.zoo else [])]
     command = ["tpu", case.unit, "--repo", str(root), *batch, "--sandbox", "process", "--report", str(report)]
     texts = [*(["--init", case.init] if case.init else []), *(["--call", case.call] if case.call else [])]
-    places = [text for name in topologies for text in ("--topology", name)]
-    places += [text for program in programs for text in ("--program", program)]
+    arguments = [text for name in topologies for text in ("--topology", name)]
+    arguments += [text for program in programs for text in ("--program", program)]
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "migrate_agent.agent.cli", *command, *texts, *places],
+        process = subprocess.run(
+            [sys.executable, "-m", "migrate_agent.agent.cli", *command, *texts, *arguments],
             capture_output=True,
             text=True,
             check=False,
@@ -162,7 +162,7 @@ def _run(case: Case, topologies: Sequence[str], programs: Sequence[str], root: P
         )
     except subprocess.TimeoutExpired:
         return f"{NO_END} {limit:.0f} s"
-    return (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return (process.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
 KEPT = (
@@ -206,17 +206,20 @@ def document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The rows as Markdown, those of one case together; figures of one device."""
     first = {str(row["case"]): index for index, row in reversed(list(enumerate(rows)))}
-    places = {name: index for index, name in enumerate(TOPOLOGIES)}
+    order = {name: index for index, name in enumerate(TOPOLOGIES)}
     yield "| unit | topology | program | batch | HBM peak | of | FLOPs | bytes | bound | collectives | padding |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
-    for row in sorted(rows, key=lambda row: (first[row["case"]], places.get(row["topology"], len(places)), row.get("program", ""))):
+    for row in sorted(rows, key=lambda row: (first[row["case"]], order.get(row["topology"], len(order)), row.get("program", ""))):
         head = f"| {row['case']} | {row['topology']} |"
         if "error" in row:
             yield f"{head} | | not asked: {row['error']} | | | | | | |"
         elif row["refused"]:
             yield f"{head} {row['program']} | {row['batch']} | refused ({row['refused']['kind']}) at {row['refused']['line']} | | | | | | |"
         else:
-            moved = ", ".join(f"{each['count']} {each['kind']} {size(each['bytes'])}" for each in row["collectives"]) or "none"
+            moved = (
+                ", ".join(f"{collective['count']} {collective['kind']} {size(collective['bytes'])}" for collective in row["collectives"])
+                or "none"
+            )
             figures = (size(row["peak"]), size(row["hbm"]), power(row["flops"]), size(row["bytes"]))
             bound = f"≥ {seconds(row['bound'])} ({row['bound_by']})"
             yield f"{head} {row['program']} | {row['batch']} | {' | '.join(figures)} | {bound} | {moved} | {row['padding']:.0%} |"

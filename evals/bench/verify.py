@@ -22,17 +22,17 @@ GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.invalid",
 
 def measured(folder: Path) -> dict[str, Any]:
     """One run over a copy of the folder. Raises `RuntimeError` where it gave no report."""
-    with tempfile.TemporaryDirectory() as place:
-        repository, path = Path(place) / folder.name, Path(place) / "report.json"
+    with tempfile.TemporaryDirectory() as scratch:
+        repository, path = Path(scratch) / folder.name, Path(scratch) / "report.json"
         shutil.copytree(folder, repository, ignore=shutil.ignore_patterns(".git", "__pycache__"))
         for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "bench"]):
             subprocess.run([*GIT, *command], cwd=repository, check=True)
         options = ["--repo", str(repository), "--yes", "--no-llm", "--sandbox", "process", "--report", str(path)]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "migrate_agent.agent.cli", "run", *options], capture_output=True, text=True, check=False
         )
         if not path.exists():
-            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "the run gave no report")
+            raise RuntimeError(process.stderr.strip().splitlines()[-1] if process.stderr.strip() else "the run gave no report")
         units = json.loads(path.read_text(encoding="utf-8"))["units"]
     seconds = {unit["name"]: unit["seconds"] for unit in units}
     return {

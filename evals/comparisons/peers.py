@@ -73,9 +73,9 @@ def install(source: Source) -> Path:
 def import_error(source: Source) -> str:
     """The last line that importing the package says, or nothing where it can be imported. Raises `PackageError`."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(install(source))!r}); import {source.root}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return re.sub(r" \(\S+\.py\)$", "", last) if done.returncode else ""
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    last = (process.stderr.strip().splitlines() or [f"exit status {process.returncode}"])[-1]
+    return re.sub(r" \(\S+\.py\)$", "", last) if process.returncode else ""
 
 
 Mode = Callable[[], AbstractContextManager[None]]
@@ -134,8 +134,8 @@ class Positional(torch.nn.Module):
     def forward(self, *tensors: Any) -> Any:
         """Put the tensors in their places."""
         leaves = list(self.fixed)
-        for place, tensor in zip(self.places, tensors, strict=True):
-            leaves[place] = tensor
+        for position, tensor in zip(self.places, tensors, strict=True):
+            leaves[position] = tensor
         args, kwargs = jax.tree.unflatten(self.tree, leaves)
         return self.inner(*args, **kwargs)
 

@@ -48,13 +48,13 @@ def rewrite(sources: Sequence[Source], folder: Path) -> tuple[list[str], Draft]:
     if functions:  # functions are migrated for the sake of modules that call them
         uses = "".join(f"        {source.name}({', '.join(['x + 0'] * len(source.names))})\n" for source in functions)
         parts.append(f"class Calls(torch.nn.Module):\n    def forward(self, x):\n{uses}")
-    wanted = [f"{FILE}:{source.name}" for source in sources if source.is_class] + ([f"{FILE}:Calls"] if functions else [])
+    units = [f"{FILE}:{source.name}" for source in sources if source.is_class] + ([f"{FILE}:Calls"] if functions else [])
     repository = folder / "repository"
     repository.mkdir(parents=True)
     text = "".join(parts)
     (repository / FILE).write_text(text, encoding="utf-8")
     observations = {FILE: observe(text, {source.name: source.names for source in sources})}
-    draft = compose(scan(repository), observations, wanted)
+    draft = compose(scan(repository), observations, units)
     for name, content in draft.files.items():
         (folder / "mirror" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "mirror" / name).write_text(content, encoding="utf-8")

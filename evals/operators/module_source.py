@@ -56,9 +56,9 @@ def samples(info: Any, limit: int | None) -> Iterator[Sample | Unspelled]:
         with _constructions() as built, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
-            found = info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=False, training=training)
-        step = 1 if limit is None else max(1, -(-len(found) * 2 // limit))
-        for item in found[::step]:
+            inputs = info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=False, training=training)
+        step = 1 if limit is None else max(1, -(-len(inputs) * 2 // limit))
+        for item in inputs[::step]:
             try:
                 yield _sample(info.module_cls, item, training, built)
             except Unspelled as error:
@@ -106,14 +106,14 @@ def _constructions() -> Iterator[Mapping[Any, str]]:
         cls for cls in vars(torch.nn).values() if inspect.isclass(cls) and issubclass(cls, torch.nn.Module) and "__init__" in vars(cls)
     ]
     originals = {cls: cls.__init__ for cls in classes}
-    kept: list[Any] = []  # the dictionary holds no module alive
+    modules: list[Any] = []  # the dictionary holds no module alive
 
     def noting(cls: type, original: Any) -> Any:
         @functools.wraps(original)
         def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             if type(self) is cls:
-                kept.append(self)
+                modules.append(self)
                 keywords = {key: value for key, value in kwargs.items() if key not in FACTORY}
                 with suppress(Unspelled):
                     built[self] = f"torch.nn.{cls.__name__}({_ModuleWriter('t', built).arguments(args, keywords)})"

@@ -54,20 +54,20 @@ def check(call: Call, function: Callable[..., Any]) -> None:
 
 def problems(pairs: Sequence[tuple[Call, Callable[..., Any]]]) -> list[str]:
     """What is wrong with each rewritten call, or "". They are compiled together, which saves most of the compiler's time."""
-    found = [""] * len(pairs)
+    messages = [""] * len(pairs)
     trials: dict[int, Trial] = {}
     for index, (call, function) in enumerate(pairs):
         try:
             trials[index] = prepare(call, function)
         except Exception as error:
-            found[index] = describe(error)
+            messages[index] = describe(error)
     results = _together(list(trials.values()))
     for (index, trial), result in zip(trials.items(), results, strict=True):
         try:
             _judge(trial, *(_alone(trial) if isinstance(result, CONCRETE) or result is None else _raised(result)))
         except Exception as error:
-            found[index] = describe(error)
-    return found
+            messages[index] = describe(error)
+    return messages
 
 
 def describe(error: Exception) -> str:
@@ -102,11 +102,11 @@ def prepare(call: Call, function: Callable[..., Any]) -> Trial:
     generator = torch.Generator().manual_seed(0)
     weights = [torch.randn(expected[i].shape, generator=generator, dtype=expected[i].dtype) for i in outputs]
     try:
-        wanted = _torch_gradients(call.tensors, expected, outputs, weights)
+        gradients = _torch_gradients(call.tensors, expected, outputs, weights)
     except NotImplementedError:  # torch has no derivative of this spelling
         return Trial(call, lambda *arrays: (run(*arrays), []), arrays, expected, [], _exact(call, []), undefined)
     program = _with_gradients(run, len(expected), inputs, outputs, weights)
-    return Trial(call, program, arrays, expected, wanted, _exact(call, weights), undefined)
+    return Trial(call, program, arrays, expected, gradients, _exact(call, weights), undefined)
 
 
 def _array(tensor: torch.Tensor) -> Array:
@@ -123,8 +123,8 @@ def _torch_gradients(
     tensors: Sequence[torch.Tensor], results: Sequence[Any], outputs: Sequence[int], weights: Sequence[torch.Tensor]
 ) -> list[Array]:
     inputs = [tensor for tensor in tensors if tensor.requires_grad]
-    found = torch.autograd.grad([results[i] for i in outputs], inputs, list(weights), allow_unused=True)
-    return [np.zeros(tuple(tensor.shape)) if g is None else to_numpy(g) for tensor, g in zip(inputs, found, strict=True)]
+    gradients = torch.autograd.grad([results[i] for i in outputs], inputs, list(weights), allow_unused=True)
+    return [np.zeros(tuple(tensor.shape)) if g is None else to_numpy(g) for tensor, g in zip(inputs, gradients, strict=True)]
 
 
 def _exact(call: Call, weights: Sequence[torch.Tensor]) -> tuple[list[Any], list[Array]] | None:
@@ -161,11 +161,11 @@ def _with_gradients(
                 raise Difference(f"{len(results)} results, torch gives {count}")
             return [results[i] for i in outputs], results
 
-        kept, pullback, results = jax.vjp(chosen, *[primals[i] for i in inputs], has_aux=True)
-        for mine, weight in zip(kept, weights, strict=True):
+        primal_outputs, pullback, results = jax.vjp(chosen, *[primals[i] for i in inputs], has_aux=True)
+        for mine, weight in zip(primal_outputs, weights, strict=True):
             if mine.shape != tuple(weight.shape):
                 raise Difference(f"shape {mine.shape}, torch's is {tuple(weight.shape)}")
-        return results, pullback([np.conj(_array(w)).astype(mine.dtype) for w, mine in zip(weights, kept, strict=True)])
+        return results, pullback([np.conj(_array(w)).astype(mine.dtype) for w, mine in zip(weights, primal_outputs, strict=True)])
 
     return program
 
@@ -186,26 +186,26 @@ def _together(trials: Sequence[Trial]) -> list[Any]:
     errors: dict[int, Exception] = {}
     others: dict[tuple[int, int], Any] = {}  # results that are no arrays, such as a dtype or a string
 
-    def program(given: list[list[Any]]) -> list[Any]:
-        found = []
-        for index, (trial, arrays) in enumerate(zip(trials, given, strict=True)):
+    def program(inputs: list[list[Any]]) -> list[Any]:
+        answers = []
+        for index, (trial, arrays) in enumerate(zip(trials, inputs, strict=True)):
             try:
                 results, gradients = trial.program(*arrays)
             except Exception as error:
                 errors[index], results, gradients = error, [], []
             others.update({(index, i): leaf for i, leaf in enumerate(results) if not hasattr(leaf, "dtype")})
-            found.append(([leaf if hasattr(leaf, "dtype") else None for leaf in results], gradients))
-        return found
+            answers.append(([leaf if hasattr(leaf, "dtype") else None for leaf in results], gradients))
+        return answers
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = jax.jit(program)([trial.arrays for trial in trials])
+            answers = jax.jit(program)([trial.arrays for trial in trials])
         except Exception:
             return [None] * len(trials)
-    for (index, place), leaf in others.items():
-        found[index][0][place] = leaf
-    return [errors.get(index, result) for index, result in enumerate(found)]
+    for (index, position), leaf in others.items():
+        answers[index][0][position] = leaf
+    return [errors.get(index, result) for index, result in enumerate(answers)]
 
 
 def _alone(trial: Trial) -> tuple[list[Any], list[Any]]:
@@ -218,16 +218,16 @@ def _alone(trial: Trial) -> tuple[list[Any], list[Any]]:
         return trial.program(*map(jnp.asarray, trial.arrays))
 
 
-def _judge(trial: Trial, got: list[Any], gradients: list[Any]) -> None:
+def _judge(trial: Trial, results: list[Any], gradients: list[Any]) -> None:
     call = trial.call
-    if len(got) != len(trial.expected):
-        raise Difference(f"{len(got)} results, torch gives {len(trial.expected)}")
+    if len(results) != len(trial.expected):
+        raise Difference(f"{len(results)} results, torch gives {len(trial.expected)}")
     exact, exact_gradients = trial.exact or ([], [])
-    for index, (ours, theirs) in enumerate(zip(got, trial.expected, strict=True)):
+    for index, (ours, theirs) in enumerate(zip(results, trial.expected, strict=True)):
         _compare_result(call, index, ours, theirs, trial.undefined, exact[index] if index < len(exact) else None)
     for index, (ours, theirs) in enumerate(zip(gradients, trial.gradients, strict=True)):
         better = exact_gradients[index] if index < len(exact_gradients) else None
-        terms = _terms(got, theirs) if call.dtype in LOW else 1.0
+        terms = _terms(results, theirs) if call.dtype in LOW else 1.0
         _close(f"gradient {index}", np.conj(_host(ours)), theirs, better, _tolerance(call, str(ours.dtype)) * math.sqrt(terms))
 
 
@@ -236,47 +236,47 @@ def _terms(results: list[Any], gradient: Array) -> float:
     return max(1.0, max((getattr(result, "size", 1) for result in results), default=1) / max(gradient.size, 1))
 
 
-def _close(what: str, ours: Any, theirs: Array, exact: Array | None, rtol: float) -> None:
+def _close(label: str, ours: Any, theirs: Array, exact: Array | None, rtol: float) -> None:
     """Raise `Difference` unless `ours` agrees; in low precision its error may be twice torch's own, and the tolerance more."""
     value = _host(ours)
     if exact is None or exact.shape != theirs.shape or value.shape != theirs.shape or not theirs.size:
-        compare(what, value, theirs, rtol if exact is None else max(rtol, RTOL))
+        compare(label, value, theirs, rtol if exact is None else max(rtol, RTOL))
         return
     lost = np.isfinite(exact) & ~np.isfinite(theirs) & np.isfinite(value)  # torch itself is out of range: the exact answer counts
     theirs = np.where(lost, exact, theirs)
     finite = np.isfinite(exact) & np.isfinite(theirs)
     if not np.array_equal(value[~finite], theirs[~finite], equal_nan=True):
-        compare(what, value, theirs, rtol)
+        compare(label, value, theirs, rtol)
         return
     scale = max(1.0, float(np.abs(exact[finite]).max(initial=0.0)))
     error, allowed = (float(np.abs(side[finite] - exact[finite]).max(initial=0.0)) for side in (value, theirs))
     if not error <= 2 * allowed + rtol * scale:
-        raise Difference(f"{what}: off by {error:.1e} where torch is by {allowed:.1e} and values reach {scale:.1e}")
+        raise Difference(f"{label}: off by {error:.1e} where torch is by {allowed:.1e} and values reach {scale:.1e}")
 
 
 def _compare_result(call: Call, index: int, ours: Any, theirs: Any, undefined: bool, exact: Any) -> None:
-    what = f"result {index}"
+    label = f"result {index}"
     if not isinstance(theirs, torch.Tensor):
         if isinstance(ours, jax.Array):
             ours = ours.item() if ours.ndim == 0 else ours
         if not (
             ours == theirs or (isinstance(theirs, float) and np.allclose(float(ours), theirs, equal_nan=True)) or _same_dtype(ours, theirs)
         ):
-            raise Difference(f"{what}: {ours!r}, torch gives {theirs!r}")
+            raise Difference(f"{label}: {ours!r}, torch gives {theirs!r}")
         return
     if not hasattr(ours, "dtype"):
-        raise Difference(f"{what}: a {type(ours).__name__}, torch gives a tensor")
+        raise Difference(f"{label}: a {type(ours).__name__}, torch gives a tensor")
     dtype = str(theirs.dtype).removeprefix("torch.")
     integral = not any(is_float(tensor) for tensor in call.tensors)
     if str(ours.dtype) != dtype and not (integral and {str(ours.dtype), dtype} in ({"float32", "float64"}, {"complex64", "complex128"})):
-        raise Difference(f"{what}: dtype {ours.dtype}, torch's is {dtype}")
+        raise Difference(f"{label}: dtype {ours.dtype}, torch's is {dtype}")
     if undefined or ((integral or call.dtype in LOW) and index and (call.entry in TIES or _base(call.entry) in TIES)):
         if tuple(ours.shape) != tuple(theirs.shape):
-            raise Difference(f"{what}: shape {ours.shape}, torch's is {tuple(theirs.shape)}")
+            raise Difference(f"{label}: shape {ours.shape}, torch's is {tuple(theirs.shape)}")
         return
     better = to_numpy(exact) if isinstance(exact, torch.Tensor) and is_float(exact) and is_float(theirs) else None
     tolerance = _tolerance(call, min((dtype, str(ours.dtype)), key=lambda d: -COARSE.get(d, 0.0)))
-    _close(what, ours, to_numpy(theirs), better, tolerance)
+    _close(label, ours, to_numpy(theirs), better, tolerance)
 
 
 def _same_dtype(ours: Any, theirs: Any) -> bool:

@@ -106,16 +106,16 @@ def _spellings(entry: Any, dtype: torch.dtype, arguments: Sequence[Any], keyword
     named = [f"{key}={writer.write(value)}" for key, value in keywords.items()]
     wrap = WRAPS.get(full_name(entry), Wrap())
     gradients = any(tensor.requires_grad for tensor in writer.tensors)
-    found = list(_expressions(NAMES.get(full_name(entry), entry.name), arguments, texts, named))
-    if not found:
+    expressions = list(_expressions(NAMES.get(full_name(entry), entry.name), arguments, texts, named))
+    if not expressions:
         raise Unspelled(f"{entry.name} has no spelling for these arguments")
-    for spelling, expression in found:
+    for spelling, expression in expressions:
         lines = [wrap.before, f"y = {expression}", f"return {wrap.after}"] if wrap != Wrap() else [f"return {expression}"]
         if spelling == "in-place" or (entry.name.endswith("_") and not entry.name.endswith("__")):
             lines = ["x0 = x0.clone()", expression, "return x0"]
         body = "".join(f"    {line}\n" for line in lines if line)
         call = Call(full_name(entry), spelling, str(dtype).removeprefix("torch."), body, tuple(writer.tensors), gradients)
-        if _runs(call, optional=spelling != found[0][0]):
+        if _runs(call, optional=spelling != expressions[0][0]):
             yield call
 
 
@@ -217,8 +217,8 @@ class Writer:
         if isinstance(value, torch.nn.PairwiseDistance) and value.extra_repr() == torch.nn.PairwiseDistance().extra_repr():
             return "torch.nn.PairwiseDistance()"
         if dataclasses.is_dataclass(value) and getattr(torch.nn, type(value).__name__, None) is type(value):
-            given = [f for f in dataclasses.fields(value) if getattr(value, f.name) != f.default]
-            return f"torch.nn.{type(value).__name__}({', '.join(f'{f.name}={self.write(getattr(value, f.name))}' for f in given)})"
+            fields = [f for f in dataclasses.fields(value) if getattr(value, f.name) != f.default]
+            return f"torch.nn.{type(value).__name__}({', '.join(f'{f.name}={self.write(getattr(value, f.name))}' for f in fields)})"
         raise Unspelled(f"a {type(value).__name__} as an argument has no source text")
 
     def _slice(self, value: slice) -> str:
@@ -227,12 +227,14 @@ class Writer:
 
 def observe(text: str, tensors: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[Span, Observed]:
     """What recording would note: each use of these names, in the function or class of that name, with shape and dtype."""
-    found: dict[Span, Observed] = {}
+    observations: dict[Span, Observed] = {}
     for definition in ast.parse(text).body:
         values = tensors.get(getattr(definition, "name", ""), {})
         for node in ast.walk(definition):
             if isinstance(node, ast.Name) and node.id in values and isinstance(node.ctx, ast.Load):
                 span = Span(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
                 tensor = values[node.id]
-                found[span] = Observed(("tensor",), (tuple(tensor.shape),), (str(tensor.dtype).removeprefix("torch."),), is_whole(tensor))
-    return found
+                observations[span] = Observed(
+                    ("tensor",), (tuple(tensor.shape),), (str(tensor.dtype).removeprefix("torch."),), is_whole(tensor)
+                )
+    return observations

@@ -61,22 +61,22 @@ def is_float(value: Any) -> bool:
     return isinstance(value, (jax.Array, np.ndarray)) and jnp.issubdtype(value.dtype, jnp.inexact)
 
 
-def compare(what: str, ours: Any, theirs: Any, rtol: float = RTOL) -> None:
+def compare(label: str, ours: Any, theirs: Any, rtol: float = RTOL) -> None:
     """Raise `Difference` unless shape and values agree, to `rtol` of the largest value; NaN and infinities must stand at the same places."""
     a, b = np.asarray(ours), np.asarray(theirs)
     if a.shape != b.shape:
-        raise Difference(f"{what}: shape {a.shape}, torch's is {b.shape}")
+        raise Difference(f"{label}: shape {a.shape}, torch's is {b.shape}")
     if b.dtype.kind not in "fc":
         if not np.array_equal(a, b):
-            raise Difference(f"{what}: {a.ravel()[:4]}, torch has {b.ravel()[:4]}")
+            raise Difference(f"{label}: {a.ravel()[:4]}, torch has {b.ravel()[:4]}")
         return
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
-        raise Difference(f"{what}: NaN or infinities stand elsewhere")
+        raise Difference(f"{label}: NaN or infinities stand elsewhere")
     error = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
     scale = max(1.0, float(np.abs(b[finite]).max(initial=0.0)))
     if error > rtol * scale:
-        raise Difference(f"{what}: off by {error:.1e} where values reach {scale:.1e}")
+        raise Difference(f"{label}: off by {error:.1e} where values reach {scale:.1e}")
 
 
 def randomise(module: torch.nn.Module, seed: int = 0) -> None:
@@ -172,9 +172,9 @@ def compare_program(
 
 def arrays_of(output: Any, kind: Any) -> list[Any]:
     """The arrays in what a module gives, in the verifier's order."""
-    found: list[Any] = []
-    trees.encode(output, found, lambda leaf: isinstance(leaf, kind))
-    return found
+    arrays: list[Any] = []
+    trees.encode(output, arrays, lambda leaf: isinstance(leaf, kind))
+    return arrays
 
 
 def _leaves(args: Sequence[Any], kwargs: Mapping[str, Any], constant: Collection[int]) -> tuple[list[torch.Tensor], Any, Any]:
@@ -204,14 +204,14 @@ def _torch_gradients(
     module: torch.nn.Module, leaves: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor | None]
 ) -> dict[str, Array]:
     named = {name: value for name, value in module.named_parameters(remove_duplicate=False) if value.requires_grad and is_float(value)}
-    wanted = {**named, **{f"input {index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}}
+    variables = {**named, **{f"input {index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}}
     chosen = [(output, cotangent) for output, cotangent in zip(outputs, cotangents, strict=True) if cotangent is not None]
-    if not chosen or not wanted:
+    if not chosen or not variables:
         return {}
-    found = torch.autograd.grad([o for o, _ in chosen], list(wanted.values()), [c for _, c in chosen], allow_unused=True)
+    gradients = torch.autograd.grad([o for o, _ in chosen], list(variables.values()), [c for _, c in chosen], allow_unused=True)
     return {
-        name: np.zeros(tuple(wanted[name].shape)) if gradient is None else to_numpy(gradient)
-        for name, gradient in zip(wanted, found, strict=True)
+        name: np.zeros(tuple(variables[name].shape)) if gradient is None else to_numpy(gradient)
+        for name, gradient in zip(variables, gradients, strict=True)
     }
 
 
@@ -236,8 +236,8 @@ def _jax_run(
     inputs = [leaf for leaf, f in zip(flat, inexact, strict=True) if f]
     others = [leaf for leaf, f, a in zip(flat, inexact, arrays, strict=True) if a and not f]
     function: Any = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True) if with_gradients else loss
-    found = (jax.jit(function) if jit else function)(program.parameters, inputs, program.rest, others)
-    ((_, (results, rest)), (of_parameters, of_inputs)) = found if with_gradients else (found, (program.parameters, []))
+    outputs = (jax.jit(function) if jit else function)(program.parameters, inputs, program.rest, others)
+    ((_, (results, rest)), (of_parameters, of_inputs)) = outputs if with_gradients else (outputs, (program.parameters, []))
     of_parameters = jax.tree.map(jnp.conj, of_parameters)  # torch gives the conjugate of what JAX gives
     ours = {**program.names(of_parameters, rest), **{f"input {index}": jnp.conj(gradient) for index, gradient in enumerate(of_inputs)}}
     return results, ours, dict(program.names(program.parameters, rest))

@@ -86,13 +86,13 @@ def _migrated(case: str, name: str, flags: Sequence[str], model: Endpoint | None
         except PackageError as error:
             yield Outcome(case, "refused", f"not fetched: {error}")
             return
-        asked = (
+        model_options = (
             ("--model", model.model, *(("--base-url", model.url) if model.url else ()), "--max-attempts", str(ATTEMPTS)) if model else ()
         )
-        command = [sys.executable, "-c", CLI, "run", "--yes", *flags, *asked, "--sandbox", options.sandbox]
-        done = subprocess.run([*command, "--repo", str(root), "--report", str(report)], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-c", CLI, "run", "--yes", *flags, *model_options, "--sandbox", options.sandbox]
+        process = subprocess.run([*command, "--repo", str(root), "--report", str(report)], capture_output=True, text=True, check=False)
         if not report.exists():
-            last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+            last = process.stderr.strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
             yield Outcome(case, "wrong", last[0][:300])
             return
         for unit in json.loads(report.read_text(encoding="utf-8"))["units"]:
@@ -128,13 +128,13 @@ def _repository(root: Path, name: str, tiny: bool) -> None:
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """By mode: units, those verified within 1, 2, … attempts, and tokens and calls per unit; and the label of figures that have one."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for mode in MODES:
         rows = [outcome.details for outcome in outcomes if outcome.details.get("mode") == mode]
         if rows:
-            found[mode] = _figures(rows)
+            result[mode] = _figures(rows)
     labels = {str(outcome.details["label"]) for outcome in outcomes if "label" in outcome.details}
-    return {"modes": found, **({"label": "; ".join(sorted(labels))} if labels else {})}
+    return {"modes": result, **({"label": "; ".join(sorted(labels))} if labels else {})}
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -152,12 +152,12 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def report(outcomes: Sequence[Outcome]) -> Iterable[str]:
     """A line a mode, and the label."""
-    found = summary(outcomes)
-    for mode, row in found["modes"].items():
+    result = summary(outcomes)
+    for mode, row in result["modes"].items():
         within = ", ".join(f"≤{most}: {count}" for most, count in row["verified_within_attempts"].items())
         yield f"{mode}: {row['verified']} of {row['units']} verified (attempts {within}); {row['tokens_per_unit']} tokens a unit"
-    if "label" in found:
-        yield f"the model: {found['label']}"
+    if "label" in result:
+        yield f"the model: {result['label']}"
 
 
 def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:

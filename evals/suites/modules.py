@@ -50,8 +50,8 @@ def entries() -> dict[str, Any]:
 
 def groups(options: Options) -> Sequence[Group]:
     """A few classes at a time."""
-    wanted = [name for name in entries() if options.wanted(name)]
-    return [tuple(wanted[start : start + GROUP]) for start in range(0, len(wanted), GROUP)]
+    names = [name for name in entries() if options.wanted(name)]
+    return [tuple(names[start : start + GROUP]) for start in range(0, len(names), GROUP)]
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
@@ -119,13 +119,13 @@ def _problem(sample: Sample, rewritten: Any) -> str:
     return ""
 
 
-def outcome(name: str, problems: list[tuple[Status, str]], tried: int) -> Outcome:
+def outcome(name: str, problems: list[tuple[Status, str]], samples: int) -> Outcome:
     """How the class did."""
     if name in EXCLUDED:
         return Outcome(name, "excluded", EXCLUDED[name])
     if not problems:
-        return Outcome(name, "right", "", {"samples": tried})
-    details = {"samples": tried, "failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
+        return Outcome(name, "right", "", {"samples": samples})
+    details = {"samples": samples, "failed": len(problems), "reasons": [reason for _, reason in problems[:8]]}
     status: Status = "wrong" if any(status == "wrong" for status, _ in problems) else "refused"
     return Outcome(name, status, next(reason for kind, reason in problems if kind == status)[:500], details)
 

@@ -39,8 +39,8 @@ def entries() -> dict[str, Any]:
 
 def groups(options: Options) -> Sequence[Group]:
     """Neighbouring entries together: they share what is compiled."""
-    wanted = [name for name in entries() if options.wanted(name)]
-    return [tuple(wanted[start : start + GROUP]) for start in range(0, len(wanted), GROUP)]
+    names = [name for name in entries() if options.wanted(name)]
+    return [tuple(names[start : start + GROUP]) for start in range(0, len(names), GROUP)]
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
@@ -77,19 +77,19 @@ def _chunk(names: Sequence[str], options: Options) -> Iterator[Outcome]:
 def _judge(functions: Sequence[tuple[Call, str, Any]]) -> Iterator[tuple[Status, str]]:
     """The problems of one entry's calls. Spellings of one sample often become the same code, which is run once."""
     first: dict[Any, int] = {}
-    found: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for index, (call, hole, function) in enumerate(functions):
         if not hole:
             first.setdefault((body(function), *map(id, call.tensors)), index)
-    kept = list(first.values())
-    for start in range(0, len(kept), BATCH):
-        batch = kept[start : start + BATCH]
-        found |= zip(batch, run_together([(functions[i][0], functions[i][2]) for i in batch]), strict=True)
+    distinct = list(first.values())
+    for start in range(0, len(distinct), BATCH):
+        batch = distinct[start : start + BATCH]
+        messages |= zip(batch, run_together([(functions[i][0], functions[i][2]) for i in batch]), strict=True)
     for call, hole, function in functions:
         text = f"{call.spelling}, {call.dtype}: {call.body.strip()} {[tuple(tensor.shape) for tensor in call.tensors]}"
         if hole:
             yield "refused", f"{hole} | {text}"
-        elif problem := found[first[body(function), *map(id, call.tensors)]]:
+        elif problem := messages[first[body(function), *map(id, call.tensors)]]:
             yield "wrong", f"{problem} | {text}"
 
 
@@ -110,18 +110,18 @@ def _outcome(name: str, problems: list[tuple[Status, str]], written: Sequence[Ca
 def _cut(entry: Any, options: Options) -> dict[str, dict[str, str]]:
     """Dtype → "taken of all", where a limit left samples out."""
     sizes = {dtype: (share(entry, dtype, options.samples), len(inputs(entry, dtype))) for dtype in dtypes(entry)}
-    cut = {str(dtype).removeprefix("torch."): f"{taken} of {every}" for dtype, (taken, every) in sizes.items() if taken and taken < every}
+    cut = {str(dtype).removeprefix("torch."): f"{used} of {every}" for dtype, (used, every) in sizes.items() if used and used < every}
     return {"samples": cut} if cut else {}
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """How much of the database was run: calls in all spellings, and entries of which a limit left samples out."""
-    tried = [outcome.details for outcome in outcomes if "calls" in outcome.details]
-    limits = sorted({str(details["limit"]) for details in tried if details.get("samples")})
+    judged = [outcome.details for outcome in outcomes if "calls" in outcome.details]
+    limits = sorted({str(details["limit"]) for details in judged if details.get("samples")})
     return {
-        "calls": sum(details["calls"] for details in tried),
-        "entries with every sample": sum("samples" not in details for details in tried),
-        "entries with a part of their samples": sum("samples" in details for details in tried),
+        "calls": sum(details["calls"] for details in judged),
+        "entries with every sample": sum("samples" not in details for details in judged),
+        "entries with a part of their samples": sum("samples" in details for details in judged),
         "samples of a dtype at most": ", ".join(limits),
     }
 

@@ -111,8 +111,8 @@ def _built(migrated: Migrated, unit: Unit, example: Example) -> Built:
 
 
 def _modules(names: Group, options: Options) -> Iterator[Outcome]:
-    wanted = SAMPLES if options.samples is None else min(SAMPLES, options.samples)
-    problems, chosen = modules.select(names, replace(options, samples=wanted))
+    limit = SAMPLES if options.samples is None else min(SAMPLES, options.samples)
+    problems, chosen = modules.select(names, replace(options, samples=limit))
     modules.judge(chosen, problems)
     for name in names:
         own = [sample for owner, sample in chosen if owner == name]
@@ -128,7 +128,7 @@ def _build(sample: Sample) -> Built:
 def _first_failure(peer: Peer, builds: Iterable[Callable[[], Built]], mode: Mode = nullcontext) -> Judgement:
     """How the peer does on all of these: right, or what is wrong with the first that is not."""
     judgements = (judge(peer, build, mode) for build in builds)
-    return next((found for found in judgements if found.kind != "right"), Judgement("right"))
+    return next((judgement for judgement in judgements if judgement.kind != "right"), Judgement("right"))
 
 
 def _both(ours: Outcome, case: str, theirs: Mapping[str, Judgement]) -> Outcome:
@@ -138,25 +138,28 @@ def _both(ours: Outcome, case: str, theirs: Mapping[str, Judgement]) -> Outcome:
 
 def rates(outcomes: Iterable[Outcome]) -> dict[str, dict[str, list[int]]]:
     """Part → tool → right, and of how many."""
-    found: dict[str, dict[str, list[int]]] = {}
+    table: dict[str, dict[str, list[int]]] = {}
     for item in outcomes:
         if "peers" not in item.details:
             continue
-        row = found.setdefault(item.case.partition("/")[0], {})
-        right = {"migrate-agent": item.status == "right", **{name: told["kind"] == "right" for name, told in item.details["peers"].items()}}
+        row = table.setdefault(item.case.partition("/")[0], {})
+        right = {
+            "migrate-agent": item.status == "right",
+            **{name: judgement["kind"] == "right" for name, judgement in item.details["peers"].items()},
+        }
         for name, is_right in right.items():
             counts = row.setdefault(name, [0, 0])
             counts[0] += is_right
             counts[1] += 1
-    return found
+    return table
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Rates by part and tool, and the peers' failures by kind."""
     kinds: dict[str, Counter[str]] = {}
     for item in outcomes:
-        for name, told in item.details.get("peers", {}).items():
-            kinds.setdefault(name, Counter())[told["kind"]] += 1
+        for name, judgement in item.details.get("peers", {}).items():
+            kinds.setdefault(name, Counter())[judgement["kind"]] += 1
     failures = {name: {kind: number for kind, number in counts.most_common() if kind != "right"} for name, counts in kinds.items()}
     return {"rates": rates(outcomes), "failures": failures}
 

@@ -58,13 +58,13 @@ def _unpacked(source: Source) -> Path:
 
 def groups(options: Options) -> Sequence[Group]:
     """Some files of one package at a time."""
-    found: list[Group] = []
+    chunks: list[Group] = []
     for package, folder in folders().items():
         paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.py")))
         names = [f"{package}/{path.as_posix()}" for path in paths if not FOREIGN & set(path.parts)]
-        wanted = [name for name in names if options.wanted(name)]
-        found += [tuple(wanted[start : start + GROUP]) for start in range(0, len(wanted), GROUP)]
-    return found
+        chosen = [name for name in names if options.wanted(name)]
+        chunks += [tuple(chosen[start : start + GROUP]) for start in range(0, len(chosen), GROUP)]
+    return chunks
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:

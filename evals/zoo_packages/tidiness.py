@@ -34,14 +34,14 @@ def untidy(files: Mapping[str, str], sources: Mapping[str, str] | None = None) -
     `sources` maps a file's path to the text that it was rewritten from: what pyflakes finds there too (a variable that was never used) is the
     source's own, and stays.
     """
-    found = [Finding(name, line, what) for name, text in files.items() for line, what in _torch_names(text)]
+    findings = [Finding(name, line, message) for name, text in files.items() for line, message in _torch_names(text)]
     owned = Counter((finding.file, finding.what) for finding in _pyflakes(sources or {}))
     for finding in _pyflakes(files):
         if owned[finding.file, finding.what] > 0 and not finding.what.startswith(UNDEFINED):
             owned[finding.file, finding.what] -= 1
         else:
-            found.append(finding)
-    return [str(finding) for finding in sorted(found)]
+            findings.append(finding)
+    return [str(finding) for finding in sorted(findings)]
 
 
 def _torch_names(text: str) -> Iterator[tuple[int, str]]:
@@ -82,6 +82,6 @@ def _pyflakes(files: Mapping[str, str]) -> Iterator[Finding]:
             "--output-format",
             "json",
         ]
-        done = subprocess.run([*command, str(root)], capture_output=True, text=True, check=False)
-        for row in json.loads(done.stdout or "[]"):
+        process = subprocess.run([*command, str(root)], capture_output=True, text=True, check=False)
+        for row in json.loads(process.stdout or "[]"):
             yield Finding(str(Path(row["filename"]).relative_to(root)), row["location"]["row"], f"{row['code']} {row['message']}")

@@ -89,8 +89,8 @@ def migrate(name: str, root: Path, examples: Sequence[Mapping[str, Any]], folder
     recording = record(inventory, from_config(inventory, examples), sandbox, folder / "recording")
     sandbox.close()
     reached = {example.unit for example in recording.examples}
-    wanted = [unit.id for unit in plan(inventory) if unit.id in reached]
-    draft = compose(inventory, recording.observations, wanted, examples=recording.examples)
+    units = [unit.id for unit in plan(inventory) if unit.id in reached]
+    draft = compose(inventory, recording.observations, units, examples=recording.examples)
     for path, text in draft.files.items():
         target = folder / "candidate" / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -148,10 +148,10 @@ def _place(error: BaseException) -> str:
 
 
 def _mirror(module: str, name: str, example: Example, exact: bool) -> nnx.Module:
-    found: Any = importlib.import_module(module)
-    names = {**jax_unit.make_namespace(found, {"setup": example.setup}, example.tensors, exact), "np": np, "rngs": nnx.Rngs(0)}
+    target: Any = importlib.import_module(module)
+    names = {**jax_unit.make_namespace(target, {"setup": example.setup}, example.tensors, exact), "np": np, "rngs": nnx.Rngs(0)}
     for part in name.split("."):
-        found = getattr(found, part)
+        target = getattr(target, part)
     seed_python()
-    built: nnx.Module = eval(f"_unit({example.init}\n)", {**names, "_unit": found})
+    built: nnx.Module = eval(f"_unit({example.init}\n)", {**names, "_unit": target})
     return built

@@ -51,9 +51,9 @@ def migrated(
 ) -> Iterator[Outcome]:
     """The same of any repository; `exclude` says of units why they do not count. The report is written to `report`."""
     command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
-    done = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
+    process = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
     if not report.exists():
-        last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
+        last = process.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
         yield Outcome(name, "wrong", f"the run gave no report: {last[0]}")
         return
     rows = json.loads(report.read_text(encoding="utf-8"))
@@ -85,6 +85,6 @@ def _git(repository: Path, *arguments: str) -> str:
 
 def tidiness(package: str, files: Mapping[str, str], sources: Mapping[str, str]) -> Iterator[Outcome]:
     """What the static check finds in these files (path → text); `sources` are the originals, by the same paths."""
-    found = untidy(files, sources)
-    status: Status = "untidy" if found else "tidy"
-    yield Outcome(f"{package}/static check", status, "; ".join(found[:5])[:500], {"files": len(files), "untidy": found})
+    findings = untidy(files, sources)
+    status: Status = "untidy" if findings else "tidy"
+    yield Outcome(f"{package}/static check", status, "; ".join(findings[:5])[:500], {"files": len(files), "untidy": findings})

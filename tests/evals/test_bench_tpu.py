@@ -73,7 +73,7 @@ def test_the_compiler_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(bench, "compiled", compiled)
     first, second = (case.label for case in catalogue()["rotary"].shapes[:2])
     known = [{"kernel": "rotary", "case": first, "dtype": "float32", "v5e": {}, "v6e": {}}]
-    found = list(bench.rows(["rotary"], ["v5e", "v6e"], False, False, 2, known=known))
+    found = list(bench.rows(["rotary"], ["v5e", "v6e"], False, False, 2, earlier=known))
     assert [(row["case"], row["dtype"]) for row in found] == [(first, "bfloat16"), (second, "float32"), (second, "bfloat16")]
     assert len(asked) == 6
     assert not list(bench.rows(["rotary"], ["v5e"], False, False, 1, text="no such shape"))
