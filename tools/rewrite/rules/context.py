@@ -14,8 +14,8 @@ from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
 from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
-from migrate_agent.tools.rewrite.analysis.randomness import Randomness, lambda_name
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
 from migrate_agent.tools.rewrite.tables.templates import fill, of_new_array, unbroken, wrap
 from migrate_agent.tools.scan.nodes import walk
@@ -62,6 +62,21 @@ class Context:
     """Dotted paths of functions that change in place what they have saved for a backward pass."""
     dead: dict[str, str] = field(default_factory=dict)
     """Top-level names that stand for nothing but an error, with its reason."""
+
+    @property
+    def function_key(self) -> FunctionKey:
+        """The key of the function (or class) at hand in the tables of the analysis; its name is "" at the top of the file."""
+        return (self.file.file.path, ".".join(self.path))
+
+    @property
+    def function(self) -> FunctionNode | None:
+        """The innermost enclosing function as the analysis has it, or `None` outside of functions."""
+        return self.file.functions.get(".".join(self.path))
+
+    @property
+    def constructing(self) -> bool:
+        """Whether the function at hand runs only while a module is constructed, so that values are there."""
+        return self.function_key in self.randomness.constructing
 
     @property
     def taken(self) -> frozenset[str]:
@@ -132,18 +147,25 @@ class Context:
         """Whether an original node is the module instance itself."""
         return isinstance(node, cst.Name) and bool(name := self.self_name()) and node.value == name
 
+    def is_module(self, node: cst.BaseExpression) -> bool:
+        """Whether an original expression is a module: `self` of a module class, or what was seen to be nothing else."""
+        if self.is_self(node):
+            return bool(self.cls and self.repo.is_module_class(self.cls))
+        fact = self.observed(node)
+        return fact is not None and all(kind.startswith("module:") for kind in fact.kinds)
+
     def is_handle(self, node: cst.CSTNode) -> bool:
         """Whether an original name stands for a variable itself: a parameter that the function writes to, or what a loop over parameters gives."""
         if not isinstance(node, cst.Name):
             return False
-        if node.value in self.randomness.written.get((self.file.file.path, ".".join(self.path)), ()):
+        if node.value in self.randomness.written.get(self.function_key, ()):
             return True
         loops = [n for n in self.stack if isinstance(n, cst.For) and isinstance(n.target, cst.Name) and n.target.value == node.value]
         return bool(loops) and self.walks_variables(loops[-1])
 
     def walks_variables(self, loop: cst.For) -> bool:
         """Whether a loop goes through parameters that are written out one by one, and changes them."""
-        function = self.file.functions.get(".".join(self.path))
+        function = self.function
         if function is None or not isinstance(loop.iter, (cst.List, cst.Tuple, cst.Name)):
             return False
         line = self.span(loop).line

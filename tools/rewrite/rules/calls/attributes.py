@@ -86,7 +86,7 @@ class ReplaceTensorAttributes(Rule):
             if written or isinstance(parent, cst.AssignTarget):
                 return updated.value
             value = self._array(original.value, updated.value)
-            return value if self._constructing() else context.build("lax.stop_gradient({x})", x=value)
+            return value if self.context.constructing else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
                 context.hole(original, REFUSED[name], "autograd")
@@ -130,10 +130,6 @@ class ReplaceTensorAttributes(Rule):
         rows = [layers().get(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
         templates = {row.reads.get(name, "") if row else "" for row in rows}
         return templates.pop() if len(templates) == 1 else ""
-
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
 
 class MarkLateAttributes(Rule):

@@ -40,7 +40,7 @@ class SelectWhileConstructing(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context, func = self.context, original.func
-        if (context.file.file.path, ".".join(context.path)) not in context.randomness.constructing or not isinstance(func, cst.Attribute):
+        if not context.constructing or not isinstance(func, cst.Attribute):
             return None
         name, of_torch = func.attr.value, context.dotted(func) == f"torch.{func.attr.value}"
         method = not context.dotted(func) and is_tensor(context.observed(func.value)) and name != "where"

@@ -128,7 +128,7 @@ class ConvertMethods(Rule):
                     "a `__call__` of its own: `forward` becomes `__call__` in NNX, so say in `forward` what it does",
                     "module-method",
                 )
-            if (context.file.file.path, ".".join(context.path)) in context.randomness.parameter:
+            if context.function_key in context.randomness.parameter:
                 changes["params"] = add_rngs(updated.params)
         return updated.with_changes(**changes) if changes else None
 
@@ -159,7 +159,7 @@ class ConvertMethods(Rule):
         if isinstance(func, cst.Attribute) and func.attr.value == "forward" and isinstance(updated.func, cst.Attribute):
             if self._is_super(func.value) and context.cls and context.repo.is_module_class(context.cls):
                 return updated.with_changes(func=updated.func.with_changes(attr=cst.Name("__call__")))
-            if self._is_module(func.value):
+            if context.is_module(func.value):
                 return updated.with_changes(func=updated.func.value)
         return None
 
@@ -168,13 +168,6 @@ class ConvertMethods(Rule):
         context = self.context
         bases = context.repo.bases(context.cls) if context.cls else []
         return argument.keyword is not None and argument.keyword.value in ("device", "dtype") and any(base in layers() for base in bases)
-
-    def _is_module(self, node: cst.BaseExpression) -> bool:
-        context = self.context
-        if context.is_self(node):
-            return bool(context.cls and context.repo.is_module_class(context.cls))
-        fact = context.observed(node)
-        return bool(fact and all(kind.startswith("module:") for kind in fact.kinds))
 
     def _is_super(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"

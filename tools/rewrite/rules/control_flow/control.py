@@ -58,7 +58,7 @@ class ReplaceTensorBranches(Rule):
     def leave_If(
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        if self._constructing():
+        if self.context.constructing:
             return None
         read = self._read_out(original.test)
         if self._raises(original) and (read or self._tensor(original.test)):
@@ -75,12 +75,12 @@ class ReplaceTensorBranches(Rule):
         return result
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
-        if self._tensor(original.test) and not self._constructing():
+        if self._tensor(original.test) and not self.context.constructing:
             self._forget_items(original.test)
             self.context.hole(original.test, "a loop on tensor values", "tensor-branch")
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
-        if self._tensor(original.test) or (self._read_out(original.test) and not self._constructing()):
+        if self._tensor(original.test) or (self._read_out(original.test) and not self.context.constructing):
             self._note(original, "an assertion on tensor values was dropped")
             return cst.RemoveFromParent()
         return None
@@ -135,7 +135,7 @@ class ReplaceTensorBranches(Rule):
         return cst.FlattenSentinel(parts)
 
     def _function(self) -> ast.AST | None:
-        return self.context.file.functions.get(".".join(self.context.path))
+        return self.context.function
 
     def _read_outside(self, node: cst.If | cst.While, name: str) -> bool:
         span, function = self.context.span(node), self._function()
@@ -155,19 +155,19 @@ class ReplaceTensorBranches(Rule):
 
     # -- expressions ------------------------------------------------------------------------------------------------
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
-        if not self._tensor(original.test) or self._constructing():
+        if not self._tensor(original.test) or self.context.constructing:
             return None
         self._forget_items(original.test)
         return self._call(original.test, updated.test, updated.body, updated.orelse)
 
     def leave_CompIf(self, original: cst.CompIf, updated: cst.CompIf) -> None:
-        if self._tensor(original.test) and not self._constructing():
+        if self._tensor(original.test) and not self.context.constructing:
             self._forget_items(original.test)
             self.context.hole(original.test, "what a comprehension keeps depends on tensor values: keep all, and mask", "tensor-branch")
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
-        if self._constructing() or is_traced_integer(self.context, original):
+        if self.context.constructing or is_traced_integer(self.context, original):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
@@ -219,10 +219,6 @@ class ReplaceTensorBranches(Rule):
         return result
 
     # -- questions --------------------------------------------------------------------------------------------------
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
-
     def _read_out(self, test: cst.BaseExpression) -> bool:
         """Whether a test asks for a tensor's value, by `item()`, or for something whose shape depends on values."""
         finder = _Items()

@@ -34,7 +34,7 @@ class DropTelling(Rule):
     ) -> cst.SimpleStatementLine | cst.RemovalSentinel | None:
         statement = original.body[0] if len(original.body) == 1 else None
         call = statement.value if isinstance(statement, cst.Expr) else None
-        if not isinstance(call, cst.Call) or self._constructing():
+        if not isinstance(call, cst.Call) or self.context.constructing:
             return None
         if self.context.dotted(call.func) == "torch._assert":
             return self._assertion(original, call, updated)
@@ -94,10 +94,6 @@ class DropTelling(Rule):
         for argument in call.args:
             argument.visit(finder)
         return finder.found
-
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
 
 class _Values(cst.CSTVisitor):

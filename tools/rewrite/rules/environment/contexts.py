@@ -78,7 +78,7 @@ class ReplaceGradientContexts(Rule):
             if isinstance(updated.body, cst.IndentedBlock)
             else [cst.SimpleStatementLine([s for s in updated.body.body if isinstance(s, cst.BaseSmallStatement)])]
         )
-        if any(name in NO_GRADIENT for name in names) and not self._constructing():
+        if any(name in NO_GRADIENT for name in names) and not self.context.constructing:
             body = [self._stopped(statement) for statement in body]
         first = body[0] if body else None
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
@@ -87,10 +87,6 @@ class ReplaceGradientContexts(Rule):
 
     def _name(self, node: cst.BaseExpression) -> str:
         return self.context.dotted(node.func if isinstance(node, cst.Call) else node)
-
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
     def _stopped(self, statement: cst.BaseStatement) -> cst.BaseStatement:
         result = statement.visit(_StopGradient())

@@ -34,7 +34,7 @@ class WriteOutLocals(Rule):
             inner = updated.args[0].value
             asked = _asks(original.args[0].value) and not original.args[0].star and not original.args[0].keyword
             return inner if asked and not _asks(inner) else None
-        function = self.context.file.functions.get(".".join(self.context.path))
+        function = self.context.function
         if (
             not self.context.repo.names_torch
             or not _asks(original)

@@ -59,7 +59,7 @@ class ComputeMasksAtOnce(Rule):
 
 def known_selections(context: Context) -> Selections:
     """What known masks select in the function at hand."""
-    function = context.file.functions.get(".".join(context.path))
+    function = context.function
     if function is None:
         return NOTHING
     kept: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})

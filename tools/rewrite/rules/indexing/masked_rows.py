@@ -39,7 +39,7 @@ def selected_rows(function: FunctionNode, file: FileModel) -> tuple[frozenset[Sp
 
 def selected_here(context: Context) -> tuple[frozenset[Span], frozenset[str]]:
     """`selected_rows` of the function that is being rewritten, found out once."""
-    function = context.file.functions.get(".".join(context.path))
+    function = context.function
     if function is None:
         return NOTHING
     known = context.file.__dict__.setdefault("_selected_rows", {})

@@ -30,7 +30,7 @@ class ReduceMaskedParts(Rule):
         parent = self.context.parent()
         if isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original):
             return None
-        if not selects(self.context, original) or self._constructing():
+        if not selects(self.context, original) or self.context.constructing:
             return None
         around, mask = self._around(original), mask_of(updated)
         if (around is None or mask is None) and self._known(original):
@@ -74,10 +74,6 @@ class ReduceMaskedParts(Rule):
             if found is not None and any(one is part for one in found.parts):
                 return found
         return None
-
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
 
 class SettleMaskedWrites(Rule):

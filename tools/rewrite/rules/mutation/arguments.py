@@ -74,7 +74,7 @@ class HandBackArguments(Rule):
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
     def _key(self) -> FunctionKey:
-        return (self.context.file.file.path, ".".join(self.context.path))
+        return self.context.function_key
 
     def _targets(self, call: cst.Call) -> list[str] | None:
         """The names that a call as a statement gives new values to; `None` where it does not hand them back."""
@@ -101,7 +101,7 @@ class HandBackArguments(Rule):
         if isinstance(value, cst.Attribute):
             return True
         context = self.context
-        function = context.file.functions.get(".".join(context.path))
+        function = context.function
         if not isinstance(value, cst.Name) or function is None:
             return False
         parent = context.parent()

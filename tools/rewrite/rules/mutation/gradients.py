@@ -31,7 +31,7 @@ class KeepParameterGradients(Rule):
         self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | None:
         context = self.context
-        key = (context.file.file.path, ".".join(context.path))
+        key = context.function_key
         if context.cls is None or key not in context.randomness.live or key in context.randomness.constructing:
             return None
         body = [self._kept(statement) for statement in updated.body]

@@ -184,7 +184,7 @@ class _Writes(Rule):
     def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
         """Along which a write to this name or attribute must be passed on."""
         function = self._function()
-        given = handed_back(self.context, (self.context.file.file.path, ".".join(self.context.path)))
+        given = handed_back(self.context, self.context.function_key)
         found = stale_aliases(function, _text(name), self.context.span(name).line, given, self._seen) if function is not None else []
         saved = [alias for alias in found if alias.one.endswith(f".{SAVE}")]
         if saved and function is not None and saved_at_top(function) is not None:

@@ -86,7 +86,7 @@ class FreezeParameters(Rule):
         call = original.value
         if not (isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "requires_grad_"):
             return None
-        if self._module(call.func.value):
+        if self.context.is_module(call.func.value):
             return None
         return self._variable(original, call.func.value, call.args[0].value if call.args else cst.Name("True"))
 
@@ -95,7 +95,7 @@ class FreezeParameters(Rule):
         func, new = original.func, updated.func
         if not (isinstance(func, cst.Attribute) and func.attr.value == "requires_grad_" and isinstance(new, cst.Attribute)):
             return None
-        if not self._module(func.value) or not original.args:
+        if not self.context.is_module(func.value) or not original.args:
             return None
         if not _is(original.args[0].value, "False"):
             if not _is(original.args[0].value, "True"):
@@ -122,7 +122,7 @@ class FreezeParameters(Rule):
     def _made_here(self, node: cst.Name) -> bool:
         """Whether all that binds this local name are calls of `nn.Parameter`."""
         context = self.context
-        function = context.file.functions.get(".".join(context.path))
+        function = context.function
         if function is None or node.value in argument_names(function):
             return False
         stores = sum(isinstance(n, ast.Name) and n.id == node.value and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
@@ -146,13 +146,6 @@ class FreezeParameters(Rule):
             ):
                 return node
         return None
-
-    def _module(self, node: cst.BaseExpression) -> bool:
-        context = self.context
-        if context.is_self(node):
-            return bool(context.cls and context.repo.is_module_class(context.cls))
-        fact = context.observed(node)
-        return fact is not None and all(kind.startswith("module:") for kind in fact.kinds)
 
 
 class _Flag(NamedTuple):

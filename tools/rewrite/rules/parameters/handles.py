@@ -81,7 +81,7 @@ class PassVariables(Rule):
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         """`params = [self.a, self.b]`, which a loop goes through and changes."""
         context, line = self.context, self.context.span(original).line
-        function = context.file.functions.get(".".join(context.path))
+        function = context.function
         loops = [node for node in walk(function) if isinstance(node, ast.For)] if function else []
         mine = [loop for loop in loops if function and (store := listed(function, loop.iter)) and store.lineno == line]
         if not mine or not isinstance(updated.value, (cst.List, cst.Tuple)) or function is None:

@@ -81,7 +81,7 @@ class ReplaceRegistrations(Rule):
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value not in REGISTERING or not isinstance(new.func, cst.Attribute):
             return None
-        if not self._is_module(func.value):
+        if not self.context.is_module(func.value):
             return None
         named = {a.keyword.value: a.value for a in new.args if a.keyword}
         positional = [a.value for a in new.args if not a.keyword and not a.star]
@@ -109,7 +109,7 @@ class ReplaceRegistrations(Rule):
 
     def _asked_for_none(self, name: str) -> bool:
         """Whether the function does something only where this local name `is not None`: then it may be `None`, and there is no variable."""
-        function = self.context.file.functions.get(".".join(self.context.path))
+        function = self.context.function
         branches = [node for node in walk(function) if isinstance(node, ast.If)] if function else []
         return any(ast.unparse(node.test) == f"{name} is not None" and not node.orelse for node in branches)
 
@@ -131,13 +131,6 @@ class ReplaceRegistrations(Rule):
         if method and call.func.attr.value in ("add_module", "register_module"):
             return cst.Call(cst.Attribute(owner, cst.Name(method)), tidy([cst.Arg(name), cst.Arg(value)]))
         return cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(name), cst.Arg(value)]))
-
-    def _is_module(self, node: cst.BaseExpression) -> bool:
-        context = self.context
-        if context.is_self(node):
-            return bool(context.cls and context.repo.is_module_class(context.cls))
-        fact = context.observed(node)
-        return bool(fact) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
 
     def _container(self, node: cst.BaseExpression) -> str:
         """`Sequential` or `ModuleDict` where the module derives from it, else ""."""

@@ -102,7 +102,7 @@ class ShareVariables(Rule):
 
     def _made_for_it(self, source: cst.Attribute) -> bool:
         """Whether the layer is a local variable of which nothing but its parameters is used, and this one only here."""
-        function = self.context.file.functions.get(".".join(self.context.path))
+        function = self.context.function
         if function is None or not isinstance(source.value, cst.Name):
             return False
         uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == source.value.value]

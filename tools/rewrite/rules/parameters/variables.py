@@ -237,7 +237,7 @@ class ReadVariables(Rule):
         around = iter(reversed(self.context.stack))
         inner = (cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
         node = next((node for node in around if not isinstance(node, inner)), None)
-        if not isinstance(self.context.parent(), inner) or not isinstance(node, cst.Assign) or not self._constructing():
+        if not isinstance(self.context.parent(), inner) or not isinstance(node, cst.Assign) or not self.context.constructing:
             return False
         return any(isinstance(t.target, cst.Attribute) and self.context.is_self(t.target.value) for t in node.targets)
 
@@ -273,7 +273,7 @@ class ReadVariables(Rule):
     def _read(self, name: str) -> bool:
         """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
         context = self.context
-        function = context.file.functions.get(".".join(context.path))
+        function = context.function
         if function is None or context.cls is None or name in argument_names(function):
             return False
         own = context.cls.own
@@ -302,7 +302,7 @@ class ReadVariables(Rule):
     def _kept(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
-            return self._constructing() or self._tied(grand)
+            return self.context.constructing or self._tied(grand)
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
             return True
         if isinstance(parent, cst.Attribute):
@@ -316,7 +316,7 @@ class ReadVariables(Rule):
                 return False
             return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
         if isinstance(parent, (cst.Assign,)) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Attribute):
-            return self._constructing() and self.context.is_self(parent.targets[0].target.value) is False
+            return self.context.constructing and self.context.is_self(parent.targets[0].target.value) is False
         return False
 
     def _written(self, grand: cst.CSTNode | None) -> bool:
@@ -327,10 +327,6 @@ class ReadVariables(Rule):
         value = assign.value if isinstance(assign, cst.Assign) else None
         fact = self.context.observed(value) if value is not None else None
         return bool(fact and set(fact.kinds) <= {"parameter", "none"})
-
-    def _constructing(self) -> bool:
-        context = self.context
-        return (context.file.file.path, ".".join(context.path)) in context.randomness.constructing
 
     def _none_test(self, node: cst.CSTNode) -> bool:
         text = cst.Module([]).code_for_node(node)
