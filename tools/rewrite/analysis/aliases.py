@@ -119,32 +119,32 @@ def stale_aliases(
     """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards or handed back to the
     caller at the end; nearest first."""
     reached = _reached(function, name, line, copies)
-    wanted: set[str] = set()
+    targets: set[str] = set()
     for other in reached:
         if other in handed_back or "." in other or read_after(function, other, line):
-            while other != name and other not in wanted:
-                wanted.add(other)
+            while other != name and other not in targets:
+                targets.add(other)
                 other = reached[other][0]
-    return [alias for other, (_, alias) in reached.items() if other in wanted]
+    return [alias for other, (_, alias) in reached.items() if other in targets]
 
 
 def surely_shared(function: ast.AST, name: str, line: int) -> dict[str, bool]:
     """Names whose memory a write to `name` at `line` certainly changes, `name` itself included, and whether each can be brought up to date."""
     reached = _reached(function, name, line)
-    found = {name: not _viewed_anew(function, name, 0, line)}
+    up_to_date = {name: not _viewed_anew(function, name, 0, line)}
     for other, (by, alias) in reached.items():
-        if by in found and alias.sure:
-            found[other] = found[by] and alias.exact
-    return found
+        if by in up_to_date and alias.sure:
+            up_to_date[other] = up_to_date[by] and alias.exact
+    return up_to_date
 
 
 def _reached(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
     """Name that shares the memory of `name` at `line` → the name by which it was reached, and their alias; nearest first."""
     rebound = list(_rebindings(function))
-    held = list(_held(function, copies))
-    made = [*_aliases(function), *held]
-    aliases = [alias for alias in made if alias.line <= line]
-    later = [alias for alias in made if alias.one == name] + [alias for alias in held if alias.other == name]
+    container_aliases = list(_held(function, copies))
+    all_aliases = [*_aliases(function), *container_aliases]
+    aliases = [alias for alias in all_aliases if alias.line <= line]
+    later = [alias for alias in all_aliases if alias.one == name] + [alias for alias in container_aliases if alias.other == name]
     aliases += [replace(alias, line=line, exact=False) for alias in later if _carried(function, alias, name, line)]
     reached: dict[str, tuple[str, Alias]] = {}
     todo = [name]
@@ -231,20 +231,20 @@ def _held(function: ast.AST, copies: Copies) -> Iterator[Alias]:
     for node in walk(function):
         match node:
             case ast.Assign(targets=targets, value=value):
-                kept = _elements(value)
+                elements = _elements(value)
                 for target in targets:
                     if isinstance(target, ast.Subscript) and not copies(target.value):
-                        yield from _keeping(target.value, [value, *kept], node.lineno)
+                        yield from _keeping(target.value, [value, *elements], node.lineno)
                     elif isinstance(target, ast.Attribute):
-                        yield from _keeping(target, [value, *kept], node.lineno)
+                        yield from _keeping(target, [value, *elements], node.lineno)
                     elif isinstance(target, ast.Name):
-                        yield from _keeping(target, kept, node.lineno)
+                        yield from _keeping(target, elements, node.lineno)
             case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args, keywords=keywords) if attr in HOLDING:
                 values = [*args, *(keyword.value for keyword in keywords)]
-                kept = [element for value in values for element in _elements(value)]
+                elements = [element for value in values for element in _elements(value)]
                 objects = attr in ("register_buffer", "save_for_backward")
                 if objects or not copies(container):
-                    yield from _keeping(ast.Attribute(container, attr) if objects else container, [*values, *kept], node.lineno)
+                    yield from _keeping(ast.Attribute(container, attr) if objects else container, [*values, *elements], node.lineno)
 
 
 def _keeping(container: ast.expr, values: Iterable[ast.expr], line: int) -> Iterator[Alias]:
@@ -258,7 +258,7 @@ def _elements(value: ast.expr) -> list[ast.expr]:
     """What stands in a list, tuple or dictionary that is written out."""
     match value:
         case ast.List(elts=inner) | ast.Tuple(elts=inner) | ast.Dict(values=inner):
-            return [found for element in inner for found in (element, *_elements(element))]
+            return [item for element in inner for item in (element, *_elements(element))]
     return []
 
 

@@ -15,11 +15,11 @@ def saved_at_top(function: ast.AST) -> ast.Expr | None:
     calls = [
         node for node in walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == SAVE
     ]
-    found = [statement for statement in body if isinstance(statement, ast.Expr) and statement.value in calls]
+    saves = [statement for statement in body if isinstance(statement, ast.Expr) and statement.value in calls]
     returns = [node for node in walk(function) if isinstance(node, ast.Return)]
-    if len(calls) != 1 or not found or returns != body[-1:] or not all(isinstance(value, ast.Name) for value in calls[0].args):
+    if len(calls) != 1 or not saves or returns != body[-1:] or not all(isinstance(value, ast.Name) for value in calls[0].args):
         return None
     updated = {id(node.target) for node in walk(function) if isinstance(node, ast.AugAssign)}
     saved = {value.id for value in calls[0].args if isinstance(value, ast.Name)}
     stores = (node for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in updated)
-    return None if any(node.id in saved and node.lineno > found[0].lineno for node in stores) else found[0]
+    return None if any(node.id in saved and node.lineno > saves[0].lineno for node in stores) else saves[0]

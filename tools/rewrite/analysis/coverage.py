@@ -21,8 +21,8 @@ def unexercised(model: ClassModel, observed_lines: Set[int]) -> list[str]:
             notes.append(f"{path}:{method.lineno}: {model.qualname}.{name} is run by no example")
             continue
         for first, last in _branches(method.body, observed_lines):
-            where = f"{first}-{last}" if last > first else f"{first}"
-            notes.append(f"{path}:{where}: this branch of {model.qualname}.{name} is run by no example")
+            line_range = f"{first}-{last}" if last > first else f"{first}"
+            notes.append(f"{path}:{line_range}: this branch of {model.qualname}.{name} is run by no example")
     return notes
 
 

@@ -52,11 +52,11 @@ class Launches:
         if node is None:
             return ""
         skipped = 1 if name in self.file.classes else 0
-        wanted = parameters(node)[skipped:]
-        named = [other for other in self._plain() if parameters(self._function(other)) == wanted]
-        same = [other for other in named if stem(other) == stem(name)]
-        marked = [other for other in same if PLAIN & set(words(other))]
-        return next((group[0] for group in (marked, same) if len(group) == 1), "")
+        signature = parameters(node)[skipped:]
+        matching = [other for other in self._plain() if parameters(self._function(other)) == signature]
+        namesakes = [other for other in matching if stem(other) == stem(name)]
+        marked = [other for other in namesakes if PLAIN & set(words(other))]
+        return next((group[0] for group in (marked, namesakes) if len(group) == 1), "")
 
     def _collect(self) -> None:
         bodies = {
@@ -65,10 +65,10 @@ class Launches:
         for name, model in self.file.classes.items():
             if set(self.repo.bases(model)) & set(FUNCTION_BASES) and (forward := _forward(model)):
                 bodies[name] = forward
-        seen = {name: self._direct(body) for name, body in bodies.items()}
-        while more := {name: launch for name, launch in seen.items() if launch and name not in self.found}:
+        launches = {name: self._direct(body) for name, body in bodies.items()}
+        while more := {name: launch for name, launch in launches.items() if launch and name not in self.found}:
             self.found |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
-            seen = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
+            launches = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
 
     def launchers(self) -> Iterator[tuple[str, int]]:
         """Functions, and `forward` of each `autograd.Function`, with a launch anywhere in them; and their parameters that are no arguments."""
@@ -84,8 +84,8 @@ class Launches:
 
     def _draws(self, function: ast.expr) -> bool:
         """Whether a Triton kernel, or another of its file, draws random numbers."""
-        found = self.repo.resolve(dotted_name(function.value, self.file)) if isinstance(function, ast.Subscript) else None
-        kernels = [each for each in found[0].functions.values() if is_kernel(each, found[0])] if found else []
+        definition = self.repo.resolve(dotted_name(function.value, self.file)) if isinstance(function, ast.Subscript) else None
+        kernels = [candidate for candidate in definition[0].functions.values() if is_kernel(candidate, definition[0])] if definition else []
         return any(isinstance(node, ast.Attribute) and node.attr in RANDOM for kernel in kernels for node in ast.walk(kernel))
 
     def launched(self, function: ast.expr) -> str:
@@ -115,9 +115,9 @@ class Launches:
         return None
 
     def _kernel(self, node: ast.expr) -> bool:
-        found = self.repo.resolve(dotted_name(node, self.file))
-        function = found[0].functions.get(found[1]) if found else None
-        return function is not None and found is not None and is_kernel(function, found[0])
+        definition = self.repo.resolve(dotted_name(node, self.file))
+        function = definition[0].functions.get(definition[1]) if definition else None
+        return function is not None and definition is not None and is_kernel(function, definition[0])
 
     @cached_property
     def _extensions(self) -> set[str]:
@@ -142,7 +142,9 @@ class Launches:
 
     def _imports_kernels(self) -> bool:
         return any(
-            (found := self.repo.resolve(dotted)) and (function := found[0].functions.get(found[1])) and is_kernel(function, found[0])
+            (definition := self.repo.resolve(dotted))
+            and (function := definition[0].functions.get(definition[1]))
+            and is_kernel(function, definition[0])
             for dotted in self.file.bindings.values()
         )
 
@@ -152,21 +154,21 @@ class Launches:
             if "." not in name and name not in self.found and not is_kernel(function, self.file):
                 yield name
         for name, dotted in self.file.bindings.items():
-            found = self.repo.resolve(dotted)
+            definition = self.repo.resolve(dotted)
             if (
-                found
-                and found[1] in found[0].functions
-                and found[0] is not self.file
-                and not is_kernel(found[0].functions[found[1]], found[0])
+                definition
+                and definition[1] in definition[0].functions
+                and definition[0] is not self.file
+                and not is_kernel(definition[0].functions[definition[1]], definition[0])
             ):
                 yield name
 
     def _function(self, name: str) -> FunctionNode:
         if name in self.file.functions:
             return self.file.functions[name]
-        found = self.repo.resolve(self.file.bindings[name])
-        assert found is not None
-        return found[0].functions[found[1]]
+        definition = self.repo.resolve(self.file.bindings[name])
+        assert definition is not None
+        return definition[0].functions[definition[1]]
 
 
 def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
@@ -179,8 +181,8 @@ def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
     if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
         return {}
     repo = Repo(inventory)
-    found = {path: dict(Launches(repo, file).launchers()) for path, file in repo.files.items()}
-    return {path: names for path, names in found.items() if names}
+    by_file = {path: dict(Launches(repo, file).launchers()) for path, file in repo.files.items()}
+    return {path: names for path, names in by_file.items() if names}
 
 
 def is_kernel(function: FunctionNode, file: FileModel) -> bool:

@@ -36,11 +36,11 @@ def exercised(repo: Repo, observations: Observations) -> Exercised | None:
     called: set[str] = set()
     compared: set[Place] = set()
     for path, file in repo.files.items():
-        seen = observations.get(path, {})
+        observed = observations.get(path, {})
         for node in ast.walk(file.tree):
-            if isinstance(node, (ast.Name, ast.Attribute)) and seen and span_of(node, file.lines) in seen:
+            if isinstance(node, (ast.Name, ast.Attribute)) and observed and span_of(node, file.lines) in observed:
                 read |= set(_place(repo, file, node))
-            elif isinstance(node, ast.Call) and seen and (fact := seen.get(span_of(node.func, file.lines))):
+            elif isinstance(node, ast.Call) and observed and (fact := observed.get(span_of(node.func, file.lines))):
                 called |= {kind.rpartition(".")[2].rpartition(":")[2] for kind in fact.kinds}
             elif isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
                 for side in (node.left, *node.comparators):
@@ -64,6 +64,6 @@ def _place(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[Place]:
     if isinstance(node, ast.Name) and node.id in file.top_names:
         yield file.file.path, node.id
     elif dotted := dotted_name(node, file) if isinstance(node, (ast.Name, ast.Attribute)) else "":
-        found = repo.resolve(dotted)
-        if found and found[1]:
-            yield found[0].file.path, found[1].partition(".")[0]
+        definition = repo.resolve(dotted)
+        if definition and definition[1]:
+            yield definition[0].file.path, definition[1].partition(".")[0]

@@ -290,10 +290,10 @@ class Expressions(ABC):
         else:
             self.expr(target, env)
             if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
-                known = self.classes[-1].attributes
+                attributes = self.classes[-1].attributes
                 if fact and _may_be_none(value):
                     fact = Observed(tuple(dict.fromkeys((*fact.kinds, "none"))), fact.shapes, fact.dtypes)
-                known[target.attr] = fact if target.attr not in known else join((known[target.attr], fact))
+                attributes[target.attr] = fact if target.attr not in attributes else join((attributes[target.attr], fact))
 
     def unpack(self, target: ast.Tuple | ast.List, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
         values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
@@ -375,15 +375,15 @@ def _returns_tuple(layer: str) -> bool:
     return layer.rpartition(".")[2] in {"MultiheadAttention", "RNN", "LSTM", "GRU", "LSTMCell", "Sequential", "ModuleList", "ModuleDict"}
 
 
-def arithmetic(left: Observed | None, right: Observed | None, division: bool = False) -> Observed | None:
+def arithmetic(first: Observed | None, second: Observed | None, division: bool = False) -> Observed | None:
     """The kind of what a binary operator gives."""
-    if is_tensor(left) or is_tensor(right):
+    if is_tensor(first) or is_tensor(second):
         return TENSOR
-    if left is None or right is None:
+    if first is None or second is None:
         return None
-    kinds = set(left.kinds) | set(right.kinds)
+    kinds = set(first.kinds) | set(second.kinds)
     if kinds <= {"int", "bool"}:
         return FLOAT if division else INT
     if kinds <= {"int", "float", "bool"}:
         return FLOAT
-    return left if left.kinds == right.kinds and len(left.kinds) == 1 else None
+    return first if first.kinds == second.kinds and len(first.kinds) == 1 else None

@@ -70,6 +70,6 @@ def _read_by_methods(model: ClassModel, region: list[ast.AST], name: str) -> boo
 
 
 def _free(constructor: FunctionNode, name: str) -> str:
-    taken = {n.id for n in walk(constructor) if isinstance(n, ast.Name)} | {a.arg for a in walk(constructor) if isinstance(a, ast.arg)}
+    names = {n.id for n in walk(constructor) if isinstance(n, ast.Name)} | {a.arg for a in walk(constructor) if isinstance(a, ast.arg)}
     local = name.lstrip("_") or name
-    return local if local not in taken else f"{local}_parts"
+    return local if local not in names else f"{local}_parts"

@@ -17,13 +17,13 @@ def intermediates(repo: Repo, model: ClassModel, facts: Facts, randomness: Rando
     if not repo.is_module_class(model):
         return frozenset()
     family = [*repo.ancestors(model), *repo.descendants.get(model.id, ())]
-    found = set()
+    candidates = set()
     for method, function in model.methods.items():
         if _is_live(model, method, randomness):
-            found |= {name for node in walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
+            candidates |= {name for node in walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
     return frozenset(
         name
-        for name in found
+        for name in candidates
         if repo.buffer(model, name) is None
         and not any(_computes_with(one, name, randomness) for one in family)
         and all(_starts_empty(one, name, facts if one.file is model.file else None) for one in family)

@@ -38,15 +38,15 @@ def part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.e
     source = _source(loop.target, loop.iter, name)
     if source is None and isinstance(loop.target, ast.Tuple):
         source = _source(loop.target, _made_before(function, loop), name)
-    found = _cut(source, is_tensor)
-    if found is None or loop.orelse or any(_leaves(statement) for statement in loop.body):
+    result = _cut(source, is_tensor)
+    if result is None or loop.orelse or any(_leaves(statement) for statement in loop.body):
         return None
     nodes = [node for statement in loop.body for node in walk(statement)]
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in updated]
-    if any(node.id == found.base or (node.id == name and isinstance(node.ctx, ast.Store)) for node in names):
+    if any(node.id == result.base or (node.id == name and isinstance(node.ctx, ast.Store)) for node in names):
         return None
-    return found if _local(function, loop, found.base) and not _read_later(function, loop, name) else None
+    return result if _local(function, loop, result.base) and not _read_later(function, loop, name) else None
 
 
 def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | None:
@@ -58,8 +58,8 @@ def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | N
             return _source(inner, first, name)
         case ast.Tuple(elts=elements), ast.Call(func=ast.Name(id="zip"), args=args) if len(elements) == len(args):
             starred = any(isinstance(node, ast.Starred) for node in (*elements, *args))
-            found = [] if starred else [s for e, a in zip(elements, args, strict=True) if (s := _source(e, a, name)) is not None]
-            return found[0] if len(found) == 1 else None
+            sources = [] if starred else [s for e, a in zip(elements, args, strict=True) if (s := _source(e, a, name)) is not None]
+            return sources[0] if len(sources) == 1 else None
     return None
 
 
@@ -73,8 +73,8 @@ def _made_before(function: ast.AST, loop: ast.For) -> ast.expr | None:
     if not isinstance(through, ast.Name):
         return None
     for block in _blocks(function):
-        places = [i for i, statement in enumerate(block) if statement is loop]
-        before = block[places[0] - 1] if places and places[0] else None
+        indices = [i for i, statement in enumerate(block) if statement is loop]
+        before = block[indices[0] - 1] if indices and indices[0] else None
         match before:
             case ast.Assign(targets=[ast.Name(id=own)], value=value) if own == through.id:
                 uses = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == own]
@@ -105,8 +105,8 @@ def _cut(source: ast.expr | None, is_tensor: Callable[[ast.expr], bool]) -> Part
 def _along(base: str, method: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Part | None:
     if method not in AXIS:
         return None
-    given = {word.arg: word.value for word in keywords}
-    axis = given.get("dim", args[AXIS[method]] if len(args) > AXIS[method] else ast.Constant(0))
+    values = {word.arg: word.value for word in keywords}
+    axis = values.get("dim", args[AXIS[method]] if len(args) > AXIS[method] else ast.Constant(0))
     try:
         number = ast.literal_eval(axis)
     except ValueError:
@@ -133,9 +133,9 @@ def _local(function: ast.AST, loop: ast.For, base: str) -> bool:
         a.arg for node in walk(function) if isinstance(node, ast.arguments) for a in (*node.posonlyargs, *node.args, *node.kwonlyargs)
     }
     names = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == base]
-    made = any(isinstance(node.ctx, ast.Store) and node.lineno < loop.lineno for node in names)
+    assigned = any(isinstance(node.ctx, ast.Store) and node.lineno < loop.lineno for node in names)
     targets = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
-    return made and base not in arguments | targets and not shared(function, base, loop.lineno) - targets
+    return assigned and base not in arguments | targets and not shared(function, base, loop.lineno) - targets
 
 
 def _read_later(function: ast.AST, loop: ast.For, name: str) -> bool:

@@ -47,8 +47,8 @@ def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
     """Attribute → memo, for those of a module class that certainly are nothing else."""
     if not repo.is_module_class(model) or repo.descendants.get(model.id) or "__init__" not in model.methods:
         return {}
-    found = (_memo(repo, model, facts, name) for name in _started(model))
-    return {memo.attribute: memo for memo in found if memo}
+    candidates = (_memo(repo, model, facts, name) for name in _started(model))
+    return {memo.attribute: memo for memo in candidates if memo}
 
 
 def _started(model: ClassModel) -> dict[str, None]:
@@ -68,8 +68,8 @@ def _stored(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _transient(call: ast.Call) -> bool:
-    given = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
-    return isinstance(given, ast.Constant) and given.value is False
+    persistent = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
+    return isinstance(persistent, ast.Constant) and persistent.value is False
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -92,7 +92,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
     if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
         return None
-    loads = [node for where, node in uses if where == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
+    loads = [node for user, node in uses if user == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
     around = _around(repo, model, function, name, stores[0])
     if around is None:
         return None
@@ -112,8 +112,8 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
         local += "_value"
     if clears and (plain or early):
         return None
-    start, store, asked, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
-    return Memo(name, method, start, store, asked, early, local, plain, tuple(gone))
+    start, store, test_span, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
+    return Memo(name, method, start, store, test_span, early, local, plain, tuple(gone))
 
 
 def _always_set(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
@@ -168,8 +168,8 @@ def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
         return True
     match first:
         case ast.Call(func=ast.Name(id=asked), args=[value], keywords=[]) if _uses(model, value, name):
-            found = repo.resolve(model.file.bindings.get(asked) or model.file.own(asked))
-            definition = found[0].functions.get(found[1]) if found else None
+            resolved = repo.resolve(model.file.bindings.get(asked) or model.file.own(asked))
+            definition = resolved[0].functions.get(resolved[1]) if resolved else None
             return definition is not None and _asks_for_value(definition)
     return False
 
@@ -195,7 +195,7 @@ def _binds(statement: ast.stmt, name: str) -> int:
 
 def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
     """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
-    made = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    computed = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()
     owners = {id(child.value) for child in walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
     for child in walk(node):
@@ -211,7 +211,12 @@ def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNod
         n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     for child in walk(node):
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id in names - made and id(child) not in sizes | owners:
+        if (
+            isinstance(child, ast.Name)
+            and isinstance(child.ctx, ast.Load)
+            and child.id in names - computed
+            and id(child) not in sizes | owners
+        ):
             fact = facts.observed.get(span_of(child, model.file.lines))
             if fact is None or not set(fact.kinds) <= PLAIN:
                 return False

@@ -28,11 +28,11 @@ def written_out(text: str) -> str:
 
 def _header(line: str, base: str) -> str:
     """`class M(Other):` → `class M(Base, Other):`; "" for what does not stand on one line so far."""
-    found = re.match(r"(class \w+)\s*(\(\s*\)\s*:|\(|:)(.*)", line)
-    if found is None:
+    match = re.match(r"(class \w+)\s*(\(\s*\)\s*:|\(|:)(.*)", line)
+    if match is None:
         return ""
-    end = f"({base}, {found[3]}" if found[2] == "(" else f"({base}):{found[3]}"
-    return found[1] + end
+    end = f"({base}, {match[3]}" if match[2] == "(" else f"({base}):{match[3]}"
+    return match[1] + end
 
 
 def _base(function: ast.FunctionDef) -> str:

@@ -21,21 +21,21 @@ INIT = "torch.nn.init."
 
 def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
     """Function → those of its parameters that are written in place and were a module's parameter (or never seen) whenever it ran."""
-    found: dict[FunctionKey, frozenset[str]] = {}
+    written: dict[FunctionKey, frozenset[str]] = {}
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
     while changed:
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            names = frozenset(_written(repo, file, facts[file.file.path], name, node, found))
-            if names != found.get(key, frozenset()):
-                found[key], changed = names, True
-    return found
+            names = frozenset(_written(repo, file, facts[file.file.path], name, node, written))
+            if names != written.get(key, frozenset()):
+                written[key], changed = names, True
+    return written
 
 
 def _written(
-    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, written: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[str]:
     names = set(argument_names(node))
     rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
@@ -47,7 +47,7 @@ def _written(
                 yield child.value.id
         if not isinstance(child, ast.Call):
             continue
-        for target, sure in _targets(repo, file, facts, owner, child, known):
+        for target, sure in _targets(repo, file, facts, owner, child, written):
             if isinstance(target, ast.Name) and target.id in names - rebound:
                 fact = facts.observed.get(span_of(target, file.lines))
                 if (fact is None and sure) or (fact and set(fact.kinds) == {"parameter"}):
@@ -63,48 +63,48 @@ class Mutations(NamedTuple):
 
 def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
     """Parameters whose array a function changes in place while the caller may hold it: in JAX the caller's stays as it was."""
-    found = Mutations({}, {})
+    mutations = Mutations({}, {})
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
     while changed:
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            rows = dict(_mutated(repo, file, facts[file.file.path], name, node, found.changed))
-            if rows.keys() != found.changed.get(key, frozenset()):
-                found.changed[key], changed = frozenset(rows), True
-            found.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
-    return found
+            rows = dict(_mutated(repo, file, facts[file.file.path], name, node, mutations.changed))
+            if rows.keys() != mutations.changed.get(key, frozenset()):
+                mutations.changed[key], changed = frozenset(rows), True
+            mutations.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
+    return mutations
 
 
 def _mutated(
-    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, known: Mapping[FunctionKey, frozenset[str]]
+    repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutated: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[str, bool]]:
     """Parameters, and whether each can be brought up to date where it is changed; those that cannot come last."""
     names = set(argument_names(node))
-    same = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in viewed_anew(node)}
-    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in same}
+    in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in viewed_anew(node)}
+    rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place}
     owner = file.classes.get(qualname.rpartition(".")[0])
-    found: list[tuple[str, bool]] = []
+    results: list[tuple[str, bool]] = []
     for child in walk(node):
-        places: list[ast.expr] = []
+        targets: list[ast.expr] = []
         if isinstance(child, ast.AugAssign):
-            places = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
+            targets = [child.target.value if isinstance(child.target, ast.Subscript) else child.target]
         elif isinstance(child, ast.Assign):
-            places = [target.value for target in child.targets if isinstance(target, ast.Subscript)]
+            targets = [target.value for target in child.targets if isinstance(target, ast.Subscript)]
         elif isinstance(child, ast.Call):
-            places = [target for target, _ in _targets(repo, file, facts, owner, child, known)]
-        for place in places:
-            inner = through_parts(place)
+            targets = [target for target, _ in _targets(repo, file, facts, owner, child, mutated)]
+        for changed in targets:
+            inner = through_parts(changed)
             fact = facts.observed.get(span_of(inner, file.lines)) if isinstance(inner, ast.Name) else None
             if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
                 shared = surely_shared(node, inner.id, inner.lineno)
-                found += [(one, exact) for one, exact in shared.items() if one in names - rebound]
-    yield from sorted(found, key=lambda row: not row[1])
+                results += [(one, exact) for one, exact in shared.items() if one in names - rebound]
+    yield from sorted(results, key=lambda row: not row[1])
 
 
 def _targets(
-    repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, known: Mapping[FunctionKey, frozenset[str]]
+    repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, written: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[ast.expr, bool]]:
     """What a call writes to, and whether that is sure whatever it is."""
     dotted = facts.dotted.get(span_of(call.func, file.lines), "")
@@ -115,7 +115,7 @@ def _targets(
     elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
         yield through_data(call.func.value), False
     for key in callees(repo, file, facts, owner, call):
-        yield from ((value, True) for value in given_to(repo, key, call, known.get(key, frozenset())))
+        yield from ((value, True) for value in given_to(repo, key, call, written.get(key, frozenset())))
 
 
 def changes_in_place(name: str) -> bool:
@@ -148,8 +148,8 @@ def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None,
     """The functions of the repository that a call by name, of a method of `self` or of a plain object, may reach."""
     span = span_of(call.func, file.lines)
     dotted = facts.dotted.get(span, "")
-    if dotted and (place := repo.resolve(dotted)) and place[1]:
-        return [(place[0].file.path, place[1])]
+    if dotted and (definition := repo.resolve(dotted)) and definition[1]:
+        return [(definition[0].file.path, definition[1])]
     func = call.func
     if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
         return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
@@ -171,8 +171,8 @@ def parameter_at(repo: Repo, key: FunctionKey, position: int) -> str:
     names = argument_names(node)
     method = "." in key[1] and key[1].rpartition(".")[0] in repo.files[key[0]].classes
     static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
-    place = position + (1 if method and not static else 0)
-    return names[place] if place < len(names) else ""
+    index = position + (1 if method and not static else 0)
+    return names[index] if index < len(names) else ""
 
 
 def argument_names(node: FunctionNode) -> list[str]:
@@ -193,7 +193,7 @@ def listed(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
 
 
 def walks_parameters(
-    repo: Repo, file: FileModel, facts: Facts, known: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
+    repo: Repo, file: FileModel, facts: Facts, written: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
 ) -> bool:
     """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
     store = listed(function, loop.iter)
@@ -214,8 +214,10 @@ def walks_parameters(
             if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
                 continue
         else:
-            given = [v for key in callees(repo, file, facts, None, child) for v in given_to(repo, key, child, known.get(key, frozenset()))]
-            target = next((v for v in given if isinstance(v, ast.Name) and v.id == name), None)
+            values = [
+                v for key in callees(repo, file, facts, None, child) for v in given_to(repo, key, child, written.get(key, frozenset()))
+            ]
+            target = next((v for v in values if isinstance(v, ast.Name) and v.id == name), None)
         if isinstance(target, ast.Name) and target.id == name:
             return True
     return False

@@ -20,7 +20,7 @@ ELSEWHERE = frozenset(
 
 
 def parameter_facts(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, given: Callable[[ast.expr], Observed | None], uses_torch: bool = True
+    function: ast.FunctionDef | ast.AsyncFunctionDef, observed: Callable[[ast.expr], Observed | None], uses_torch: bool = True
 ) -> Mapping[str, Observed]:
     """Parameter → what it is when the function starts, where its reads before it is bound anew say so, or else methods of tensors alone.
 
@@ -42,17 +42,17 @@ def parameter_facts(
             shown |= _start(node.func.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called.add(node.func.id)
-    found: dict[str, Observed] = {}
+    facts: dict[str, Observed] = {}
     arguments = function.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         name = argument.arg
         early = [node for node in loads.get(name, ()) if node.lineno <= stores.get(name, node.lineno)]
-        fact = _joined([fact for node in early if (fact := given(node)) is not None])
+        fact = _joined([fact for node in early if (fact := observed(node)) is not None])
         if fact is not None and fact.kinds != ("none",):
-            found[name] = fact
+            facts[name] = fact
         elif name in shown and name not in called:
-            found[name] = TENSOR_OR_NONE
-    return found
+            facts[name] = TENSOR_OR_NONE
+    return facts
 
 
 def _of_tensors(call: ast.Call, name: str) -> bool:

@@ -69,7 +69,7 @@ class _Function:
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Fixed point over the calls of the repository."""
     functions = {
-        f.key: f for file in repo.files.values() for found in (_functions, _lambdas) for f in found(repo, file, facts[file.file.path])
+        f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
     }
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructing(functions)
@@ -101,15 +101,15 @@ def _live(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
     for key in functions:
         by_name.setdefault(key[1].rpartition(".")[2], []).append(key)
     todo = [key for key, function in functions.items() if function.model and (key[1].endswith((".forward", "__")))]
-    found = set(todo)
+    live = set(todo)
     while todo:
         function = functions[todo.pop()]
         mentioned = [key for name in function.mentions for key in by_name.get(name, ()) if functions[key].model]
         for key in [*function.calls, *mentioned]:
-            if key in functions and key not in found:
-                found.add(key)
+            if key in functions and key not in live:
+                live.add(key)
                 todo.append(key)
-    return found
+    return live
 
 
 def _place(repo: Repo, function: _Function, result: Randomness) -> None:
@@ -160,14 +160,14 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
-        kept = {id(value) for child in walk(node) for value in _kept(child)}
-        kept -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
+        stored = {id(value) for child in walk(node) for value in _kept(child)}
+        stored -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
         for child in walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child, passing)
                 function.calls |= _of_base(repo, owner, child)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
-                _note_method(repo, function, owner, child.attr, kept=id(child) in kept)
+                _note_method(repo, function, owner, child.attr, stored=id(child) in stored)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)
         if owner and qualname.endswith(".__init__") and resets(repo, owner):
@@ -183,10 +183,10 @@ def lambda_name(line: int) -> str:
 def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
     """Lambdas that stand in no function, alone on their lines; what stands beside a module class in a table is called like one."""
     inside = {id(child) for node in file.functions.values() for child in walk(node)}
-    found = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
-    lines = Counter(node.lineno for node in found)
+    lambdas = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
+    lines = Counter(node.lineno for node in lambdas)
     beside = {id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _beside(repo, file, facts, node)}
-    for node in found:
+    for node in lambdas:
         if lines[node.lineno] > 1:
             continue
         function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
@@ -249,11 +249,11 @@ def _applies(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
 
 
-def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str, kept: bool = False) -> None:
-    found = overrides(repo, owner, name)
-    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in found}
+def _note_method(repo: Repo, function: _Function, owner: ClassModel, name: str, stored: bool = False) -> None:
+    definitions = overrides(repo, owner, name)
+    keys = {(model.file.file.path, f"{model.qualname}.{name}") for model in definitions}
     function.calls |= keys
-    if kept and not any(_decorated(model.methods[name]) for model in found):
+    if stored and not any(_decorated(model.methods[name]) for model in definitions):
         function.later |= keys
     if len(keys) > 1 and name != "__init__":
         function.groups.add(frozenset(keys))
@@ -289,16 +289,18 @@ def _passing(file: FileModel) -> Iterator[Span]:
     for outer in walk(file.tree):
         if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
             continue
-        given = {argument.arg for argument in (*outer.args.posonlyargs, *outer.args.args)}
+        parameters = {argument.arg for argument in (*outer.args.posonlyargs, *outer.args.args)}
         for inner in walk(outer)[1:]:
-            if isinstance(inner, ast.FunctionDef) and inner.args.kwarg and not any(a.arg in given for a in inner.args.args):
+            if isinstance(inner, ast.FunctionDef) and inner.args.kwarg and not any(a.arg in parameters for a in inner.args.args):
                 calls = (node for node in walk(inner) if isinstance(node, ast.Call))
-                yield from (span_of(call.func, file.lines) for call in calls if _hands_on(call, given, inner.args.kwarg.arg))
+                yield from (span_of(call.func, file.lines) for call in calls if _hands_on(call, parameters, inner.args.kwarg.arg))
 
 
-def _hands_on(call: ast.Call, given: set[str], keywords: str) -> bool:
+def _hands_on(call: ast.Call, parameters: set[str], keywords: str) -> bool:
     spread = [k.value for k in call.keywords if k.arg is None]
-    return isinstance(call.func, ast.Name) and call.func.id in given and any(isinstance(v, ast.Name) and v.id == keywords for v in spread)
+    return (
+        isinstance(call.func, ast.Name) and call.func.id in parameters and any(isinstance(v, ast.Name) and v.id == keywords for v in spread)
+    )
 
 
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call, passing: Set[Span]) -> None:
@@ -316,9 +318,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
             first = span_of(call.args[0], file.lines)
             function.calls |= meant(repo, facts.dotted.get(first, ""), facts.observed.get(first))
     elif dotted:
-        found = repo.resolve(dotted)
-        if found and found[1]:
-            function.calls.add((found[0].file.path, found[1]))
+        definition = repo.resolve(dotted)
+        if definition and definition[1]:
+            function.calls.add((definition[0].file.path, definition[1]))
     elif _initialises(facts.observed.get(span)):
         function.needs = True
     elif keys := called(repo, facts.observed.get(span)):
@@ -342,8 +344,8 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
 
 def meant(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
     """The functions of the repository that a value was seen to be, or else is by its name."""
-    place = repo.resolve(dotted) if dotted else None
-    return called(repo, fact) or ({(place[0].file.path, place[1])} if place and place[1] else set())
+    definition = repo.resolve(dotted) if dotted else None
+    return called(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
 
 
 def samples(method: str, receiver: Observed | None) -> bool:
@@ -358,18 +360,18 @@ def _initialises(fact: Observed | None) -> bool:
 
 def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
     """The functions of the repository that a value was seen to be (`functools.partial` looked through), or methods of its plain objects."""
-    found: set[FunctionKey] = set()
+    keys: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
         module, _, own = name.rpartition(".")
         owner = repo.class_of(module) if head == "method" else None
         if owner and not repo.is_module_class(owner) and not repo.is_mixin(owner):
-            found |= {(m.file.file.path, f"{m.qualname}.{own}") for m in overrides(repo, owner, own)[:1]}
+            keys |= {(m.file.file.path, f"{m.qualname}.{own}") for m in overrides(repo, owner, own)[:1]}
         if head == "function" and own.startswith("<lambda>") and module in repo.modules:
-            found.add((repo.modules[module].file.path, own))
-        elif head == "function" and (place := repo.resolve(name)) and place[1]:
-            found.add((place[0].file.path, place[1]))
-    return found
+            keys.add((repo.modules[module].file.path, own))
+        elif head == "function" and (definition := repo.resolve(name)) and definition[1]:
+            keys.add((definition[0].file.path, definition[1]))
+    return keys
 
 
 def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:

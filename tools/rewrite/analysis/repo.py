@@ -44,7 +44,7 @@ class ClassModel:
     @cached_property
     def own(self) -> dict[int, str]:
         """`id` of each attribute node whose value is the instance, which is a method's first parameter → the attribute's name."""
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for method in self.node.body:  # a property has several of one name
             if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
@@ -53,19 +53,19 @@ class ClassModel:
                 continue
             for node in walk(method):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameters[0].arg:
-                    found[id(node)] = node.attr
-        return found
+                    names[id(node)] = node.attr
+        return names
 
     @cached_property
     def buffers(self) -> dict[str, bool]:
         """Names given to `register_buffer` as literals → whether persistent."""
-        found: dict[str, bool] = {}
+        names: dict[str, bool] = {}
         for call in _self_calls(self.node, "register_buffer"):
             name = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 persistent = call.args[2] if len(call.args) > 2 else next((k.value for k in call.keywords if k.arg == "persistent"), None)
-                found[name.value] = not (isinstance(persistent, ast.Constant) and persistent.value is False)
-        return found
+                names[name.value] = not (isinstance(persistent, ast.Constant) and persistent.value is False)
+        return names
 
     @cached_property
     def computes_names(self) -> bool:
@@ -157,9 +157,9 @@ class Repo:
     def resolve(self, dotted: str) -> tuple[FileModel, str] | None:
         """The file and qualified name that define a dotted name, re-exports followed; the name is "" for the module itself."""
         if dotted not in self._resolved:
-            found = self.resolver.resolve(dotted)
-            model = self.files.get(found.file.path) if found else None
-            self._resolved[dotted] = (model, found.name) if found and model else None
+            definition = self.resolver.resolve(dotted)
+            model = self.files.get(definition.file.path) if definition else None
+            self._resolved[dotted] = (model, definition.name) if definition and model else None
         return self._resolved[dotted]
 
     def unfollowed(self, file: FileModel, name: str) -> str:
@@ -186,8 +186,8 @@ class Repo:
 
     def class_of(self, dotted: str) -> ClassModel | None:
         """The class of the repository that a dotted name stands for."""
-        found = self.resolve(dotted)
-        return found[0].classes.get(found[1]) if found else None
+        definition = self.resolve(dotted)
+        return definition[0].classes.get(definition[1]) if definition else None
 
     @cached_property
     def only_returned(self) -> frozenset[str]:
@@ -211,26 +211,26 @@ class Repo:
 
     def ancestors(self, model: ClassModel) -> Iterator[ClassModel]:
         """The class and its bases within the repository, nearest first."""
-        seen: set[str] = set()
+        visited: set[str] = set()
         todo = [model]
         while todo:
             current = todo.pop(0)
-            if current.id in seen:
+            if current.id in visited:
                 continue
-            seen.add(current.id)
+            visited.add(current.id)
             yield current
             todo += [base for name in self.bases(current) if (base := self.class_of(name))]
 
     @cached_property
     def descendants(self) -> dict[str, list[ClassModel]]:
         """Class id → the classes of the repository that derive from it, at any depth."""
-        found: dict[str, list[ClassModel]] = {}
+        below: dict[str, list[ClassModel]] = {}
         for file in self.files.values():
             for model in file.classes.values():
                 for above in self.ancestors(model):
                     if above is not model:
-                        found.setdefault(above.id, []).append(model)
-        return found
+                        below.setdefault(above.id, []).append(model)
+        return below
 
     def is_mixin(self, model: ClassModel) -> bool:
         """Whether it is no module class itself and is inherited by module classes alone, so that its `self` is a module."""

@@ -25,17 +25,17 @@ class _Got(NamedTuple):
 
 def find_imports(repo: Repo, observations: Observations) -> None:
     """Bind such names to what they stood for, in all files that make the same call. Where examples saw different things, nothing is bound."""
-    seen: dict[tuple[str, str, int], set[str]] = {}
-    got = {path: list(_got(repo, file)) for path, file in repo.files.items()}
-    for path, found in got.items():
-        for one in found:
+    targets: dict[tuple[str, str, int], set[str]] = {}
+    by_path = {path: list(_got(repo, file)) for path, file in repo.files.items()}
+    for path, assignments in by_path.items():
+        for one in assignments:
             for dotted in _stood_for(repo.files[path], one.name, observations):
-                seen.setdefault(one.call, set()).add(dotted)
-    for path, found in got.items():
+                targets.setdefault(one.call, set()).add(dotted)
+    for path, assignments in by_path.items():
         file = repo.files[path]
-        for one in found:
-            known = seen.get(one.call, set())
-            if len(known) == 1 and (dotted := next(iter(known))) and repo.resolve(dotted) is None:
+        for one in assignments:
+            dotted_names = targets.get(one.call, set())
+            if len(dotted_names) == 1 and (dotted := next(iter(dotted_names))) and repo.resolve(dotted) is None:
                 file.found[one.name] = file.bindings[one.name] = dotted
                 file.top_names.discard(one.name)
 
@@ -55,9 +55,9 @@ def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
         defined = repo.resolve(function)
         function = f"{defined[0].file.module}.{defined[1]}" if defined else function
         target = statement.targets[0]
-        for place, one in enumerate(target.elts) if isinstance(target, ast.Tuple) else [(-1, target)]:
+        for position, one in enumerate(target.elts) if isinstance(target, ast.Tuple) else [(-1, target)]:
             if function and isinstance(one, ast.Name) and stores[one.id] == 1:
-                yield _Got(one.id, (function, ast.unparse(call).partition("(")[2], place))
+                yield _Got(one.id, (function, ast.unparse(call).partition("(")[2], position))
 
 
 def _stood_for(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
@@ -66,5 +66,5 @@ def _stood_for(file: FileModel, name: str, observations: Observations) -> Iterat
     reads = [node for node in walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]
     for fact in filter(None, (observed.get(span_of(node, file.lines)) for node in reads)):
         for kind in fact.kinds:
-            what, _, dotted = kind.partition(":")
-            yield dotted if what in ("class", "function") and "." in dotted else ""
+            head, _, dotted = kind.partition(":")
+            yield dotted if head in ("class", "function") and "." in dotted else ""

@@ -24,13 +24,13 @@ class Scopes:
 
     def visible(self, path: Sequence[str]) -> frozenset[str]:
         """The names bound where the body of this qualified name stands: at the top and in the functions around it; all names outside of functions."""
-        place = tuple(path)
-        if place not in self._seen:
-            around = [".".join(place[: i + 1]) for i in range(len(place))]
+        key = tuple(path)
+        if key not in self._seen:
+            around = [".".join(key[: i + 1]) for i in range(len(key))]
             functions = [self.file.functions[name] for name in around if name in self.file.functions]
             inner = self._bound(node for function in functions for node in walk(function))
-            self._seen[place] = self._outer | inner if functions else self.taken
-        return self._seen[place]
+            self._seen[key] = self._outer | inner if functions else self.taken
+        return self._seen[key]
 
     @cached_property
     def _global(self) -> frozenset[str]:

@@ -52,34 +52,34 @@ class _Stored:
 
 def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
     """What a module class keeps of itself in functions."""
-    found = SelfReferences()
+    references = SelfReferences()
     if not repo.is_module_class(model):
-        return found
+        return references
     members = family(repo, model)
     methods = {name: method for one in members for name, method in one.methods.items()}
     stored = [one for member in members for one in _stores(repo, member, methods)]
     by_name: dict[str, list[_Stored]] = {}
     for one in stored:
         by_name.setdefault(one.name, []).append(one)
-    kept = {name: stores for name, stores in by_name.items() if any(one.held or one.reason for one in stores)}
-    if not kept:
-        return found
+    holding = {name: stores for name, stores in by_name.items() if any(one.held or one.reason for one in stores)}
+    if not holding:
+        return references
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
-    for name, stores in kept.items():
+    for name, stores in holding.items():
         reason = _mixed(stores, methods) or unseen(repo, members, name)
         uses = SelfReferences()
         if not reason and not _uses(model, parents, name, stores, uses):
             reason = "and which is read where it cannot be handed the module"
         own = [one for one in stores if one.model is model]
         if reason:
-            found.refused |= {span_of(one.statement, model.file.lines): HELD + reason for one in own if one.held or one.reason}
+            references.refused |= {span_of(one.statement, model.file.lines): HELD + reason for one in own if one.held or one.reason}
             continue
-        found.calls |= uses.calls
-        found.values |= uses.values
+        references.calls |= uses.calls
+        references.values |= uses.values
         for one in own:
             for node in one.held:
-                (found.methods if isinstance(node, ast.Attribute) else found.functions).add(span_of(node, model.file.lines))
-    return found
+                (references.methods if isinstance(node, ast.Attribute) else references.functions).add(span_of(node, model.file.lines))
+    return references
 
 
 def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
@@ -107,9 +107,9 @@ def unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
     for file in repo.files.values():
         if name not in file.text:
             continue
-        known = {key for one in file.classes.values() for key in one.own}
+        own = {key for one in file.classes.values() for key in one.own}
         for node in walk(file.tree):
-            if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in known and not dotted_name(node, file):
+            if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in own and not dotted_name(node, file):
                 return f"and which {file.file.path}:{node.lineno} reads from outside"
             if isinstance(node, ast.Call) and id(node) in inside and _by_name(node, name):
                 return f"and which line {node.lineno} names in a string"
@@ -126,8 +126,8 @@ def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode]) 
     for function in model.methods.values():
         reader = _Reader(repo, model, function, methods)
         for node in walk(function):
-            if isinstance(node, ast.stmt) and (found := _stored(model, node)):
-                name, value, entry = found
+            if isinstance(node, ast.stmt) and (assignment := _stored(model, node)):
+                name, value, entry = assignment
                 yield reader.read(name, node, value, entry)
 
 
@@ -157,22 +157,22 @@ class _Reader:
         parts = self._parts(value)
         container = entry or parts is not None
         leaves = [leaf for part in ([value] if parts is None else parts) for leaf in _arms(part)]
-        held: list[ast.expr | FunctionNode] = []
+        functions: list[ast.expr | FunctionNode] = []
         reason, plain, none = "", False, False
         for leaf in leaves:
             function, picked = self._held(leaf), self._picked(leaf)
             if picked:
-                held += picked
+                functions += picked
                 reason = reason or self._called_again(leaf)
             elif function is not None:
-                held.append(function)
+                functions.append(function)
                 reason = reason or self._hidden(function)
             elif isinstance(leaf, ast.Constant) and leaf.value is None:
                 none = True
             else:
                 plain = True
                 reason = reason or self._given(leaf)
-        return _Stored(name, self.model, statement, container, tuple(held), plain, none, reason)
+        return _Stored(name, self.model, statement, container, tuple(functions), plain, none, reason)
 
     def _parts(self, value: ast.expr) -> list[ast.expr] | None:
         """The entries of a display, or `None` for any other value."""
@@ -226,17 +226,17 @@ class _Reader:
     def _reads_self(self, node: ast.AST) -> bool:
         return bool(self.own) and any(isinstance(n, ast.Name) and n.id == self.own for n in walk(node))
 
-    def _hidden(self, held: ast.expr | FunctionNode) -> str:
+    def _hidden(self, function: ast.expr | FunctionNode) -> str:
         """Why a function cannot take the module as its first argument, or ""."""
-        if not isinstance(held, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(function, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
             return ""
-        arguments = held.args
+        arguments = function.args
         named = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
         if self.own in named or any(self._reads_self(d) for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None):
             return "and which takes it as a default"
-        if not isinstance(held, ast.Lambda):
-            uses = [n for n in walk(self.function) if isinstance(n, ast.Name) and n.id == held.name]
-            if held.decorator_list or len(uses) != 1:
+        if not isinstance(function, ast.Lambda):
+            uses = [n for n in walk(self.function) if isinstance(n, ast.Name) and n.id == function.name]
+            if function.decorator_list or len(uses) != 1:
                 return "and which is used in its constructor too"
         return ""
 
@@ -248,8 +248,8 @@ class _Reader:
         if not (self.repo.is_module(dotted) or dotted == "functools.partial"):
             return ""
         values = [*leaf.args, *(keyword.value for keyword in leaf.keywords)]
-        held = any(self._held(value) is not None for value in values)
-        return "and which is given away" if held else ""
+        holds_module = any(self._held(value) is not None for value in values)
+        return "and which is given away" if holds_module else ""
 
 
 def _arms(value: ast.expr) -> list[ast.expr]:
@@ -259,7 +259,7 @@ def _arms(value: ast.expr) -> list[ast.expr]:
 
 
 # -- how it is used -------------------------------------------------------------------------------------------------
-def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], found: SelfReferences) -> bool:
+def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], references: SelfReferences) -> bool:
     """Note the reads of an attribute in a class; `False` where one has no other form."""
     container = any(one.container for one in stores)
     none = any(one.none for one in stores)
@@ -271,11 +271,11 @@ def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: 
         value, parent = (_entry(node, parents) if container else node), parents[id(node)]
         above = parents[id(value)] if value is not None else None
         if isinstance(above, ast.Call) and above.func is value:
-            found.calls.add(span_of(above, lines))
+            references.calls.add(span_of(above, lines))
         elif _asks(node, parent):
             continue
         elif value is not None and not none and isinstance(node.ctx, ast.Load):
-            found.values.add(span_of(value, lines))
+            references.values.add(span_of(value, lines))
         else:
             return False
     return True
@@ -290,8 +290,8 @@ def _entry(node: ast.Attribute, parents: Mapping[int, ast.AST]) -> ast.expr | No
             return entry
         case ast.Attribute(attr="get") as method:
             call = parents[id(method)]
-            asked = isinstance(call, ast.Call) and isinstance(above := parents[id(call)], ast.Call) and above.func is call
-            return call if asked and isinstance(call, ast.Call) and len(call.args) == 1 else None
+            is_called = isinstance(call, ast.Call) and isinstance(above := parents[id(call)], ast.Call) and above.func is call
+            return call if is_called and isinstance(call, ast.Call) and len(call.args) == 1 else None
     return None
 
 

@@ -58,9 +58,9 @@ class _Walker(Expressions):
                 fact = self.expr(node.value, env)
                 for target in node.targets:
                     if isinstance(target, ast.Tuple) and any(map(self.replaces_import, target.elts)):
-                        for each in target.elts:
-                            if not self.replaces_import(each):
-                                self.bind(each, None, None, env)
+                        for element in target.elts:
+                            if not self.replaces_import(element):
+                                self.bind(element, None, None, env)
                     elif not self.replaces_import(target):
                         self.bind(target, fact, node.value, env)
             case ast.AnnAssign():
@@ -68,9 +68,9 @@ class _Walker(Expressions):
                 self.expr(node.annotation, env)
                 self.bind(node.target, fact or self.annotation(node.annotation), node.value, env)
             case ast.AugAssign():
-                left, right = self.expr(node.target, env), self.expr(node.value, env)
+                before, operand = self.expr(node.target, env), self.expr(node.value, env)
                 if isinstance(node.target, ast.Name):
-                    env[node.target.id] = arithmetic(left, right)
+                    env[node.target.id] = arithmetic(before, operand)
             case ast.For() | ast.AsyncFor():
                 self.expr(node.iter, env)
                 self.taken(node.target, node.iter, env)
@@ -132,8 +132,8 @@ class _Walker(Expressions):
             if spread:
                 inner[spread.arg] = kind
         positional = [*arguments.posonlyargs, *arguments.args]
-        given = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
-        for argument, default in [*given, *((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]:
+        defaults = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+        for argument, default in [*defaults, *((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]:
             fact = self.expr(default, env)
             if inner[argument.arg] is None and fact and fact.kinds[0].startswith("function:torch.nn.init."):
                 inner[argument.arg] = fact
@@ -176,5 +176,5 @@ def _denied(test: ast.expr) -> str:
     call = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
     if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Name):
         return ""
-    asked = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return call.args[0].id if asked in ("isinstance", "is_tensor") else ""
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return call.args[0].id if function in ("isinstance", "is_tensor") else ""

@@ -57,8 +57,10 @@ class Known:
         for name, value in _bound(self.function):
             self.values.setdefault(name, []).append(value)
         arguments = self.function.args
-        given = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        self.names = {name for name in self.values if name not in given or self.parameters} | (given if self.parameters else set())
+        parameters = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        self.names = {name for name in self.values if name not in parameters or self.parameters} | (
+            parameters if self.parameters else set()
+        )
         while lost := {name for name in self.names if not all(self.known(value) for value in self.values.get(name, ()))}:
             self.names -= lost
 
@@ -69,7 +71,7 @@ class Known:
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and self._selects(node.slice) and self.known(node.slice):
                 spans.add(span_of(node.slice, self.file.lines))
                 used |= self._tensors(node.slice)
-        while more := {name for known in used for value in self.values.get(known, ()) for name in self._tensors(value)} - used:
+        while more := {name for local in used for value in self.values.get(local, ()) for name in self._tensors(value)} - used:
             used |= more
         return Selections(frozenset(spans), frozenset(used)) if spans else NOTHING
 
@@ -79,19 +81,19 @@ class Known:
             return is_tensor(fact) and set(fact.dtypes) == {"bool"} and any(fact.shapes)
         return (fact is None or is_tensor(fact)) and self._boolean(index)
 
-    def _boolean(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether an expression is spelled so that it gives booleans. `seen`: the names that it is the value of."""
+    def _boolean(self, node: ast.expr, visited: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression is spelled so that it gives booleans. `visited`: the names that it is the value of."""
         match node:
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                return self._boolean(operand, seen)
+                return self._boolean(operand, visited)
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
-                return self._boolean(left, seen) and self._boolean(right, seen)
+                return self._boolean(left, visited) and self._boolean(right, visited)
             case ast.Call(func=ast.Attribute(attr="bool"), args=[]):
                 return True
             case ast.Call(keywords=keywords):
                 return any(k.arg == "dtype" and ast.unparse(k.value) in ("bool", "torch.bool") for k in keywords)
-            case ast.Name(id=name) if name in self.values and name not in seen:
-                return self._boolean(self.values[name][0], seen | {name})
+            case ast.Name(id=name) if name in self.values and name not in visited:
+                return self._boolean(self.values[name][0], visited | {name})
         return isinstance(node, ast.Compare)
 
     def _tensors(self, value: ast.expr) -> set[str]:
@@ -137,22 +139,22 @@ class Known:
                 self.names.discard(name)
 
     def _call(self, node: ast.Call) -> bool:
-        given = all(self.known(argument) for argument in (*node.args, *node.keywords))
+        arguments_known = all(self.known(argument) for argument in (*node.args, *node.keywords))
         dotted = self.facts.dotted.get(span_of(node.func, self.file.lines), "")
         if dotted in ops():
-            return given and not draws(ops()[dotted])
+            return arguments_known and not draws(ops()[dotted])
         match node.func:
             case ast.Name(id=name) if name in PURE and not dotted:
-                return given
+                return arguments_known
             case ast.Attribute(value=ast.Name()) if self.model is not None and id(node.func) in self.model.own:
-                return given and self._own(node.func.attr)
+                return arguments_known and self._own(node.func.attr)
             case ast.Attribute(value=value, attr=attr):
                 tensor = is_tensor(self.facts.observed.get(span_of(value, self.file.lines)))
                 if tensor and attr in SHAPES:
                     return True
                 row = methods().get(attr) or methods().get(attr.removesuffix("_"))
                 allowed = attr in VALUES or (row is not None and not draws(row))
-                return given and tensor and allowed and self.known(value)
+                return arguments_known and tensor and allowed and self.known(value)
         return False
 
     def _own(self, name: str) -> bool:

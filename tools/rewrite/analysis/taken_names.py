@@ -35,9 +35,9 @@ def taken_names(repo: Repo, model: ClassModel) -> frozenset[str]:
         return frozenset()
     members = family(repo, model)
     bases = {base.removeprefix("torch.nn.") for one in members for base in repo.bases(one) if base.startswith("torch.nn.")}
-    taken = COMMON.union(*(names for start, names in LAYERS.items() if any(base.startswith(start) for base in bases)))
+    reserved = COMMON.union(*(names for start, names in LAYERS.items() if any(base.startswith(start) for base in bases)))
     stored = {name for one in members for name in (*stored_attributes(one), *one.buffers)}
-    return frozenset(taken & stored)
+    return frozenset(reserved & stored)
 
 
 def stored_attributes(model: ClassModel) -> set[str]:

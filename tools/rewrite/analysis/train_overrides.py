@@ -14,15 +14,15 @@ def own_train(repo: Repo, model: ClassModel) -> ClassModel | None:
     None, too, where it derives from a layer: those of NNX have modes of their own.
     """
     line = list(repo.ancestors(model))
-    if any(base in layers() for each in line for base in repo.bases(each)):
+    if any(base in layers() for member in line for base in repo.bases(member)):
         return None
-    found = [each for each in line if "train" in each.methods and takes_mode(each.methods["train"])]
-    return found[-1] if found else None
+    overriding = [member for member in line if "train" in member.methods and takes_mode(member.methods["train"])]
+    return overriding[-1] if overriding else None
 
 
 def takes_mode(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether it can be called with a mode alone."""
-    given = [*function.args.posonlyargs, *function.args.args][1:]
-    required = len(given) - len(function.args.defaults)
+    parameters = [*function.args.posonlyargs, *function.args.args][1:]
+    required = len(parameters) - len(function.args.defaults)
     keywords = [name for name, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if default is None]
-    return bool(given) and required <= 1 and not keywords
+    return bool(parameters) and required <= 1 and not keywords

@@ -7,15 +7,15 @@ from collections.abc import Collection, Sequence
 import libcst as cst
 
 
-def partner(others: Sequence[bool], own: Sequence[bool], place: int) -> int | None:
+def partner(others: Sequence[bool], own: Sequence[bool], index: int) -> int | None:
     """Where among the others that stands which belongs to the element at this place, by which elements on each side have a star.
 
     It is counted from that end which no star stands before; `None` where there are stars on both sides.
     """
-    if not any(others[: place + 1]) and not any(own[:place]):
-        return place
-    left = len(own) - place
-    return len(others) - left if not any(others[-left:]) and not any(own[-left:]) else None
+    if not any(others[: index + 1]) and not any(own[:index]):
+        return index
+    from_end = len(own) - index
+    return len(others) - from_end if not any(others[-from_end:]) and not any(own[-from_end:]) else None
 
 
 def starred_places(node: cst.Tuple) -> list[bool]:
@@ -30,11 +30,11 @@ def without(node: cst.Assign, targets: Collection[int], values: Collection[int])
     if not targets:
         return node
     names = [e for i, e in enumerate(target.elements) if i not in targets]
-    kept = [e for i, e in enumerate(value.elements) if i not in values]
-    if len(kept) == 1 and isinstance(kept[0], cst.StarredElement):  # `b, *_, device = *x.shape, x.device` → `b, *_ = x.shape`
+    remaining = [e for i, e in enumerate(value.elements) if i not in values]
+    if len(remaining) == 1 and isinstance(remaining[0], cst.StarredElement):  # `b, *_, device = *x.shape, x.device` → `b, *_ = x.shape`
         unpacked = cst.Tuple(names) if len(names) == 1 else _tuple(names, target)
-        return node.with_changes(targets=[node.targets[0].with_changes(target=unpacked)], value=kept[0].value)
-    return node.with_changes(targets=[node.targets[0].with_changes(target=_tuple(names, target))], value=_tuple(kept, value))
+        return node.with_changes(targets=[node.targets[0].with_changes(target=unpacked)], value=remaining[0].value)
+    return node.with_changes(targets=[node.targets[0].with_changes(target=_tuple(names, target))], value=_tuple(remaining, value))
 
 
 def _tuple(elements: list[cst.BaseElement], old: cst.Tuple) -> cst.BaseExpression:

@@ -17,31 +17,31 @@ UNREACHED = "no example runs it"
 
 
 def postponed(
-    repo: Repo, observations: Observations, uses: Exercised | None, wanted: Collection[str], refused: Collection[str] = ()
+    repo: Repo, observations: Observations, uses: Exercised | None, units: Collection[str], refused: Collection[str] = ()
 ) -> dict[str, str]:
     """Class id (`file:name`) → why it is put off, of the module classes at the top of files.
 
-    These are the `refused` ones, and those of which no instance was seen and no line ran; but none that is `wanted`, or that a class which is
+    These are the `refused` ones, and those of which no instance was seen and no line ran; but none that is `units`, or that a class which is
     kept derives from. Nothing is put off where nothing was observed, since then nobody knows what ran.
     """
     if uses is None:
         return {}
-    named = {outermost(identifier) for identifier in wanted}
-    kept: set[str] = set()
+    named = {outermost(identifier) for identifier in units}
+    migrated: set[str] = set()
     for model in _top_classes(repo):
         if model.id in named or (model.id not in refused and _ran(model, observations, uses)):
-            kept |= {outermost(above.id) for above in repo.ancestors(model)}
+            migrated |= {outermost(above.id) for above in repo.ancestors(model)}
     modules = (model for model in _top_classes(repo) if repo.is_module_class(model))
-    return {model.id: "it is not verified" if model.id in refused else UNREACHED for model in modules if model.id not in kept}
+    return {model.id: "it is not verified" if model.id in refused else UNREACHED for model in modules if model.id not in migrated}
 
 
 def stub(text: str, reason: str) -> str:
     """A class statement with an error in its constructor, and nothing else but the constants of its body; "" where it is no class."""
-    node = next((each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)), None)
+    node = next((statement for statement in ast.parse(text).body if isinstance(statement, ast.ClassDef)), None)
     if node is None:
         return ""
-    decorators = [f"@{ast.unparse(each)}\n" for each in node.decorator_list if isinstance(each, ast.Call)]
-    constants = [f"    {ast.unparse(each)}\n" for each in node.body if _constant(each)]
+    decorators = [f"@{ast.unparse(decorator)}\n" for decorator in node.decorator_list if isinstance(decorator, ast.Call)]
+    constants = [f"    {ast.unparse(statement)}\n" for statement in node.body if _constant(statement)]
     message = f"{node.name} is not migrated: {reason}"
     body = f"    def __init__(self, *args, **kwargs):\n        raise NotImplementedError({message!r})\n"
     return "\n\n" + "".join([*decorators, f"class {node.name}(nnx.Module):\n", *constants, "\n" if constants else "", body])

@@ -55,7 +55,7 @@ def mentions(
     """The ids of the other units whose rewrites the draft of one unit holds; those that are stubs in it are left out."""
     composer = _Composer(workspace(inventory, observations), {}, [unit], refused)
     composer.select(examples)
-    return tuple(each.id for each in inventory.units if each.id != unit and composer.holds(each))
+    return tuple(other.id for other in inventory.units if other.id != unit and composer.holds(other))
 
 
 class _Composer:
@@ -116,11 +116,11 @@ class _Composer:
         """Select what defines `name` in a file, with all it needs. False where the file does not define it."""
         if path not in self.repo.files:
             return False
-        selection, found = self.selection(path), False
+        selection, defined = self.selection(path), False
         for index, statement in enumerate(self.space.statements(path)):
             if name not in statement.defines:
                 continue
-            found = True
+            defined = True
             if statement.is_import:
                 if name not in selection.imports.setdefault(index, set()):
                     selection.imports[index].add(name)
@@ -129,14 +129,14 @@ class _Composer:
                 selection.statements.add(index)
                 statement = self.space.settle(path, index)
                 self._needs(path, self._text(path, statement), statement)
-        if found:
+        if defined:
             self._registrations(path, name)
-        if not found:
+        if not defined:
             for star in self.repo.files[path].stars:
                 if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
-                    found = True
+                    defined = True
                     self._star(path, star)
-        return found
+        return defined
 
     def _registrations(self, path: str, name: str) -> None:
         """Statements that put something into a selected table belong to it; those with holes are left out, and noted."""
@@ -153,7 +153,7 @@ class _Composer:
 
     def _open(self, path: str, first: Statement) -> str:
         """Why a statement cannot be had without holes: its own, or of something that it needs and that is not selected anyway."""
-        seen: set[tuple[str, int]] = set()
+        visited: set[tuple[str, int]] = set()
         todo = [(path, first)]
         while todo:
             file, statement = todo.pop()
@@ -162,23 +162,23 @@ class _Composer:
             if statement.holes:
                 return statement.holes[0].reason
             for name in statement.needs:
-                todo += [(where, one) for where, index, one in self._definitions(file, name) if not self._known(where, index, seen)]
+                todo += [(source, one) for source, index, one in self._definitions(file, name) if not self._known(source, index, visited)]
         return ""
 
-    def _known(self, path: str, index: int, seen: set[tuple[str, int]]) -> bool:
-        known = (path, index) in seen or (path in self.selections and index in self.selections[path].statements)
-        seen.add((path, index))
-        return known
+    def _known(self, path: str, index: int, visited: set[tuple[str, int]]) -> bool:
+        skip = (path, index) in visited or (path in self.selections and index in self.selections[path].statements)
+        visited.add((path, index))
+        return skip
 
     def _definitions(self, path: str, name: str) -> list[tuple[str, int, Statement]]:
         """The statements that define a name used in a file, there or where it is imported from."""
         if name not in self.repo.files[path].top_names:
-            place = self.repo.resolve(self.repo.files[path].bindings.get(name, ""))
-            if place is None or not place[1]:
+            definition = self.repo.resolve(self.repo.files[path].bindings.get(name, ""))
+            if definition is None or not definition[1]:
                 return []
-            path, name = place[0].file.path, place[1].partition(".")[0]
-        found = enumerate(self.space.statements(path))
-        return [(path, index, one) for index, one in found if name in one.defines and not one.is_import]
+            path, name = definition[0].file.path, definition[1].partition(".")[0]
+        statements = enumerate(self.space.statements(path))
+        return [(path, index, one) for index, one in statements if name in one.defines and not one.is_import]
 
     def _star(self, path: str, star: str) -> None:
         for index, statement in enumerate(self.space.statements(path)):
@@ -283,12 +283,12 @@ class _Composer:
     def _follow(self, module: FileModel, chain: Sequence[str], reader: _Selection) -> None:
         """Want what is read from a module, and from the modules that are read from it; those that it does not name are loaded for the reader."""
         for attribute in chain:
-            found = self.want(module.file.path, attribute)
-            below = self.repo.modules.get(module.bindings.get(attribute, "") if found else f"{module.file.module}.{attribute}")
+            defined = self.want(module.file.path, attribute)
+            below = self.repo.modules.get(module.bindings.get(attribute, "") if defined else f"{module.file.module}.{attribute}")
             if below is None:
                 return
             self.selection(below.file.path)
-            reader.loaded |= set() if found else {below.file.target_module}
+            reader.loaded |= set() if defined else {below.file.target_module}
             module = below
 
     def _size(self) -> int:
@@ -314,8 +314,8 @@ class _Composer:
         return not any(bound in statement.defines for statement in self.space.statements(file.file.path))
 
     def _same(self, target: str, dotted: str) -> bool:
-        found = self.repo.resolve(target)
-        return bool(found and f"{found[0].file.module}.{found[1]}" == dotted)
+        definition = self.repo.resolve(target)
+        return bool(definition and f"{definition[0].file.module}.{definition[1]}" == dotted)
 
     def _example(self, translated: Translation) -> None:
         for path, name in translated.wanted:
@@ -332,14 +332,14 @@ class _Composer:
         source = next((f.file for f in self.repo.files.values() if f.file.target == target), None)
         if source is None:
             return []
-        found = []
+        packages = []
         original, mirror = PurePosixPath(source.path).parent, PurePosixPath(target).parent
         while original != PurePosixPath("."):
             if str(original / "__init__.py") not in self.repo.files and not (self.space.inventory.root / original / "__init__.py").exists():
                 break
-            found.append(str(mirror / "__init__.py"))
+            packages.append(str(mirror / "__init__.py"))
             original, mirror = original.parent, mirror.parent
-        return found
+        return packages
 
     def _render(self, path: str) -> str:
         file, selection = self.repo.files[path], self.selections[path]
@@ -390,10 +390,10 @@ class _Composer:
         return lines
 
     def _vendored(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        by_target: dict[str, set[str]] = {}
         for path in sorted({*self.selections, *self.example_helpers}):
             selection = self.selections.get(path, _Selection())
             names = selection.vendored | selection.qualified | self.example_helpers.get(path, set())
             if names:
-                found.setdefault(helpers.file_of(self.repo.files[path].file), set()).update(names)
-        return found
+                by_target.setdefault(helpers.file_of(self.repo.files[path].file), set()).update(names)
+        return by_target

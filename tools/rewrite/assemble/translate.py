@@ -61,34 +61,34 @@ def translation(space: Workspace, example: Example) -> Translation:
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]
     build = result.body[-1][0]
-    wanted: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     needs = frozenset(name for part in texts for name in global_names(part)) if texts else frozenset()
     for name in needs - {_UNIT}:
         if name in home.top_names or name in home.bindings:
-            wanted.add((home.file.path, name))
-        elif (dotted := model.bindings.get(name)) and (found := space.repo.resolve(dotted)) and found[1]:
-            wanted.add((found[0].file.path, found[1].partition(".")[0]))
+            names.add((home.file.path, name))
+        elif (dotted := model.bindings.get(name)) and (definition := space.repo.resolve(dotted)) and definition[1]:
+            names.add((definition[0].file.path, definition[1].partition(".")[0]))
             module, _, own = dotted.rpartition(".")
             if module in space.repo.modules:  # what is imported may itself import it
-                wanted.add((space.repo.modules[module].file.path, own))
-    wanted |= _through_packages(space, model, "\n".join(texts))
+                names.add((space.repo.modules[module].file.path, own))
+    names |= _through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
     new = dataclasses.replace(example, setup=setup, init=_between(build))
-    return Translation(new, home.file.path, frozenset(wanted), result.vendored | result.qualified, result.holes)
+    return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
 
 
 def _through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
     """(file, name) of what `pkg_jax.layers.Block` reads, after `import pkg`, from module to module."""
-    found: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     for mirror, name in space.repo.mirrored(model).items():
         for chain in attribute_chains(text, mirror):
             module = space.repo.modules.get(name)
             for attribute in chain:
                 if module is None:
                     break
-                found.add((module.file.path, attribute))
+                names.add((module.file.path, attribute))
                 module = space.repo.modules.get(module.bindings.get(attribute, f"{module.file.module}.{attribute}"))
-    return found
+    return names
 
 
 def _between(build: cst.BaseStatement) -> str:

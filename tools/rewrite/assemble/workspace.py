@@ -74,10 +74,10 @@ class Workspace:
     def randomness(self) -> Randomness:
         """Which functions need `rngs`, and which write to parameters that they are given."""
         facts = {path: self.facts(path) for path in self.repo.files}
-        found = analyse(self.repo, facts)
-        found.written = written_parameters(self.repo, facts)
-        found.mutated, found.out_of_reach = mutated_parameters(self.repo, facts)
-        return found
+        result = analyse(self.repo, facts)
+        result.written = written_parameters(self.repo, facts)
+        result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
+        return result
 
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""
@@ -118,10 +118,10 @@ class Workspace:
         """The reason of the error that a name of a file stands for, or ""."""
         file = self.repo.files[path]
         if name not in file.top_names:
-            place = self.repo.resolve(file.bindings.get(name, ""))
-            if place is None or not place[1]:
+            definition = self.repo.resolve(file.bindings.get(name, ""))
+            if definition is None or not definition[1]:
                 return ""
-            path, name = place[0].file.path, place[1].partition(".")[0]
+            path, name = definition[0].file.path, definition[1].partition(".")[0]
         for index, statement in enumerate(self.statements(path)):
             if name in statement.defines:
                 self.settle(path, index)
@@ -136,12 +136,12 @@ class Workspace:
             span = Span(statement.first_line, 0, statement.last_line, 0)
             new = replace(statement, holes=(*statement.holes, Hole(path, span, "unknown-op", reason, "")))
         else:
-            taken = "NotMigrated" in Scopes(self.repo.files[path]).taken
-            text = f"{' = '.join(names)} = {'nnx_layers.' if taken else ''}NotMigrated({reason!r})\n"
+            name_clash = "NotMigrated" in Scopes(self.repo.files[path]).taken
+            text = f"{' = '.join(names)} = {'nnx_layers.' if name_clash else ''}NotMigrated({reason!r})\n"
             note = f"{path}:{statement.first_line}: not migrated, an error once it is used: {reason}"
             new = replace(statement, text=text, needs=global_names(text), holes=(), notes=(*statement.notes, note))
             helper = frozenset({"NotMigrated"})
-            vendored, qualified = result.vendored | (set() if taken else helper), result.qualified | (helper if taken else set())
+            vendored, qualified = result.vendored | (set() if name_clash else helper), result.qualified | (helper if name_clash else set())
             dead = {**result.dead, **dict.fromkeys(names, reason)}
             self._rewritten[path] = replace(result, dead=dead, vendored=vendored, qualified=qualified)
         every = self._statements[path]
@@ -149,7 +149,7 @@ class Workspace:
 
     def _split(self, file: FileModel) -> list[Statement]:
         result = self.rewritten(file.file.path)
-        found: list[Statement] = []
+        statements: list[Statement] = []
         objects = file.top_names - file.classes.keys() - file.functions.keys()
         tables = registrars(file.tree.body, objects)
         for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
@@ -164,10 +164,10 @@ class Workspace:
             is_import = all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in original)
             docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
             registers = registered_with(first, objects, tables)
-            docstring = docstring and not found
+            docstring = docstring and not statements
             lines = (first.lineno, span.end_line)
-            found.append(Statement(text, defines, needs, *lines, is_import, docstring, tuple(holes), tuple(notes), registers))
-        return found
+            statements.append(Statement(text, defines, needs, *lines, is_import, docstring, tuple(holes), tuple(notes), registers))
+        return statements
 
     def _without_idle(
         self, file: FileModel, original: ast.stmt, nodes: tuple[cst.BaseStatement, ...], holes: list[Hole]
@@ -177,17 +177,17 @@ class Workspace:
         if model is None or not holes or not nodes or not isinstance(nodes[0], cst.ClassDef):
             return nodes, holes, []
         idle: dict[str, Hole] = {}
-        kept = []
+        remaining = []
         for hole in holes:
             name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
             if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live:
                 idle.setdefault(name, hole)
             else:
-                kept.append(hole)
+                remaining.append(hole)
         if not idle:
             return nodes, holes, []
         notes = [f"{model.id}.{name} was not migrated: {hole.reason}" for name, hole in idle.items()]
-        return (_stub(nodes[0], idle), *nodes[1:]), kept, notes
+        return (_stub(nodes[0], idle), *nodes[1:]), remaining, notes
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -202,9 +202,9 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             name = statement.name.value
             reason = f"{name} was not migrated: {idle[name].reason}"
             line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
-            kept = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
+            decorators = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
             body = with_docstring(statement, cst.IndentedBlock([line]))
-            statement = statement.with_changes(body=body, decorators=kept, returns=None, params=_plain(statement.params))
+            statement = statement.with_changes(body=body, decorators=decorators, returns=None, params=_plain(statement.params))
         statements.append(statement)  # type: ignore[arg-type]
     return node.with_changes(body=node.body.with_changes(body=statements))
 
@@ -247,9 +247,9 @@ def workspace(inventory: Inventory, observations: Observations) -> Workspace:
     """The workspace of these inputs; the last one is kept, since a run asks for it once a unit."""
     if _cache and _cache[0][0] is inventory and _cache[0][1] is observations:
         return _cache[0][2]
-    made = Workspace(inventory, observations)
-    _cache[:] = [(inventory, observations, made)]
-    return made
+    space = Workspace(inventory, observations)
+    _cache[:] = [(inventory, observations, space)]
+    return space
 
 
 def code(node: cst.CSTNode) -> str:

@@ -47,7 +47,7 @@ def _files() -> tuple[tuple[str, str], ...]:
 @cache
 def imports() -> Mapping[str, str]:
     """Name → import statement, over all vendored files (their own cross references left out)."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for _, text in _files():
         for statement in ast.parse(text).body:
             if isinstance(statement, ast.ImportFrom) and (
@@ -61,14 +61,14 @@ def imports() -> Mapping[str, str]:
                         if isinstance(statement, ast.Import)
                         else ast.ImportFrom(statement.module, [alias], statement.level)
                     )
-                    found[alias.asname or alias.name.partition(".")[0]] = single
-    return found
+                    by_name[alias.asname or alias.name.partition(".")[0]] = single
+    return by_name
 
 
 @cache
 def symbols() -> Mapping[str, Symbol]:
     """Every vendored symbol by name. Raises `ValueError` where two files define one name."""
-    found: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
     for file, text in _files():
         lines = text.splitlines(keepends=True)
         for statement in ast.parse(text).body:
@@ -79,12 +79,12 @@ def symbols() -> Mapping[str, Symbol]:
             for name in defined_names(statement):
                 if name in CATALOGUE:
                     continue
-                if name in found:
-                    raise ValueError(f"two vendored definitions of {name}: {found[name].position[0]}.py and {file}.py")
-                found[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
+                if name in by_name:
+                    raise ValueError(f"two vendored definitions of {name}: {by_name[name].position[0]}.py and {file}.py")
+                by_name[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
             for registry in _registries(statement):
-                found[registry] = replace(found[registry], needs=found[registry].needs | {name})
-    return found
+                by_name[registry] = replace(by_name[registry], needs=by_name[registry].needs | {name})
+    return by_name
 
 
 def _registries(statement: ast.stmt) -> list[str]:
@@ -156,20 +156,20 @@ def properties(name: str) -> frozenset[str]:
 
 def closure(names: Iterable[str]) -> list[Symbol]:
     """The symbols and all that they need, in the order of their files."""
-    found: dict[str, Symbol] = {}
+    chosen: dict[str, Symbol] = {}
     todo = list(names)
     while todo:
         name = todo.pop()
-        if name in found or name not in symbols():
+        if name in chosen or name not in symbols():
             continue
-        found[name] = symbols()[name]
-        todo.extend(found[name].needs)
-    return _ordered(list(found.values()))
+        chosen[name] = symbols()[name]
+        todo.extend(chosen[name].needs)
+    return _ordered(list(chosen.values()))
 
 
-def _ordered(wanted: list[Symbol]) -> list[Symbol]:
+def _ordered(chosen: list[Symbol]) -> list[Symbol]:
     """Definitions before the module-level code that uses them at import time (base classes, constants, decorators)."""
-    by_name = {symbol.name: symbol for symbol in wanted}
+    by_name = {symbol.name: symbol for symbol in chosen}
     placed: dict[str, Symbol] = {}
 
     def place(symbol: Symbol, trail: frozenset[str]) -> None:
@@ -180,7 +180,7 @@ def _ordered(wanted: list[Symbol]) -> list[Symbol]:
                 place(by_name[name], trail | {symbol.name})
         placed[symbol.name] = symbol
 
-    for symbol in sorted(wanted, key=lambda symbol: symbol.position):
+    for symbol in sorted(chosen, key=lambda symbol: symbol.position):
         place(symbol, frozenset())
     return list(placed.values())
 

@@ -133,12 +133,12 @@ class Layer:
 
 
 def _rows(package: str, kind: type) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for module in modules_below(package):
         for value in vars(module).values():
             rows = value if isinstance(value, (list, tuple)) else (value,)
-            found.extend(row for row in rows if isinstance(row, kind))
-    return found
+            result.extend(row for row in rows if isinstance(row, kind))
+    return result
 
 
 def _index(rows: list[Any], names: Callable[[Any], tuple[str, ...]]) -> dict[str, Any]:

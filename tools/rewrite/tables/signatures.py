@@ -72,9 +72,9 @@ def literal_argument(signature: Signature, call: ast.Call, name: str) -> Any:
     """The value of an argument where it is written out or is the default, else `...`; so too where arguments are passed on with stars."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return ...
-    given = dict(zip(signature.names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}
+    values = dict(zip(signature.names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}
     try:
-        return ast.literal_eval(given[name] if name in given else signature.defaults.get(name, "..."))
+        return ast.literal_eval(values[name] if name in values else signature.defaults.get(name, "..."))
     except (ValueError, SyntaxError, TypeError):
         return ...
 
@@ -88,13 +88,13 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
     sources: dict[str, cst.BaseExpression] = {}
     dropped: dict[str, cst.BaseExpression] = {}
     rest: list[cst.Arg] = []
-    further: list[cst.Arg] = []
+    keywords: list[cst.Arg] = []
     others: list[cst.BaseExpression] = []
     position = 0
     for argument, original in pairs:
         name = argument.keyword.value if argument.keyword else ""
         if argument.star == "**" and signature.keywords:
-            further.append(argument)
+            keywords.append(argument)
             continue
         if argument.star == "**" or (argument.star == "*" and not (signature.variadic and position >= len(signature.names))):
             raise BindError("arguments are spread with a star")
@@ -110,7 +110,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
                 dropped[name] = argument.value
                 continue
             elif signature.keywords:
-                further.append(argument)
+                keywords.append(argument)
                 continue
             else:
                 raise BindError(f"unknown argument {name!r}")
@@ -128,7 +128,7 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
             raise BindError(f"argument {name!r} given twice")
         values[name], sources[name] = argument.value, original.value
     _require(signature, values)
-    variadic = {name: found for name, found in ((signature.variadic, rest), (signature.keywords, further)) if name}
+    variadic = {name: values_of for name, values_of in ((signature.variadic, rest), (signature.keywords, keywords)) if name}
     return Bound(values, variadic, dropped, sources, tuple(others))
 
 

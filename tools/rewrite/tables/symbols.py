@@ -14,17 +14,17 @@ def defined_names(statement: ast.stmt) -> list[str]:
         return [statement.name]
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in _shallow(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = None
+            names[node.id] = None
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found[node.name] = None
+            names[node.name] = None
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= dict.fromkeys(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            names |= dict.fromkeys(alias.asname or alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            found[node.value.id] = None
-    return list(found)
+            names[node.value.id] = None
+    return list(names)
 
 
 def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[str, Set[str]]) -> frozenset[str]:
@@ -37,7 +37,7 @@ def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[
         calls = list(statement.decorator_list)
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         calls = [statement.value]
-    found: set[str] = set()
+    names: set[str] = set()
     for call in calls:
         function = call.func if isinstance(call, ast.Call) else call
         root = function
@@ -46,10 +46,10 @@ def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[
         if not isinstance(root, ast.Name):
             continue
         if root is not function and root.id in objects:
-            found.add(root.id)
+            names.add(root.id)
         elif root is function:
-            found |= registrars.get(root.id, frozenset())
-    return frozenset(found)
+            names |= registrars.get(root.id, frozenset())
+    return frozenset(names)
 
 
 MUTATING = frozenset("append add update setdefault extend insert".split())
@@ -57,11 +57,11 @@ MUTATING = frozenset("append add update setdefault extend insert".split())
 
 def registrars(body: Iterable[ast.stmt], objects: Set[str]) -> dict[str, Set[str]]:
     """Functions of a file that put something into top-level tables, with the names of these."""
-    found: dict[str, Set[str]] = {}
+    tables: dict[str, Set[str]] = {}
     for function in body:
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and (changed := set(_changed(function)) & objects):
-            found[function.name] = changed
-    return found
+            tables[function.name] = changed
+    return tables
 
 
 def _changed(function: ast.AST) -> Iterator[str]:
@@ -87,22 +87,22 @@ def _shallow(node: ast.AST) -> list[ast.AST]:
 def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
     """Global names that the source reads; with `imports_only`, only those read while it is imported (not inside function bodies)."""
     table = symtable.symtable(source, "<source>", "exec")
-    found: set[str] = set()
-    _collect(table, found, imports_only)
+    names: set[str] = set()
+    _collect(table, names, imports_only)
     if not imports_only and STRING_ANNOTATION.search(source):
-        found |= _string_annotations(source)
-    return frozenset(found)
+        names |= _string_annotations(source)
+    return frozenset(names)
 
 
-def _collect(table: symtable.SymbolTable, found: set[str], imports_only: bool) -> None:
+def _collect(table: symtable.SymbolTable, names: set[str], imports_only: bool) -> None:
     top = table.get_type() == "module"
     for symbol in table.get_symbols():
         if symbol.is_referenced() and (top or symbol.is_global()):
-            found.add(symbol.get_name())
+            names.add(symbol.get_name())
     for child in table.get_children():
         if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
             continue
-        _collect(child, found, imports_only)
+        _collect(child, names, imports_only)
 
 
 STRING_ANNOTATION = re.compile(r"(?::|->)[^=;{}]*?[\"']")
@@ -138,15 +138,15 @@ def _forward_references(node: ast.expr) -> list[str]:
 
 def attribute_chains(source: str, root: str) -> set[tuple[str, ...]]:
     """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root `layers`, and `("conv",)`."""
-    found: set[tuple[str, ...]] = set()
+    chains: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         while isinstance(node, ast.Attribute):
             names.insert(0, node.attr)
             node = node.value
         if names and isinstance(node, ast.Name) and node.id == root:
-            found.add(tuple(names))
-    return found
+            chains.add(tuple(names))
+    return chains
 
 
 def import_lines(text: str, names: set[str]) -> list[str]:

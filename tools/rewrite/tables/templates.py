@@ -175,12 +175,12 @@ class _Fill(cst.CSTTransformer):
 
     def _call(self, call: cst.Call) -> cst.Call:
         arguments: list[cst.Arg] = []
-        for place, argument in enumerate(call.args):
+        for index, argument in enumerate(call.args):
             value = argument.value
             if argument.star == "*" and isinstance(value, cst.Name) and value.value.startswith(_MARK):
                 continue
             if name := _unfilled(value):
-                if not self._followed(call.args[place:]) or not isinstance(value, cst.Name) or name not in self.torch_defaults:
+                if not self._followed(call.args[index:]) or not isinstance(value, cst.Name) or name not in self.torch_defaults:
                     continue
                 argument = argument.with_changes(value=cst.parse_expression(self.torch_defaults[name]))
             arguments.append(argument)
@@ -260,10 +260,10 @@ def fill(
     spliced = parsed.visit(_Splice(variadic))
     assert isinstance(spliced, cst.BaseExpression)
     values: dict[str, Sequence[cst.BaseExpression]] = {name: (value,) for name, value in arguments.items()}
-    for name, given in variadic.items():
-        starred = [argument for argument in given if argument.star]
-        values[name] = [_starred_tuple(given)] if starred else [argument.value for argument in given]
-    plain = frozenset(name for name, given in variadic.items() if not any(argument.star for argument in given))
+    for name, spread in variadic.items():
+        starred = [argument for argument in spread if argument.star]
+        values[name] = [_starred_tuple(spread)] if starred else [argument.value for argument in spread]
+    plain = frozenset(name for name, spread in variadic.items() if not any(argument.star for argument in spread))
     filled = spliced.visit(_Fill(values, defaults, plain, torch_defaults or {}))
     assert isinstance(filled, cst.BaseExpression)
     if name := _unfilled(filled):
@@ -271,11 +271,11 @@ def fill(
     return filled
 
 
-def _starred_tuple(given: Sequence[cst.Arg]) -> cst.BaseExpression:
-    if len(given) == 1:
-        return given[0].value
-    kinds = [cst.StarredElement if argument.star else cst.Element for argument in given]
-    return cst.Tuple([kind(argument.value) for kind, argument in zip(kinds, given, strict=True)])
+def _starred_tuple(arguments: Sequence[cst.Arg]) -> cst.BaseExpression:
+    if len(arguments) == 1:
+        return arguments[0].value
+    kinds = [cst.StarredElement if argument.star else cst.Element for argument in arguments]
+    return cst.Tuple([kind(argument.value) for kind, argument in zip(kinds, arguments, strict=True)])
 
 
 def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:

@@ -15,8 +15,8 @@ def _softmax(name: str) -> Template:
         tensor = "{input}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{input}"
         if not call.given("dim") or call.literal("dim") is None:
             return f"vendored.{name}({tensor})"
-        where = "None" if ndim(call, "input") == 0 else "{dim}"
-        return f"jax.nn.softmax(-{tensor}, axis={where})" if name == "softmin" else f"jax.nn.{name}({tensor}, axis={where})"
+        dim = "None" if ndim(call, "input") == 0 else "{dim}"
+        return f"jax.nn.softmax(-{tensor}, axis={dim})" if name == "softmin" else f"jax.nn.{name}({tensor}, axis={dim})"
 
     return to
 

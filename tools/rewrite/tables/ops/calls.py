@@ -20,37 +20,37 @@ def spelled(name: str, signature: str, to: Template, *aliases: str, **options: A
 
 def is_kind(call: Call, name: str, *kinds: str) -> bool:
     """Whether the argument was seen, and only as these kinds."""
-    seen = call.observed(name)
-    return seen is not None and bool(seen.kinds) and set(seen.kinds) <= set(kinds)
+    fact = call.observed(name)
+    return fact is not None and bool(fact.kinds) and set(fact.kinds) <= set(kinds)
 
 
 def may_be_kind(call: Call, name: str, *kinds: str) -> bool:
     """Whether the argument was seen as one of these kinds."""
-    seen = call.observed(name)
-    return seen is not None and bool(set(seen.kinds) & set(kinds))
+    fact = call.observed(name)
+    return fact is not None and bool(set(fact.kinds) & set(kinds))
 
 
 def ndim(call: Call, name: str) -> int | None:
     """The number of axes of the argument, where all that was seen of it agrees."""
-    seen = call.observed(name)
-    counts = {len(shape) for shape in seen.shapes} if seen else set()
+    fact = call.observed(name)
+    counts = {len(shape) for shape in fact.shapes} if fact else set()
     return counts.pop() if len(counts) == 1 else None
 
 
 def is_bool(call: Call, name: str) -> bool:
     """Whether the argument is known to be a tensor of bools."""
-    seen = call.observed(name)
-    return seen is not None and set(seen.dtypes) == {"bool"}
+    fact = call.observed(name)
+    return fact is not None and set(fact.dtypes) == {"bool"}
 
 
 def is_integral(call: Call, name: str) -> bool:
     """Whether the argument is known to be of integer or bool dtype."""
-    seen = call.observed(name)
-    if seen is None:
+    fact = call.observed(name)
+    if fact is None:
         return False
-    if set(seen.kinds) <= {"int", "bool"}:
-        return bool(seen.kinds)
-    return bool(seen.dtypes) and set(seen.dtypes) <= INTEGERS
+    if set(fact.kinds) <= {"int", "bool"}:
+        return bool(fact.kinds)
+    return bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS
 
 
 def axis(call: Call, name: str = "dim") -> str:
@@ -76,11 +76,11 @@ def _perhaps_empty(call: Call, name: str) -> bool:
     """Whether an argument is certainly a sequence, and not one that is written out with its elements."""
     if not call.given(name) or call.literal(name) is not UNKNOWN:
         return False
-    node, seen = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
+    node, fact = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
     if isinstance(node, (ast.Tuple, ast.List)):
         return all(isinstance(element, ast.Starred) for element in node.elts)
-    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list")
-    return made or isinstance(node, ast.ListComp) or (seen is not None and set(seen.kinds) <= {"tuple", "list", "size"})
+    constructed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list")
+    return constructed or isinstance(node, ast.ListComp) or (fact is not None and set(fact.kinds) <= {"tuple", "list", "size"})
 
 
 def is_name(call: Call, name: str) -> bool:
@@ -117,10 +117,10 @@ def literal(call: Call, name: str) -> object:
     return value
 
 
-def static_only(call: Call, name: str, why: str) -> None:
+def static_only(call: Call, name: str, reason: str) -> None:
     """Raises `Refuse` (dynamic shape) where the argument is a tensor."""
     if may_be_kind(call, name, "tensor", "parameter"):
-        raise Refuse(why, "dynamic-shape")
+        raise Refuse(reason, "dynamic-shape")
 
 
 class Refused:

@@ -8,8 +8,8 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 def _cumulative(name: str) -> Template:
     def to(call: Call) -> str:
-        seen = call.observed("input")
-        narrow = seen is not None and bool(seen.dtypes) and set(seen.dtypes) <= INTEGERS - {"int64", "bool"}
+        fact = call.observed("input")
+        narrow = fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS - {"int64", "bool"}
         dtype = "int" if narrow and not call.given("dtype") else "{dtype}"
         if ndim(call, "input") == 0:
             return f"vendored.{name}({{input}}, {{dim}}, dtype={dtype})"

@@ -31,8 +31,8 @@ def _row(path: str, signature: str) -> Op:
     name = path.partition(".")[2]
     dotted, names = f"torch.distributions.{name}", [part.partition("=")[0].strip() for part in signature.split(",")]
     defaults = {part.partition("=")[0].strip() for part in signature.split(",") if "=" in part}
-    given = ", ".join(f"{name}={{{name}}}" if name in defaults else f"{{{name}}}" for name in names if name != "validate_args")
-    return Op(dotted, signature, f"vendored.{name}({given})", aliases=(f"torch.distributions.{path}",), returns=f"object:{dotted}")
+    keywords = ", ".join(f"{name}={{{name}}}" if name in defaults else f"{{{name}}}" for name in names if name != "validate_args")
+    return Op(dotted, signature, f"vendored.{name}({keywords})", aliases=(f"torch.distributions.{path}",), returns=f"object:{dotted}")
 
 
 def _divergence(call: Call) -> str:

@@ -14,8 +14,8 @@ def kernel(template: str, **refused: object) -> Template:
 
     def to(call: Call) -> str:
         for name, value in refused.items():
-            found = call.literal(name) if call.given(name) else value
-            if found is UNKNOWN or found != value:
+            unsupported = call.literal(name) if call.given(name) else value
+            if unsupported is UNKNOWN or unsupported != value:
                 raise Refuse(f"`{name}` is not supported by the kernel library")
         return template
 

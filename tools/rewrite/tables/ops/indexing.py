@@ -53,8 +53,8 @@ def _take_along_dim(call: Call) -> str:
 def _index_put(call: Call) -> str:
     accumulate = call.literal("accumulate")
     if isinstance(accumulate, bool) and not (accumulate and is_bool(call, "input")):
-        where = "{indices}" if is_kind(call, "indices", "tuple") else "tuple({indices})"
-        return f"{{input}}.at[{where}].{'add' if accumulate else 'set'}({{values}})"
+        index = "{indices}" if is_kind(call, "indices", "tuple") else "tuple({indices})"
+        return f"{{input}}.at[{index}].{'add' if accumulate else 'set'}({{values}})"
     return "vendored.index_put({input}, {indices}, {values}, {accumulate})"
 
 
@@ -63,8 +63,8 @@ def _masked_fill(call: Call) -> str:
     tensor, value = call.observed("input"), call.observed("value")
     kinds = set(value.kinds) if value else {"float"}
     fits = kinds <= {"bool"} or not is_integral(call, "input") or (kinds <= {"int", "bool"} and not is_bool(call, "input"))
-    same = not (tensor and value and value.dtypes) or set(value.dtypes) == set(tensor.dtypes)
-    return "jnp.where({mask}, {value}, {input})" + ("" if fits and same else ".astype({input}.dtype)")
+    same_shape = not (tensor and value and value.dtypes) or set(value.dtypes) == set(tensor.dtypes)
+    return "jnp.where({mask}, {value}, {input})" + ("" if fits and same_shape else ".astype({input}.dtype)")
 
 
 GATHER = [

@@ -8,9 +8,9 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 def _chunk(call: Call) -> str:
     """`jnp.split` where all shapes that were seen divide evenly (it raises where one does not), else torch's uneven chunks."""
-    seen, chunks, dim = call.observed("input"), call.literal("chunks"), call.literal("dim")
-    if seen and seen.shapes and isinstance(chunks, int) and isinstance(dim, int):
-        if all(-len(shape) <= dim < len(shape) and shape[dim] and shape[dim] % chunks == 0 for shape in seen.shapes):
+    fact, chunks, dim = call.observed("input"), call.literal("chunks"), call.literal("dim")
+    if fact and fact.shapes and isinstance(chunks, int) and isinstance(dim, int):
+        if all(-len(shape) <= dim < len(shape) and shape[dim] and shape[dim] % chunks == 0 for shape in fact.shapes):
             return "jnp.split({input}, {chunks}, axis={dim})"
     return "vendored.chunk({input}, {chunks}, dim={dim})"
 
@@ -23,14 +23,14 @@ def _tensor_split(call: Call) -> str:
 
 def _cat(call: Call) -> str:
     """Torch leaves out vectors without elements among tensors of more axes."""
-    shapes = [seen.shapes if seen else () for seen in call.each("tensors")]
-    if any((0,) in seen for seen in shapes) and any(len(shape) > 1 for seen in shapes for shape in seen):
+    shapes = [facts.shapes if facts else () for facts in call.each("tensors")]
+    if any((0,) in facts for facts in shapes) and any(len(shape) > 1 for facts in shapes for shape in facts):
         return "vendored.cat({tensors}, axis={dim})"
     return "jnp.concatenate({tensors}, axis={dim})"
 
 
 def _meshgrid(call: Call) -> str:
-    if any(seen and () in seen.shapes for seen in call.each("tensors")):
+    if any(fact and () in fact.shapes for fact in call.each("tensors")):
         return "vendored.meshgrid({tensors}, indexing={indexing})"
     if call.count("tensors") > 1 or may_be_kind(call, "tensors", "tensor"):
         return "jnp.meshgrid({*tensors}, indexing={indexing='ij'})"

@@ -10,15 +10,15 @@ L = "torch.linalg."
 
 def _det(call: Call) -> str:
     """JAX's has none of matrices without elements."""
-    seen = call.observed("A")
-    empty = seen is not None and any(0 in shape[-2:] for shape in seen.shapes)
+    fact = call.observed("A")
+    empty = fact is not None and any(0 in shape[-2:] for shape in fact.shapes)
     return "vendored.det({A})" if empty else "jnp.linalg.det({A})"
 
 
 def _matrix_exp(call: Call) -> str:
     """JAX's takes no half precision."""
-    seen = call.observed("A")
-    full = seen is not None and seen.dtypes and not {"bfloat16", "float16"} & set(seen.dtypes)
+    fact = call.observed("A")
+    full = fact is not None and fact.dtypes and not {"bfloat16", "float16"} & set(fact.dtypes)
     return "jax.scipy.linalg.expm({A})" if full else "vendored.matrix_exp({A})"
 
 

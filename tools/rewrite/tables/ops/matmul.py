@@ -48,8 +48,8 @@ def _einsum(call: Call) -> str:
 
 def _tensordot(call: Call) -> str:
     """`jnp.tensordot` where no axis of size 1 can stand for a larger one."""
-    seen = [call.observed(name) for name in ("a", "b")]
-    plain = all(fact and fact.shapes and all(1 not in shape for shape in fact.shapes) for fact in seen)
+    facts = [call.observed(name) for name in ("a", "b")]
+    plain = all(fact and fact.shapes and all(1 not in shape for shape in fact.shapes) for fact in facts)
     return "jnp.tensordot({a}, {b}, axes={dims})" if plain else "vendored.tensordot({a}, {b}, {dims=2})"
 
 

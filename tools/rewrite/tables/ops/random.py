@@ -20,18 +20,18 @@ def _drawn(function: str) -> Template:
 
 
 def _rand_like(call: Call) -> str:
-    seen = call.observed("input")
-    asked = call.text("dtype") if call.given("dtype") else " ".join(seen.dtypes if seen else ())
+    fact = call.observed("input")
+    dtype = call.text("dtype") if call.given("dtype") else " ".join(fact.dtypes if fact else ())
     plain = _like("jax.random.uniform({rng}, {input}.shape, DTYPE)")(call)
-    return plain.replace("jax.random.uniform(", "vendored.complex_uniform(") if "complex" in asked else plain
+    return plain.replace("jax.random.uniform(", "vendored.complex_uniform(") if "complex" in dtype else plain
 
 
 def _like(template: str) -> Callable[[Call], str]:
     """The dtype is the input's unless another is given."""
 
     def to(call: Call) -> str:
-        given = call.given("dtype") and call.literal("dtype") is not None
-        return template.replace("DTYPE", "{dtype}" if given else "{input}.dtype")
+        explicit = call.given("dtype") and call.literal("dtype") is not None
+        return template.replace("DTYPE", "{dtype}" if explicit else "{input}.dtype")
 
     return to
 

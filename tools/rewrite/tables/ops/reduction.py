@@ -8,8 +8,8 @@ from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refus
 
 def _reduce(function: str, extra: str = "") -> Template:
     def to(call: Call) -> str:
-        seen = call.observed("input")
-        unsigned = seen is not None and set(seen.dtypes) == {"uint8"} and not call.given("dtype")  # torch sums in int64
+        fact = call.observed("input")
+        unsigned = fact is not None and set(fact.dtypes) == {"uint8"} and not call.given("dtype")  # torch sums in int64
         dtype = ", dtype=int" if unsigned and function in ("jnp.sum", "jnp.prod") else extra
         whole = function in ("jnp.all", "jnp.any") and ndim(call, "input") != 0  # for these no axes are no axes
         dim = axis(call) if whole else reduction_axis(call)

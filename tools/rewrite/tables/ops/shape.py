@@ -116,8 +116,8 @@ def _strided(template: str, tensor: str = "input") -> Template:
     """Places in memory follow from the shape where the tensor was seen to be contiguous, and the whole of its storage."""
 
     def to(call: Call) -> str:
-        seen = call.observed(tensor)
-        if seen is None or not seen.whole:
+        fact = call.observed(tensor)
+        if fact is None or not fact.whole:
             raise Refuse(f"{MEMORY}, and the tensor was not seen to be contiguous and the whole of its storage")
         return template
 
