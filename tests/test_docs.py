@@ -1,0 +1,50 @@
+"""The documents tell the truth: the code that the README shows, the paths that pages name, and the verifier's tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tools.verify.checks.base import load_checks
+from migrate_agent.tools.verify.evidence import recorded_kernels
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMED = re.compile(r"`((?:agent|evals|prompts|sandbox|tools|tests|examples)/[\w./-]*)[`:]")
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading, without its first two lines."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    assert [path for path in NAMED.findall(page.read_text(encoding="utf-8")) if not (ROOT / path).exists()] == []
+
+
+def test_readme_shows_code_of_the_example() -> None:
+    before = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)[0]
+    example = (ROOT / "examples/gpt/model.py").read_text(encoding="utf-8").splitlines()
+    assert [line for line in before.splitlines() if line.strip() != "# …" and line not in example] == []
+
+
+def test_page_lists_every_check_in_its_stage() -> None:
+    listed = [(stage, check.strip("`")) for stage, check, *_ in rows("docs/verify.md", "Checks")]
+    apart = (recorded_kernels.STAGE, recorded_kernels.CHECK)  # its calls are recorded, so it is no check of scenarios
+    assert sorted(listed) == sorted([apart, *((check.stage, check.name) for check in load_checks())])
+
+
+def test_limits_that_the_page_names_exist() -> None:
+    tolerances = (ROOT / "tools/harness/common/tolerances.py").read_text(encoding="utf-8")
+    named = {
+        name
+        for page in ("docs/verify.md", "docs/verify/numeric.md")
+        for name in re.findall(r"`([A-Z_0-9]{4,})`", (ROOT / page).read_text())
+    }
+    assert [name for name in named if f"\n{name}: Final" not in tolerances] == []
