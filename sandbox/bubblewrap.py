@@ -61,8 +61,8 @@ def missing() -> str:
 @functools.cache
 def _isolation() -> tuple[str, ...]:
     """What separates the sandbox; further user namespaces are forbidden where this version (0.8 or later) can."""
-    known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=False)
-    extra = ("--unshare-user", "--disable-userns") if "--disable-userns" in known.stdout + known.stderr else ()
+    usage = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=False)
+    extra = ("--unshare-user", "--disable-userns") if "--disable-userns" in usage.stdout + usage.stderr else ()
     return (*ISOLATION, *extra)
 
 

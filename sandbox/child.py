@@ -86,10 +86,10 @@ def _limits(limits: Mapping[str, Any], own_users: bool) -> None:
     rows = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: int(limits["file_bytes"]), resource.RLIMIT_CPU: seconds}
     if own_users:  # elsewhere the count includes whatever else the user runs
         rows[resource.RLIMIT_NPROC] = int(limits["processes"]) * THREADS_PER_PROCESS
-    for which, value in rows.items():
-        hard = resource.getrlimit(which)[1]
+    for limit, value in rows.items():
+        hard = resource.getrlimit(limit)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
+        resource.setrlimit(limit, (value, value))
 
 
 def _python(spec: Mapping[str, Any]) -> None:
@@ -135,8 +135,8 @@ def _failure(error: BaseException, root: str) -> dict[str, str]:
         message = " ".join(str(error).split())
     except Exception:
         message = "(its message cannot be formatted)"
-    place = _place(error, root)
-    line = f"{type(error).__name__}: {message}"[:ERROR_CHARACTERS] + (f" ({place})" if place else "")
+    origin = _place(error, root)
+    line = f"{type(error).__name__}: {message}"[:ERROR_CHARACTERS] + (f" ({origin})" if origin else "")
     if isinstance(error, MemoryError):
         return {"status": "memory", "error": line, "traceback": ""}
     try:

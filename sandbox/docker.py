@@ -59,8 +59,8 @@ def missing() -> str:
     try:
         if reason := engine.unsuitable(client):
             return f"the Docker engine cannot serve: {reason}"
-        found = engine.image(client, "candidate") and engine.image(client, "original")
-        return "" if found else "the Docker engine has no image of ours: run `migrate-agent sandbox build`"
+        present = engine.image(client, "candidate") and engine.image(client, "original")
+        return "" if present else "the Docker engine has no image of ours: run `migrate-agent sandbox build`"
     except Exception as error:
         return f"the Docker engine does not answer: {engine.one_line(error)}"
     finally:
@@ -104,48 +104,48 @@ class DockerSandbox(ProcessSandbox):
         return (NOBODY, NOBODY) if os.getuid() == 0 else None
 
     def _launch(self, key: Key, environment: Mapping[str, str], log: Path, token: str) -> Worker:
-        place = self._base.area(f"container-{token[:8]}")
+        area = self._base.area(f"container-{token[:8]}")
         until = time.monotonic() + RESTART_SECONDS
         while True:
             try:
                 with self._starting:
                     if self._ended:
                         raise SandboxUnavailable("the sandbox was closed")
-                    return self._container(key, {**environment, TOKEN: token}, log, place)
+                    return self._container(key, {**environment, TOKEN: token}, log, area)
             except Exception as error:
                 if time.monotonic() > until or isinstance(error, SandboxError) or getattr(error, "status_code", 500) < 500:
-                    remove(place)
+                    remove(area)
                     raise SandboxUnavailable(f"the Docker engine cannot start a container: {engine.one_line(error)}") from error
                 threading.Event().wait(RETRY_SECONDS)  # it may be on its way up again
 
-    def _container(self, key: Key, environment: Mapping[str, str], log: Path, place: Path) -> Container:
+    def _container(self, key: Key, environment: Mapping[str, str], log: Path, folder: Path) -> Container:
         image = engine.image(self._client, key.side)
         if image is None:
             raise SandboxUnavailable("no image of ours is left: run `migrate-agent sandbox build`")
         own, code = self._base.area(area(key)), Path(key.root) if key.root else self._base.code(area(key))
-        view = place / "root"
+        view = folder / "root"
         view.mkdir(exist_ok=True)
         with idmap.shown(code, view, NOBODY) if key.root and os.getuid() == 0 else contextlib.nullcontext(code) as shown:
             options = {
                 "environment": _inside(image, environment),
                 "labels": {engine.LABEL: str(self._base.path)},
                 "tmpfs": _tmpfs(image, key.side),
-                "volumes": _volumes(image, own, {str(shown): str(code)}, place),
+                "volumes": _volumes(image, own, {str(shown): str(code)}, folder),
                 "working_dir": str(own),
                 **_program(image, key.side),
                 **(devices(image) if self._device == "gpu" else {}),
             }
-            return Container(self._client, image.name, options, log, place, environment[TOKEN])
+            return Container(self._client, image.name, options, log, folder, environment[TOKEN])
 
 
 class Container(Worker):
     """A worker in a container. Raises what the engine's client raises, and `OSError`."""
 
-    def __init__(self, client: Any, image: str, options: Mapping[str, Any], log: Path, place: Path, token: str) -> None:
+    def __init__(self, client: Any, image: str, options: Mapping[str, Any], log: Path, area: Path, token: str) -> None:
         super().__init__(log, token)
-        self._place = place
+        self._place = area
         self._control: socket.socket | None = None
-        self._listener = _listen(place)
+        self._listener = _listen(area)
         try:
             self._container = client.containers.create(image, **_isolation(), **options)
             try:
@@ -206,9 +206,9 @@ class Container(Worker):
         self._follower.join(END_SECONDS)
 
 
-def _listen(place: Path) -> socket.socket:
-    """A socket at `place`/control/socket, through a short name: addresses of sockets have at most 108 bytes."""
-    folder = place / "control"
+def _listen(area: Path) -> socket.socket:
+    """A socket at `area`/control/socket, through a short name: addresses of sockets have at most 108 bytes."""
+    folder = area / "control"
     remove(folder)
     folder.mkdir(mode=0o711)
     descriptor = os.open(folder, os.O_PATH)
@@ -272,8 +272,8 @@ def _program(image: engine.Image, side: str) -> dict[str, Any]:
 def _inside(image: engine.Image, environment: Mapping[str, str]) -> dict[str, str]:
     if image.python == engine.HOST:
         return dict(environment)
-    kept = {name: value for name, value in environment.items() if name not in ("PATH", "LD_LIBRARY_PATH", "PYTHONUSERBASE")}
-    return {**kept, "PYTHONPATH": INSIDE}
+    passed = {name: value for name, value in environment.items() if name not in ("PATH", "LD_LIBRARY_PATH", "PYTHONUSERBASE")}
+    return {**passed, "PYTHONPATH": INSIDE}
 
 
 def _tmpfs(image: engine.Image, side: str) -> dict[str, str]:
@@ -282,13 +282,13 @@ def _tmpfs(image: engine.Image, side: str) -> dict[str, str]:
     return dict.fromkeys([*hidden, "/root", "/tmp"], f"ro,nosuid,nodev,size={SMALL},mode=755")
 
 
-def _volumes(image: engine.Image, own: Path, code: Mapping[str, str], place: Path) -> dict[str, dict[str, str]]:
+def _volumes(image: engine.Image, own: Path, code: Mapping[str, str], area: Path) -> dict[str, dict[str, str]]:
     """Source and target of what is mounted, as lists of `source:target:mode` would say it. `own` is the one place to write to."""
     if image.python == engine.HOST:
         paths = [path for path in SYSTEM if not os.path.islink(path)]
         shown = {path: path for path in (*paths, *python()) if os.path.exists(path)}
     else:
         shown = {str(OURS / part): f"{INSIDE}/migrate_agent/{part}" for part in PARTS}
-    mounts = {**shown, str(place / "control"): CONTROL, **code}
+    mounts = {**shown, str(area / "control"): CONTROL, **code}
     volumes = {source: {"bind": target, "mode": "ro"} for source, target in mounts.items()}
     return {**volumes, str(own): {"bind": str(own), "mode": "rw"}}

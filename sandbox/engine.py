@@ -80,8 +80,8 @@ def image(client: Any, side: str) -> Image | None:
 
     for tag in (side, "base"):
         with contextlib.suppress(ImageNotFound):
-            found = client.images.get(f"{REPOSITORY}:{tag}")
-            return Image(found.id, (found.labels or {}).get(PYTHON_LABEL, HOST))
+            tagged = client.images.get(f"{REPOSITORY}:{tag}")
+            return Image(tagged.id, (tagged.labels or {}).get(PYTHON_LABEL, HOST))
     return None
 
 
@@ -112,8 +112,8 @@ def _build(client: Any, target: str, arguments: Mapping[str, str], say: Callable
 
 def _last_of(error: Any) -> str:
     lines = [str(entry.get("stream") or entry.get("error") or "").strip() for entry in getattr(error, "build_log", ())]
-    told = [line for line in lines if line.startswith(("ERROR", "E: "))] or [line for line in lines if line]
-    return " ".join(told[-2:] or [one_line(error)])
+    messages = [line for line in lines if line.startswith(("ERROR", "E: "))] or [line for line in lines if line]
+    return " ".join(messages[-2:] or [one_line(error)])
 
 
 def _import_empty(client: Any) -> str:
@@ -170,19 +170,19 @@ def _context() -> io.BytesIO:
 
 
 def _constraints() -> list[str]:
-    found = []
+    pins = []
     for name in SUPPLIED:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found.append(f"{name}=={re.sub(r'[+].*', '', metadata.version(name))}")
-    return found
+            pins.append(f"{name}=={re.sub(r'[+].*', '', metadata.version(name))}")
+    return pins
 
 
 def orphans(client: Any) -> list[Any]:
     """The containers whose sandbox has ended: nobody holds the lock of its folder."""
     return [
-        each
-        for each in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
-        if not _held(Path(each.labels[LABEL]) / "lock")
+        container
+        for container in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
+        if not _held(Path(container.labels[LABEL]) / "lock")
     ]
 
 
@@ -204,10 +204,10 @@ def _held(lock: Path) -> bool:
 
 def prune(client: Any) -> list[str]:
     """Remove the containers of sandboxes that have ended. Gives their names."""
-    left = orphans(client)
-    for container in left:
+    containers = orphans(client)
+    for container in containers:
         remove(container)
-    return [str(container.name) for container in left]
+    return [str(container.name) for container in containers]
 
 
 def remove(container: Any) -> None:

@@ -26,34 +26,34 @@ WAITS = "import ctypes, sys; print(ctypes.CDLL(None).unshare(0x10000000), flush=
 
 
 @contextlib.contextmanager
-def shown(source: Path, place: Path, user: int) -> Iterator[Path]:
-    """Mount `source` at the empty folder `place`, read-only, root's files as those of `user`. Gives where to read it: `source` where the
+def shown(source: Path, target: Path, user: int) -> Iterator[Path]:
+    """Mount `source` at the empty folder `target`, read-only, root's files as those of `user`. Gives where to read it: `source` where the
     kernel or the file system cannot do that. To be used by root; the mount is gone at the end, but for those who took a copy of it.
     """
     try:
-        _mount(source, place, user)
+        _mount(source, target, user)
     except OSError:
         yield source
         return
     try:
-        yield place
+        yield target
     finally:
-        unmount(place)
+        unmount(target)
 
 
-def unmount(place: Path) -> None:
-    """Take the mount at `place` away, if there is one."""
-    ctypes.CDLL(None).umount2(os.fsencode(place), DETACH)
+def unmount(target: Path) -> None:
+    """Take the mount at `target` away, if there is one."""
+    ctypes.CDLL(None).umount2(os.fsencode(target), DETACH)
 
 
-def _mount(source: Path, place: Path, user: int) -> None:
+def _mount(source: Path, target: Path, user: int) -> None:
     with _mapping(user) as namespace:
         tree = _call(OPEN_TREE, AT_FDCWD, os.fsencode(source), OPEN_TREE_CLONE | os.O_CLOEXEC | AT_RECURSIVE)
         try:
-            wanted = READ_ONLY | NO_SET_USER_ID | NO_DEVICES | ID_MAP
-            attributes = struct.pack("=QQQQ", wanted, 0, PRIVATE, namespace)
+            flags = READ_ONLY | NO_SET_USER_ID | NO_DEVICES | ID_MAP
+            attributes = struct.pack("=QQQQ", flags, 0, PRIVATE, namespace)
             _call(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH | AT_RECURSIVE, attributes, len(attributes))
-            _call(MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(place), MOVE_MOUNT_F_EMPTY_PATH)
+            _call(MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(target), MOVE_MOUNT_F_EMPTY_PATH)
         finally:
             os.close(tree)
 
@@ -79,7 +79,7 @@ def _mapping(user: int) -> Iterator[int]:
 def _call(number: int, *arguments: int | bytes) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    converted = [ctypes.c_long(each) if isinstance(each, int) else ctypes.c_char_p(each) for each in arguments]
+    converted = [ctypes.c_long(argument) if isinstance(argument, int) else ctypes.c_char_p(argument) for argument in arguments]
     result = int(libc.syscall(ctypes.c_long(number), *converted))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -227,7 +227,7 @@ class _Keeper:
         if len(psutil.Process(os.getppid()).children()) > 1:
             return
         jobs = Path(self.spec["folders"]["output"]).parents[1]
-        for entry in (each for folder in self.spec["shared"] for each in _beside(jobs, folder)):
+        for entry in (leftover for folder in self.spec["shared"] for leftover in _beside(jobs, folder)):
             with contextlib.suppress(OSError):
                 if entry.stat(follow_symlinks=False).st_ctime <= now:  # else a job wrote it that has just begun
                     remove(Path(entry.path))
@@ -241,13 +241,13 @@ class _Keeper:
             self._read(0.05)
 
 
-def _beside(kept: Path, folder: str) -> Iterator[os.DirEntry[str]]:
-    """What a folder holds, without `kept`, which may lie in it, and without the folders on the way there."""
+def _beside(spared: Path, folder: str) -> Iterator[os.DirEntry[str]]:
+    """What a folder holds, without `spared`, which may lie in it, and without the folders on the way there."""
     for entry in os.scandir(folder):
-        if not kept.is_relative_to(entry.path):
+        if not spared.is_relative_to(entry.path):
             yield entry
-        elif kept != Path(entry.path):
-            yield from _beside(kept, entry.path)
+        elif spared != Path(entry.path):
+            yield from _beside(spared, entry.path)
 
 
 def _peak(usage: Any) -> int:
@@ -268,7 +268,7 @@ def _proportional(processes: list[psutil.Process]) -> int:
 def _usage(folders: Mapping[str, str], limit: int) -> int:
     """Bytes on disk under these folders; more than the limit where there are too many files."""
     used = 0
-    for count, entry in enumerate(each for folder in folders.values() for each in walk(folder)):
+    for count, entry in enumerate(file for folder in folders.values() for file in walk(folder)):
         with contextlib.suppress(OSError):
             used += entry.stat(follow_symlinks=False).st_blocks * 512
         if count >= FILES or used > limit:

@@ -84,8 +84,8 @@ def claimed(text: str) -> dict[str, Any]:
     return {"status": status, "error": printable(message), "traceback": printable(traceback, lines=True)}
 
 
-def _malformed(why: str) -> dict[str, Any]:
-    return {"status": "error", "error": f"malformed result: {printable(why)}"}
+def _malformed(reason: str) -> dict[str, Any]:
+    return {"status": "error", "error": f"malformed result: {printable(reason)}"}
 
 
 def printable(text: str, *, lines: bool = False) -> str:

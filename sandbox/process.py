@@ -210,9 +210,9 @@ class ProcessSandbox:
         user = {"PYTHONUSERBASE": site.getuserbase()}
         if self._device == "cpu":
             return {**passed, **threads, **FIXED, **user}
-        seen = {name: os.environ[name] for name in PASSED_ON_GPU if name in os.environ}
-        kept = {name: value for name, value in FIXED.items() if name != "CUDA_VISIBLE_DEVICES"}
-        return {**passed, **threads, **kept, **ON_GPU, **seen, **user}
+        accelerators = {name: os.environ[name] for name in PASSED_ON_GPU if name in os.environ}
+        defaults = {name: value for name, value in FIXED.items() if name != "CUDA_VISIBLE_DEVICES"}
+        return {**passed, **threads, **defaults, **ON_GPU, **accelerators, **user}
 
     @contextlib.contextmanager
     def _key(self, job: Job) -> Iterator[Key]:
@@ -220,14 +220,14 @@ class ProcessSandbox:
         if not self.shows:
             yield Key(job.side)
             return
-        place = job.root.resolve()
-        copied = job.side == "candidate" and not self._base.path.is_relative_to(place) and small(place)
-        root = None if copied else str(place)
+        location = job.root.resolve()
+        copied = job.side == "candidate" and not self._base.path.is_relative_to(location) and small(location)
+        root = None if copied else str(location)
         if job.side == "original":  # one code base: its jobs trust each other
             yield Key(job.side, root)
             return
         with self._lock:
-            key = next(key for place in itertools.count() if (key := Key(job.side, root, place)) not in self._held)
+            key = next(key for location in itertools.count() if (key := Key(job.side, root, location)) not in self._held)
             self._held.add(key)
         try:
             yield key
@@ -259,9 +259,9 @@ class ProcessSandbox:
                 zygote = self._start(key)
             self._zygotes[key] = zygote  # last used, last in order
             zygote.users += 1
-            idle = [each for each, other in self._zygotes.items() if not other.users]
-            for each in idle[: max(len(self._zygotes) - MAX_WORKERS, 0)]:
-                self._end(self._zygotes.pop(each))
+            idle = [idle_key for idle_key, other in self._zygotes.items() if not other.users]
+            for idle_key in idle[: max(len(self._zygotes) - MAX_WORKERS, 0)]:
+                self._end(self._zygotes.pop(idle_key))
         try:
             yield zygote
         finally:

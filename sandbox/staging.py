@@ -64,9 +64,9 @@ class Base:
     """
 
     def __init__(self, parent: Path | None, owner: tuple[int, int] | None = None) -> None:
-        where = Path(tempfile.gettempdir() if parent is None else parent).resolve()
-        prune(where)
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+        folder = Path(tempfile.gettempdir() if parent is None else parent).resolve()
+        prune(folder)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
         self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._count = itertools.count(1)
@@ -109,17 +109,17 @@ class Base:
 
         Returns the output folder, and why it was refused (and emptied), or "".
         """
-        kept = self.area(KEPT) / stage.folder.name
+        destination = self.area(KEPT) / stage.folder.name
         try:
             reason = unfit(stage.folders["output"], limit)
-            stage.folders["output"].rename(kept)
+            stage.folders["output"].rename(destination)
         except OSError as error:
             reason = f"the output folder cannot be read: {error.strerror}"
         stage.remove()
         if reason:
-            remove(kept)
-            kept.mkdir()
-        return kept, reason
+            remove(destination)
+            destination.mkdir()
+        return destination, reason
 
     def full(self) -> bool:
         """Whether the disk has no room for another file."""
@@ -180,19 +180,19 @@ def walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
                     pending.append(entry.path)
 
 
-def prune(where: Path) -> list[Path]:
-    """Remove the folders that sandboxes which died have left in `where`. Returns them."""
-    left = []
-    for path in where.glob(f"{PREFIX}*"):
+def prune(parent: Path) -> list[Path]:
+    """Remove the folders that sandboxes which died have left in `parent`. Returns them."""
+    removed = []
+    for path in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = os.open(path / "lock", os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove(path)
-                left.append(path)
+                removed.append(path)
             finally:
                 os.close(lock)
-    return left
+    return removed
 
 
 def remove(path: Path) -> None:

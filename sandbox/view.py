@@ -34,11 +34,11 @@ def gpus() -> list[str]:
 def python() -> list[str]:
     """The Python environment of this process: interpreter, standard library, packages, and what a worker needs of us."""
     packages = [*site.getsitepackages(), site.getusersitepackages()]
-    places = [sys.prefix, sys.base_prefix, *packages, *(str(OURS / part) for part in PARTS)]
-    return [text for place in places for text in (os.path.realpath(place), place)]
+    folders = [sys.prefix, sys.base_prefix, *packages, *(str(OURS / part) for part in PARTS)]
+    return [text for folder in folders for text in (os.path.realpath(folder), folder)]
 
 
 def packages(names: Iterable[str]) -> list[str]:
     """The folders of these top-level packages, found without importing them."""
     specs = [importlib.util.find_spec(name) for name in sorted(names)]
-    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
+    return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]

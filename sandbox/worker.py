@@ -78,12 +78,12 @@ def main(side: str, control: socket.socket) -> NoReturn:
     os._exit(0)
 
 
-def _control(place: str) -> socket.socket:
+def _control(address: str) -> socket.socket:
     """The control socket from its place: the number of one that was inherited, or the path of one that listens."""
-    if place.isdigit():
-        return socket.socket(fileno=int(place))
+    if address.isdigit():
+        return socket.socket(fileno=int(address))
     control = socket.socket(socket.AF_UNIX)
-    control.connect(place)
+    control.connect(address)
     return control
 
 
@@ -112,8 +112,8 @@ def _fork(connection: socket.socket, ours: tuple[socket.socket, ...]) -> int:
     if pid == 0:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for each in ours:
-            each.close()
+        for descriptor in ours:
+            descriptor.close()
         keeper.main(connection)
     return pid
 

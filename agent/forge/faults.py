@@ -61,33 +61,33 @@ class Caller:
     wait: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
 
-    def read(self, what: str, call: Callable[[], T]) -> T:
+    def read(self, operation: str, call: Callable[[], T]) -> T:
         """A call that changes nothing: tried again after a rate limit, a server's fault or a lost connection."""
-        return self._tried(what, call, lambda answer: answer.limited or answer.status in (0, *PASSING))
+        return self._tried(operation, call, lambda answer: answer.limited or answer.status in (0, *PASSING))
 
-    def write(self, what: str, call: Callable[[], T]) -> T:
+    def write(self, operation: str, call: Callable[[], T]) -> T:
         """A call that changes something: tried again after a rate limit only, since after anything else it may have been done."""
-        return self._tried(what, call, lambda answer: answer.limited)
+        return self._tried(operation, call, lambda answer: answer.limited)
 
-    def _tried(self, what: str, call: Callable[[], T], again: Callable[[Answer], bool]) -> T:
-        for left in reversed(range(TRIES)):
+    def _tried(self, operation: str, call: Callable[[], T], again: Callable[[Answer], bool]) -> T:
+        for tries_left in reversed(range(TRIES)):
             try:
                 return call()
             except Answer as answer:
-                pause = answer.pause(self.now()) if answer.limited else float(2 ** (TRIES - left - 1))
-                if not left or not again(answer) or pause > LONGEST:
-                    raise ForgeError(self.line(what, answer)) from None
+                pause = answer.pause(self.now()) if answer.limited else float(2 ** (TRIES - tries_left - 1))
+                if not tries_left or not again(answer) or pause > LONGEST:
+                    raise ForgeError(self.line(operation, answer)) from None
                 self.wait(pause)
         raise AssertionError("the last try returns or raises")
 
-    def line(self, what: str, answer: Answer) -> str:
+    def line(self, operation: str, answer: Answer) -> str:
         """The error as the user reads it."""
         said = " ".join(answer.message.split())[:300]
         if answer.limited:
-            return f"{self.host}: rate limit reached while {what}: run the command again in {int(answer.pause(self.now()))} s"
+            return f"{self.host}: rate limit reached while {operation}: run the command again in {int(answer.pause(self.now()))} s"
         if answer.status == 0:
-            return f"{self.host}: no answer while {what} ({said}): run the command again, it goes on from there"
+            return f"{self.host}: no answer while {operation} ({said}): run the command again, it goes on from there"
         if answer.status >= 500:
-            return f"{self.host}: the server failed ({answer.status}) while {what}: run the command again, it goes on from there"
+            return f"{self.host}: the server failed ({answer.status}) while {operation}: run the command again, it goes on from there"
         advice = ADVICE.get(answer.status, "the forge refuses this")
-        return f"{self.host}: {answer.status} while {what}: {advice}" + (f" ({said})" if said else "")
+        return f"{self.host}: {answer.status} while {operation}: {advice}" + (f" ({said})" if said else "")

@@ -27,7 +27,7 @@ def asked(call: Callable[[], T]) -> T:
     except github.GithubException as error:
         data = error.data if isinstance(error.data, dict) else {}
         details = [
-            str(each.get("message") or each.get("code") or "") if isinstance(each, dict) else str(each) for each in data.get("errors") or ()
+            str(item.get("message") or item.get("code") or "") if isinstance(item, dict) else str(item) for item in data.get("errors") or ()
         ]
         said = " ".join(dict.fromkeys(filter(None, (str(data.get("message") or error.message or ""), *details))))
         raise Answer(error.status, said, error.headers) from None
@@ -59,23 +59,23 @@ class GitHub:
         self._repo = self._client.get_repo(address.project)
         self._url = ""
 
-    def _read(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.read(what, lambda: asked(call))
+    def _read(self, operation: str, call: Callable[[], T]) -> T:
+        return self._caller.read(operation, lambda: asked(call))
 
-    def _write(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.write(what, lambda: asked(call))
+    def _write(self, operation: str, call: Callable[[], T]) -> T:
+        return self._caller.write(operation, lambda: asked(call))
 
     def project(self) -> Project:
         """The repository. GitHub tells what a user's token may; an app's token says nothing of it."""
 
         def look() -> Project:
-            found = self._eager.get_repo(self._address.project)
-            rights = found.raw_data.get("permissions")
-            return Project(found.full_name, found.html_url, found.default_branch, not rights or bool(rights.get("push")))
+            repository = self._eager.get_repo(self._address.project)
+            rights = repository.raw_data.get("permissions")
+            return Project(repository.full_name, repository.html_url, repository.default_branch, not rights or bool(rights.get("push")))
 
-        found = self._read("looking at the repository", look)
-        self._url = found.url
-        return found
+        described = self._read("looking at the repository", look)
+        self._url = described.url
+        return described
 
     def protected(self, branch: str) -> bool:
         """Whether a branch of this name is protected."""
@@ -91,19 +91,19 @@ class GitHub:
         owner = self._address.project.partition("/")[0]
         for branch in branches:
             if all(request.branch != branch for request in mine):
-                found = self._read("listing pull requests", partial(self._latest, f"{owner}:{branch}"))
-                mine += [found] if found else []
+                latest = self._read("listing pull requests", partial(self._latest, f"{owner}:{branch}"))
+                mine += [latest] if latest else []
         return mine
 
     def _latest(self, head: str) -> Request | None:
-        found = [_request(pull) for pull in self._repo.get_pulls(state="all", head=head)]
-        return max(found, key=lambda request: request.number, default=None)
+        requests = [_request(pull) for pull in self._repo.get_pulls(state="all", head=head)]
+        return max(requests, key=lambda request: request.number, default=None)
 
     def notes(self, request: Request) -> list[LineNote]:
         """Review comments."""
 
         def look() -> list[LineNote]:
-            return [LineNote(each.path, each.line or 0, each.body) for each in self._pull(request).get_review_comments()]
+            return [LineNote(comment.path, comment.line or 0, comment.body) for comment in self._pull(request).get_review_comments()]
 
         return self._read("listing review comments", look)
 
@@ -127,8 +127,8 @@ class GitHub:
 
     def edit(self, request: Request, title: str | None = None, body: str | None = None, base: str | None = None) -> None:
         """Change what is given."""
-        given = {name: value for name, value in (("title", title), ("body", body), ("base", base)) if value is not None}
-        self._write(f"changing #{request.number}", lambda: self._pull(request).edit(**given))  # type: ignore[arg-type]
+        changes = {name: value for name, value in (("title", title), ("body", body), ("base", base)) if value is not None}
+        self._write(f"changing #{request.number}", lambda: self._pull(request).edit(**changes))  # type: ignore[arg-type]
 
     def set_draft(self, request: Request, draft: bool) -> None:
         """Over GraphQL, since the REST interface cannot."""
@@ -159,10 +159,10 @@ class GitHub:
 
     def set_check(self, commit: str, check: Check, url: str) -> None:
         """A commit status."""
-        given = {"target_url": url} if url else {}
+        link = {"target_url": url} if url else {}
         self._write(
             "setting a commit status",
-            lambda: self._repo.get_commit(commit).create_status(check.state, description=check.line, context=CONTEXT, **given),
+            lambda: self._repo.get_commit(commit).create_status(check.state, description=check.line, context=CONTEXT, **link),
         )
 
     def file_url(self, ref: str, path: str) -> str:
@@ -184,8 +184,8 @@ class GitHub:
 
     def _branch(self, name: str) -> dict[str, Any]:
         """PyGithub leaves slashes in the name as they are, which the description has no path for."""
-        _, found = self._client.requester.requestJsonAndCheck("GET", f"{self._repo.url}/branches/{quote(name, safe='')}")
-        return dict(found)
+        _, branch = self._client.requester.requestJsonAndCheck("GET", f"{self._repo.url}/branches/{quote(name, safe='')}")
+        return dict(branch)
 
 
 def _present(call: Callable[[], T]) -> T:

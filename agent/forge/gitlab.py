@@ -69,18 +69,18 @@ class GitLab:
         self._project = self._client.projects.get(address.project, lazy=True)
         self._url = f"{root}/{address.project}"
 
-    def _read(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.read(what, lambda: asked(self._client, call))
+    def _read(self, operation: str, call: Callable[[], T]) -> T:
+        return self._caller.read(operation, lambda: asked(self._client, call))
 
-    def _write(self, what: str, call: Callable[[], T]) -> T:
-        return self._caller.write(what, lambda: asked(self._client, call))
+    def _write(self, operation: str, call: Callable[[], T]) -> T:
+        return self._caller.write(operation, lambda: asked(self._client, call))
 
     def project(self) -> Project:
         """The project."""
-        found = self._read("looking at the project", lambda: self._client.projects.get(self._address.project))
-        rights = [each["access_level"] for each in (found.attributes.get("permissions") or {}).values() if each]
-        self._url = found.web_url
-        return Project(found.path_with_namespace, found.web_url, found.default_branch, not rights or max(rights) >= DEVELOPER)
+        described = self._read("looking at the project", lambda: self._client.projects.get(self._address.project))
+        rights = [access["access_level"] for access in (described.attributes.get("permissions") or {}).values() if access]
+        self._url = described.web_url
+        return Project(described.path_with_namespace, described.web_url, described.default_branch, not rights or max(rights) >= DEVELOPER)
 
     def protected(self, branch: str) -> bool:
         """Whether a branch of this name is protected."""
@@ -94,25 +94,25 @@ class GitLab:
     def requests(self, prefix: str, branches: Sequence[str]) -> list[Request]:
         """All merge requests that are open, one page a hundred; and one look for each branch that has none of these."""
         opened = self._read(
-            "listing merge requests", lambda: [_request(each) for each in self._project.mergerequests.list(state="opened", get_all=True)]
+            "listing merge requests", lambda: [_request(item) for item in self._project.mergerequests.list(state="opened", get_all=True)]
         )
         mine = [request for request in opened if request.branch.startswith(prefix)]
         for branch in branches:
             if all(request.branch != branch for request in mine):
-                found = self._read("listing merge requests", partial(self._latest, branch))
-                mine += [found] if found else []
+                latest = self._read("listing merge requests", partial(self._latest, branch))
+                mine += [latest] if latest else []
         return mine
 
     def _latest(self, branch: str) -> Request | None:
-        found = [_request(each) for each in self._project.mergerequests.list(source_branch=branch, state="all", get_all=True)]
-        return max(found, key=lambda request: request.number, default=None)
+        requests = [_request(item) for item in self._project.mergerequests.list(source_branch=branch, state="all", get_all=True)]
+        return max(requests, key=lambda request: request.number, default=None)
 
     def notes(self, request: Request) -> list[LineNote]:
         """Discussions on lines."""
 
         def look() -> list[LineNote]:
-            found = self._lazy(request).discussions.list(get_all=True)
-            notes = [note for each in found for note in each.attributes["notes"] if note.get("position")]
+            discussions = self._lazy(request).discussions.list(get_all=True)
+            notes = [note for discussion in discussions for note in discussion.attributes["notes"] if note.get("position")]
             return [LineNote(note["position"]["new_path"], note["position"].get("new_line") or 0, note["body"]) for note in notes]
 
         return self._read("listing discussions", look)
@@ -121,8 +121,8 @@ class GitLab:
         """The latest status under our name."""
 
         def look() -> Check | None:
-            found = self._project.commits.get(commit, lazy=True).statuses.list(name=CONTEXT, get_all=True)
-            last = max(found, key=lambda status: int(status.id), default=None)
+            statuses = self._project.commits.get(commit, lazy=True).statuses.list(name=CONTEXT, get_all=True)
+            last = max(statuses, key=lambda status: int(status.id), default=None)
             if last is None:
                 return None
             state: Health = "success" if last.status == "success" else "failure"
@@ -137,8 +137,8 @@ class GitLab:
 
     def edit(self, request: Request, title: str | None = None, body: str | None = None, base: str | None = None) -> None:
         """Change what is given."""
-        given = {name: value for name, value in (("title", title), ("description", body), ("target_branch", base)) if value is not None}
-        self._put(f"changing !{request.number}", request, given)
+        changes = {name: value for name, value in (("title", title), ("description", body), ("target_branch", base)) if value is not None}
+        self._put(f"changing !{request.number}", request, changes)
 
     def set_draft(self, request: Request, draft: bool) -> None:
         """GitLab keeps it in the title."""
@@ -155,17 +155,17 @@ class GitLab:
         numbers = [number for name in users for number in self._read(f"looking up {name}", partial(self._people, name))]
         if numbers:
             present = self._read("looking at a merge request", lambda: self._project.mergerequests.get(request.number))
-            known = [each["id"] for each in present.attributes.get("reviewers") or ()]
-            self._put(f"asking for reviews of !{request.number}", request, {"reviewer_ids": [*dict.fromkeys((*known, *numbers))]})
+            assigned = [reviewer["id"] for reviewer in present.attributes.get("reviewers") or ()]
+            self._put(f"asking for reviews of !{request.number}", request, {"reviewer_ids": [*dict.fromkeys((*assigned, *numbers))]})
 
     def add_note(self, request: Request, commit: str, note: LineNote) -> None:
         """A discussion on a line of the new side."""
         present = self._read("looking at a merge request", lambda: self._project.mergerequests.get(request.number))
         refs: dict[str, str] = present.attributes.get("diff_refs") or {}
-        place = {"position_type": "text", "new_path": note.path, "old_path": note.path, "new_line": note.line, **refs}
+        position = {"position_type": "text", "new_path": note.path, "old_path": note.path, "new_line": note.line, **refs}
         self._write(
             f"commenting on !{request.number}",
-            lambda: self._lazy(request).discussions.create({"body": note.text, "position": place}),
+            lambda: self._lazy(request).discussions.create({"body": note.text, "position": position}),
         )
 
     def set_check(self, commit: str, check: Check, url: str) -> None:
@@ -192,26 +192,26 @@ class GitLab:
             raise
 
     def _people(self, name: str) -> list[int]:
-        return [int(each.id) for each in self._client.users.list(username=name, get_all=True)]
+        return [int(user.id) for user in self._client.users.list(username=name, get_all=True)]
 
     def _lazy(self, request: Request) -> ProjectMergeRequest:
         return self._project.mergerequests.get(request.number, lazy=True)
 
-    def _put(self, what: str, request: Request, given: dict[str, Any]) -> None:
-        self._write(what, lambda: self._project.mergerequests.update(request.number, given))
+    def _put(self, operation: str, request: Request, changes: dict[str, Any]) -> None:
+        self._write(operation, lambda: self._project.mergerequests.update(request.number, changes))
 
 
-def _request(found: Any) -> Request:
-    author = (found.attributes.get("author") or {}).get("username", "")
+def _request(merge_request: Any) -> Request:
+    author = (merge_request.attributes.get("author") or {}).get("username", "")
     return Request(
-        number=found.iid,
-        branch=found.source_branch,
-        base=found.target_branch,
-        head=found.attributes.get("sha") or "",
-        state=STATES[found.state],
-        draft=bool(found.attributes.get("draft")),
-        title=found.title,
-        body=found.description or "",
-        url=found.web_url,
+        number=merge_request.iid,
+        branch=merge_request.source_branch,
+        base=merge_request.target_branch,
+        head=merge_request.attributes.get("sha") or "",
+        state=STATES[merge_request.state],
+        draft=bool(merge_request.attributes.get("draft")),
+        title=merge_request.title,
+        body=merge_request.description or "",
+        url=merge_request.web_url,
         author=author,
     )

@@ -57,8 +57,8 @@ TOKENS: Mapping[Kind, tuple[str, ...]] = {"github": ("GITHUB_TOKEN", "GH_TOKEN")
 def located(url: str) -> Located:
     """The parts of a remote's address: HTTP(S), ssh in both spellings, or a file. What stands before an `@` is left out."""
     if "://" not in url:
-        found = _SCP.match(url)
-        return Located("ssh", found["host"].lower(), _project(found["path"])) if found else Located("file", "", url)
+        match = _SCP.match(url)
+        return Located("ssh", match["host"].lower(), _project(match["path"])) if match else Located("file", "", url)
     parts = urlsplit(url)
     name = (parts.hostname or "").lower()
     port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
@@ -74,25 +74,23 @@ def address(url: str, environment: Mapping[str, str], kind: str = "", api: str =
 
     Raises `UsageError` where it cannot be known which forge this is, or the token would go over the wire in the clear.
     """
-    place = located(url)
+    location = located(url)
     if kind and kind not in KINDS:
         raise UsageError(f"--forge {kind}: one of {', '.join(KINDS)}")
-    said = next((each for each in KINDS if each == kind), None)
-    server = _named_server(place.host, environment)
-    found = said or (server.kind if server else _public(place.host))
-    if found is None:
-        where = place.host or "a folder"
-        raise UsageError(
-            f"the remote is {where}, which may be any forge: add --forge github or --forge gitlab, and --base-url for a folder"
-        )
-    base = api or (environment[server.api] if server and server.kind == found else _interface(found, place))
-    path = project or place.path
-    if place.scheme == "file" and not project:
+    said = next((name for name in KINDS if name == kind), None)
+    server = _named_server(location.host, environment)
+    forge = said or (server.kind if server else _public(location.host))
+    if forge is None:
+        host = location.host or "a folder"
+        raise UsageError(f"the remote is {host}, which may be any forge: add --forge github or --forge gitlab, and --base-url for a folder")
+    base = api or (environment[server.api] if server and server.kind == forge else _interface(forge, location))
+    path = project or location.path
+    if location.scheme == "file" and not project:
         raise UsageError("the remote is a folder: say with --project OWNER/NAME which project of the forge it is")
-    if path.count("/") < 1 or (found == "github" and path.count("/") != 1):
+    if path.count("/") < 1 or (forge == "github" and path.count("/") != 1):
         raise UsageError(f"{path or 'the remote'} names no project of the form OWNER/NAME: say it with --project")
     _encrypted(base)
-    return Address(found, place.host or urlsplit(base).netloc, base.rstrip("/"), path)
+    return Address(forge, location.host or urlsplit(base).netloc, base.rstrip("/"), path)
 
 
 def _named_server(host: str, environment: Mapping[str, str]) -> Server | None:
@@ -109,11 +107,11 @@ def _public(host: str) -> Kind | None:
     return "gitlab" if host in ("gitlab.com", "altssh.gitlab.com") else None
 
 
-def _interface(kind: Kind, place: Located) -> str:
-    host = place.host.removeprefix("ssh.").removeprefix("altssh.")
+def _interface(kind: Kind, location: Located) -> str:
+    host = location.host.removeprefix("ssh.").removeprefix("altssh.")
     if not host:
         raise UsageError("the remote is a folder: say with --base-url where the forge's interface lies")
-    scheme = "http" if place.scheme == "http" else "https"
+    scheme = "http" if location.scheme == "http" else "https"
     if kind == "gitlab":
         return f"{scheme}://{host}/api/v4"
     return f"https://api.{host}" if host == "github.com" or host.endswith(".ghe.com") else f"{scheme}://{host}/api/v3"
@@ -134,8 +132,8 @@ def find_token(kind: Kind, host: str, environment: Mapping[str, str], ask: Calla
     for name in TOKENS[kind]:
         if environment.get(name, "").strip():
             return environment[name].strip()
-    if kind == "github" and (found := (ask or gh_token)(host)):
-        return found
+    if kind == "github" and (token := (ask or gh_token)(host)):
+        return token
     advice = "set GITHUB_TOKEN, or log in with `gh auth login`" if kind == "github" else "set GITLAB_TOKEN to a token with the scope api"
     raise MissingError(f"no token for {host}: {advice}")
 
@@ -147,7 +145,7 @@ def gh_token(host: str) -> str:
         return ""
     name = host.removeprefix("ssh.").partition(":")[0]
     try:
-        done = subprocess.run([command, "auth", "token", "--hostname", name], capture_output=True, text=True, check=False, timeout=30)
+        process = subprocess.run([command, "auth", "token", "--hostname", name], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""

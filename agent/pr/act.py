@@ -64,22 +64,22 @@ class Doer:
 
 def headline(action: Action, names: Mapping[str, str]) -> str:
     """An action in one line. `names` are the requests' (`#12`) by branch."""
-    which = names.get(action.branch, action.branch)
+    name = names.get(action.branch, action.branch)
     match action:
         case Push(branch, commit, expected):
             return f"push {commit[:12]} to {branch}" + (f" (in place of {expected[:12]})" if expected else " (new)")
         case Open(branch, base, title, _, draft):
             return f"open a {'draft ' if draft else ''}request: {branch} into {base}: {title}"
         case Edit(_, body, base):
-            return f"change {which}: " + " and ".join([f"base to {base}"] * (base is not None) + ["text"] * (body is not None))
+            return f"change {name}: " + " and ".join([f"base to {base}"] * (base is not None) + ["text"] * (body is not None))
         case Draft(_, draft):
-            return f"turn {which} into a draft" if draft else f"mark {which} as ready"
+            return f"turn {name} into a draft" if draft else f"mark {name} as ready"
         case Label(_, labels):
-            return f"label {which}: {', '.join(labels)}"
+            return f"label {name}: {', '.join(labels)}"
         case Review(_, people):
-            return f"ask for reviews of {which}: {', '.join(people)}"
+            return f"ask for reviews of {name}: {', '.join(people)}"
         case Remark(_, _, note):
-            return f"comment on {which}, {note.path}:{note.line}: {note.text}"
+            return f"comment on {name}, {note.path}:{note.line}: {note.text}"
         case SetCheck(_, commit, check):
             return f"set the status of {commit[:12]}: {check.state}, {check.line}"
 

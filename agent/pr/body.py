@@ -77,15 +77,15 @@ def fitted(text: str, limit: int) -> str:
     """The parts that have room: those of the highest rank go first, and each that goes is named."""
     pieces = _PART.split(text)
     parts = [("head", 0, pieces[0]), *((pieces[i], int(pieces[i + 1]), pieces[i + 2]) for i in range(1, len(pieces), 3))]
-    kept = [(name, rank, re.sub(r"\n{3,}", "\n\n", part.strip())) for name, rank, part in parts if part.strip()]
-    left: list[str] = []
-    while (size := sum(len(part) + 2 for *_, part in kept) + 200) > limit and any(rank for _, rank, _ in kept):
-        last = max(kept, key=lambda each: each[1])
-        kept.remove(last)
-        left.append(last[0])
-    whole = "\n\n".join(part for *_, part in kept)
-    if left:
-        whole += f"\n\nLeft out, since the forge takes no longer text: {', '.join(reversed(left))}. All of it lies beside the evidence."
+    parts_left = [(name, rank, re.sub(r"\n{3,}", "\n\n", part.strip())) for name, rank, part in parts if part.strip()]
+    dropped: list[str] = []
+    while (size := sum(len(part) + 2 for *_, part in parts_left) + 200) > limit and any(rank for _, rank, _ in parts_left):
+        last = max(parts_left, key=lambda item: item[1])
+        parts_left.remove(last)
+        dropped.append(last[0])
+    whole = "\n\n".join(part for *_, part in parts_left)
+    if dropped:
+        whole += f"\n\nLeft out, since the forge takes no longer text: {', '.join(reversed(dropped))}. All of it lies beside the evidence."
     return whole if size <= limit else whole[: limit - 2] + "\n…"
 
 
@@ -128,15 +128,15 @@ def how(sheet: Sheet) -> str:
 def environment(html: bool = False) -> Environment:
     """Strict templates of this folder."""
     loader = FileSystemLoader(Path(__file__).parent)
-    made = Environment(loader=loader, undefined=StrictUndefined, autoescape=html, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"code": code, "figure": number, "line": _line, "cell": _cell, "tpu": _tpu}
-    return made
+    templates = Environment(loader=loader, undefined=StrictUndefined, autoescape=html, trim_blocks=True, lstrip_blocks=True)
+    templates.filters |= {"code": code, "figure": number, "line": _line, "cell": _cell, "tpu": _tpu}
+    return templates
 
 
 def _line(text: str) -> str:
     """Text of others inside a table or list: one line, with what Markdown or the forge would act on taken apart."""
     plain = " ".join(str(text).split())
-    return re.sub(r"([\\`*_\[\]<>|#~])|(?<!\w)@(?=\w)", lambda found: f"\\{found[0]}" if found[1] else "@\u200b", plain)
+    return re.sub(r"([\\`*_\[\]<>|#~])|(?<!\w)@(?=\w)", lambda match: f"\\{match[0]}" if match[1] else "@\u200b", plain)
 
 
 def _cell(text: str) -> str:

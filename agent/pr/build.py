@@ -110,9 +110,9 @@ def sheet_at(bench: Bench, commit: str, unit: str) -> Sheet | None:
 
 def _sheets(bench: Bench, piece: Piece, commit: str) -> Iterable[Sheet]:
     for change in piece.changes:
-        found = sheet_at(bench, commit, change.unit)
-        if found is not None:
-            yield found
+        sheet = sheet_at(bench, commit, change.unit)
+        if sheet is not None:
+            yield sheet
 
 
 def _stand(bench: Bench, remote: Remote, chain: Chain, landed: Sequence[Piece], base: str) -> str:
@@ -149,10 +149,10 @@ def _piece(bench: Bench, piece: Piece, parent: str, head: str, evidence: Evidenc
         if tree == bench.tree(parent):
             continue
         was = before.get(change.unit)
-        told = sheet_at(bench, was.sha, change.unit) if was else None
-        made = was if was and told and told.says_the_same(change.sheet) else bench.commit(change.commit)
-        kept = made is was
-        blobs = bench.blobs(made.sha, folder_of(change.unit)) if kept else bench.store(evidence(change))
+        earlier = sheet_at(bench, was.sha, change.unit) if was else None
+        made = was if was and earlier and earlier.says_the_same(change.sheet) else bench.commit(change.commit)
+        unchanged = made is was
+        blobs = bench.blobs(made.sha, folder_of(change.unit)) if unchanged else bench.store(evidence(change))
         tree = bench.with_blobs(tree, folder_of(change.unit), blobs)
         parent = bench.seal_commit(tree, parent, made.plain, made.author, made.committer)
     return parent
@@ -164,11 +164,11 @@ def _own(bench: Bench, head: str, count: int) -> list[Commit]:
 
 def from_branches(bench: Bench, remote: Remote) -> Finished:
     """What the remote's branches hold, for a machine that made no run: the units on them, bottom first, with the evidence beside the code."""
-    held = {branch: _sealed(bench, head) for branch, head in remote.heads.items() if foreign(bench, remote, branch) is None}
-    order = sorted(held, key=lambda branch: (len(held[branch]), branch))
+    commits_by_branch = {branch: _sealed(bench, head) for branch, head in remote.heads.items() if foreign(bench, remote, branch) is None}
+    order = sorted(commits_by_branch, key=lambda branch: (len(commits_by_branch[branch]), branch))
     changes: dict[str, Change] = {}
     for branch in order:
-        for commit in reversed(held[branch]):
+        for commit in reversed(commits_by_branch[branch]):
             sheet = sheet_at(bench, commit.sha, commit.unit) if commit.unit else None
             if sheet is not None:
                 changes.setdefault(commit.unit, Change(sheet, commit.sha, code(touched(bench.repository, commit.sha))))
@@ -183,7 +183,7 @@ def code(paths: frozenset[str]) -> frozenset[str]:
 
 def _sealed(bench: Bench, head: str) -> list[Commit]:
     """The commits of ours that a branch ends with, top first: those below that were merged already, too, since what is above stands on them."""
-    found = [bench.commit(head)]
-    while found[-1].sealed and len(found[-1].parents) == 1:
-        found.append(bench.commit(found[-1].parents[0]))
-    return [commit for commit in found if commit.sealed]
+    commits = [bench.commit(head)]
+    while commits[-1].sealed and len(commits[-1].parents) == 1:
+        commits.append(bench.commit(commits[-1].parents[0]))
+    return [commit for commit in commits if commit.sealed]

@@ -55,25 +55,25 @@ class Talk:
 def submit(path: Path, options: Options, talk: Talk, environment: Mapping[str, str] = os.environ) -> int:
     """Exit status 0: all requests are as they should be; 1: some cannot be. Raises `UserError`."""
     repository = open_repository(path)
-    place, token = whereto(repository, options, environment)
+    address, token = whereto(repository, options, environment)
     os.environ.setdefault(
-        "GITHUB_TOKEN" if place.kind == "github" else "GITLAB_TOKEN", token
+        "GITHUB_TOKEN" if address.kind == "github" else "GITLAB_TOKEN", token
     )  # what is named there is kept out of all texts
-    with locked(home_of(repository.common)), closing(connect(place, token)) as forge:
-        remote = GitRemote(repository, options.remote, place.host, USERS[place.kind], token)
-        return _submit(repository, forge, remote, place, options, talk)
+    with locked(home_of(repository.common)), closing(connect(address, token)) as forge:
+        remote = GitRemote(repository, options.remote, address.host, USERS[address.kind], token)
+        return _submit(repository, forge, remote, address, options, talk)
 
 
 def whereto(repository: Repository, options: Options, environment: Mapping[str, str] = os.environ) -> tuple[Address, str]:
     """The project that the remote is, and the token for it; nothing is sent. Raises `UserError` with what is missing."""
     url = remote_url(repository, options.remote)
     check_remote(repository, url)
-    place = address(url, environment, options.forge, options.base_url, options.project)
-    return place, find_token(place.kind, place.host, environment)
+    located = address(url, environment, options.forge, options.base_url, options.project)
+    return located, find_token(located.kind, located.host, environment)
 
 
-def _submit(repository: Repository, forge: Forge, git: GitRemote, place: Address, options: Options, talk: Talk) -> int:
-    talk.tell(f"looking at {place.project} on {place.host}")
+def _submit(repository: Repository, forge: Forge, git: GitRemote, address: Address, options: Options, talk: Talk) -> int:
+    talk.tell(f"looking at {address.project} on {address.host}")
     project = forge.project()
     if not project.writable and not options.dry_run:
         raise UsageError(f"the token may not push to {project.path}: it needs write access (docs/pull-requests.md lists the scopes)")
@@ -84,85 +84,87 @@ def _submit(repository: Repository, forge: Forge, git: GitRemote, place: Address
     outcomes = build(bench, remote, chains, finished.base, partial(evidence.files, bench))
     built = [outcome for outcome in outcomes if isinstance(outcome, Built)]
     wants = wanted(bench, forge, built, remote.target, remote.tip, options.remote, options.asked)
-    held = [Held(branch_of(unit), reason) for unit, reason in finished.others.items()]
-    seen = look(forge, remote, wants, outcomes)
-    todo = plan(wants, held, seen)
+    holds = [Held(branch_of(unit), reason) for unit, reason in finished.others.items()]
+    present = look(forge, remote, wants, outcomes)
+    todo = plan(wants, holds, present)
     _told(outcomes, todo, talk)
     stuck = any(isinstance(outcome, Stuck) for outcome in outcomes) or bool(todo.told)
-    stuck = stuck or any(seen.requests[each.branch].state == "open" for each in held if each.branch in seen.requests)
+    stuck = stuck or any(present.requests[hold.branch].state == "open" for hold in holds if hold.branch in present.requests)
     if options.dry_run:
-        _show(todo, seen, options.remote, talk)
+        _show(todo, present, options.remote, talk)
     elif todo.actions:
-        _checked(forge, project.default_branch, todo, seen)
-        _ask(todo, place, options, talk)
-        pages = {each.piece.branch: evidence_page(forge, each.piece.branch, each.sheets[0].unit) for each in built if each.sheets}
-        seen = replace_requests(seen, _do(Doer(forge, git, seen, lambda branch: pages.get(branch, ""), talk.tell, talk.warn), todo))
-    _summary(wants, seen, todo, options, talk)
+        _checked(forge, project.default_branch, todo, present)
+        _ask(todo, address, options, talk)
+        pages = {hold.piece.branch: evidence_page(forge, hold.piece.branch, hold.sheets[0].unit) for hold in built if hold.sheets}
+        present = replace_requests(
+            present, _do(Doer(forge, git, present, lambda branch: pages.get(branch, ""), talk.tell, talk.warn), todo)
+        )
+    _summary(wants, present, todo, options, talk)
     return 1 if stuck else 0
 
 
 def _finished(bench: Bench, remote: Remote, talk: Talk) -> Finished:
     """The last run here; on a machine without one, what the remote's branches hold. Raises `UsageError` where there is nothing, or it is not pushed."""
-    found = last_run(bench.repository)
-    if found is None:
+    finished = last_run(bench.repository)
+    if finished is None:
         if not remote.heads:
             raise UsageError(
                 "nothing to submit: no run was finished here, and the remote has no branch of ours; start with `migrate-agent run`"
             )
         talk.tell("no run was finished here: going on from the branches of the remote")
         return from_branches(bench, remote)
-    if not bench.contains(remote.tip, found.base):
+    if not bench.contains(remote.tip, finished.base):
         raise UsageError(
-            f"{found.base[:12]}, which was migrated, is not on {remote.target} of the remote: push it there first (requests would hold your commits too)"
+            f"{finished.base[:12]}, which was migrated, is not on {remote.target} of the remote: push it there first (requests would hold your commits too)"
         )
-    return found
+    return finished
 
 
 def look(forge: Forge, remote: Remote, wants: Sequence[Wanted], outcomes: Sequence[Outcome]) -> Seen:
     """What the forge says, with as few questions as will do."""
     branches = [outcome.piece.branch for outcome in outcomes if not isinstance(outcome, Landed)]
-    found: dict[str, Request] = {}
-    for request in sorted(forge.requests(PREFIX, branches), key=lambda each: (each.state == "open", each.number)):
-        found[request.branch] = request
-    live = {branch: request for branch, request in found.items() if request.state == "open"}
-    shas = {each.commit for each in wants if remote.heads.get(each.branch) == each.commit}
-    shas |= {request.head for branch, request in live.items() if branch not in {each.branch for each in wants} and request.head}
+    by_branch: dict[str, Request] = {}
+    for request in sorted(forge.requests(PREFIX, branches), key=lambda item: (item.state == "open", item.number)):
+        by_branch[request.branch] = request
+    live = {branch: request for branch, request in by_branch.items() if request.state == "open"}
+    shas = {item.commit for item in wants if remote.heads.get(item.branch) == item.commit}
+    shas |= {request.head for branch, request in live.items() if branch not in {item.branch for item in wants} and request.head}
     checks: dict[str, Check] = {sha: check for sha in sorted(shas) if (check := forge.check(sha)) is not None}
     notes: dict[int, Sequence[LineNote]] = {
-        live[each.branch].number: forge.notes(live[each.branch]) for each in wants if each.notes and each.branch in live
+        live[item.branch].number: forge.notes(live[item.branch]) for item in wants if item.notes and item.branch in live
     }
-    return Seen(remote.heads, forge.sign, found, checks, notes)
+    return Seen(remote.heads, forge.sign, by_branch, checks, notes)
 
 
-def replace_requests(seen: Seen, requests: Mapping[str, Request]) -> Seen:
+def replace_requests(present: Seen, requests: Mapping[str, Request]) -> Seen:
     """What is seen after requests were opened."""
-    return Seen(seen.heads, seen.sign, {**seen.requests, **requests}, seen.checks, seen.notes)
+    return Seen(present.heads, present.sign, {**present.requests, **requests}, present.checks, present.notes)
 
 
-def _checked(forge: Forge, default: str, todo: Plan, seen: Seen) -> None:
+def _checked(forge: Forge, default: str, todo: Plan, present: Seen) -> None:
     """Raises `ForgeError` before anything is done, where a branch that would be pushed is protected."""
     for action in todo.actions:
-        if isinstance(action, Push) and (action.branch == default or (action.branch in seen.heads and forge.protected(action.branch))):
+        if isinstance(action, Push) and (action.branch == default or (action.branch in present.heads and forge.protected(action.branch))):
             raise ForgeError(f"{action.branch} is protected: this program pushes to no protected branch")
 
 
-def _ask(todo: Plan, place: Address, options: Options, talk: Talk) -> None:
+def _ask(todo: Plan, address: Address, options: Options, talk: Talk) -> None:
     pushes = sum(isinstance(action, Push) for action in todo.actions)
     if options.yes:
         return
     if talk.confirm is None:
         raise UsageError(f"{NOBODY}: add --yes, or --dry-run to see what it is")
-    if not talk.confirm(f"Push {pushes} branches and do {len(todo.actions) - pushes} more things at {place.project} on {place.host}?"):
+    if not talk.confirm(f"Push {pushes} branches and do {len(todo.actions) - pushes} more things at {address.project} on {address.host}?"):
         raise UserError("nothing was pushed or sent", 1)
 
 
 def _do(doer: Doer, todo: Plan) -> dict[str, Request]:
-    for place, action in enumerate(todo.actions):
+    for index, action in enumerate(todo.actions):
         try:
             doer.do(action)
         except ForgeError as error:
-            done = f"{place} of {len(todo.actions)} steps were done; run the command again when it is mended, it does the rest"
-            raise ForgeError(f"{error.message}; {done}", error.exit_status) from error
+            progress = f"{index} of {len(todo.actions)} steps were done; run the command again when it is mended, it does the rest"
+            raise ForgeError(f"{error.message}; {progress}", error.exit_status) from error
     return doer.requests
 
 
@@ -176,19 +178,19 @@ def _told(outcomes: Sequence[Outcome], todo: Plan, talk: Talk) -> None:
         talk.warn(line)
 
 
-def _show(todo: Plan, seen: Seen, remote: str, talk: Talk) -> None:
+def _show(todo: Plan, present: Seen, remote: str, talk: Talk) -> None:
     for action in todo.actions:
-        for line in spelt_out(action, seen.names()):
+        for line in spelt_out(action, present.names()):
             talk.show(line)
     talk.show(f"dry run: nothing was pushed to {remote} or sent ({len(todo.actions)} steps)" if todo.actions else "nothing to do")
 
 
-def _summary(wants: Sequence[Wanted], seen: Seen, todo: Plan, options: Options, talk: Talk) -> None:
+def _summary(wants: Sequence[Wanted], present: Seen, todo: Plan, options: Options, talk: Talk) -> None:
     if options.dry_run:
         return
-    for each in wants:
-        request = seen.requests.get(each.branch)
+    for want in wants:
+        request = present.requests.get(want.branch)
         if request is not None and request.state == "open":
-            talk.show(f"{seen.sign}{request.number}  {each.title}  into {each.base}  {request.url}")
+            talk.show(f"{present.sign}{request.number}  {want.title}  into {want.base}  {request.url}")
     if not todo.actions:
         talk.tell("all requests are as they should be: nothing was pushed or sent")

@@ -83,8 +83,8 @@ class Bench:
     def _once(self, key: tuple[str, ...], look: Callable[[], T]) -> T:
         if key not in self._known:
             self._known[key] = look()
-        found: T = self._known[key]
-        return found
+        value: T = self._known[key]
+        return value
 
     def commit(self, sha: str) -> Commit:
         """Read a commit, by its id or a revision that git knows."""
@@ -123,8 +123,8 @@ class Bench:
         return self._once(("read", commit, path), lambda: self._read(commit, path))
 
     def _read(self, commit: str, path: str) -> str | None:
-        found = self.repository.answer("ls-tree", commit, "--", path)
-        return self.repository.run("cat-file", "blob", found.split()[2]) if found else None
+        entry = self.repository.answer("ls-tree", commit, "--", path)
+        return self.repository.run("cat-file", "blob", entry.split()[2]) if entry else None
 
     def blobs(self, commit: str, folder: str) -> dict[str, str]:
         """Path → object of the files below a folder of a commit or tree."""
@@ -157,8 +157,8 @@ class Bench:
                 try:
                     self._git(scratch / "tree", env, "merge-index", "-o", "-q", "git-merge-one-file", "-a")
                 except GitFailed:
-                    left = self._git(scratch / "tree", env, "ls-files", "-u", "-z").split("\0")
-                    raise Conflict(tuple(dict.fromkeys(line.partition("\t")[2] for line in left if line))) from None
+                    unmerged = self._git(scratch / "tree", env, "ls-files", "-u", "-z").split("\0")
+                    raise Conflict(tuple(dict.fromkeys(line.partition("\t")[2] for line in unmerged if line))) from None
             return self._git(scratch / "tree", env, "write-tree")
 
     def with_blobs(self, tree: str, folder: str, blobs: Mapping[str, str]) -> str:
@@ -205,12 +205,12 @@ class Bench:
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=self.folder))
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
         try:
-            (made / "tree").mkdir()
-            yield made
+            (folder / "tree").mkdir()
+            yield folder
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _person(role: str, who: str) -> dict[str, str]:

@@ -29,38 +29,38 @@ def files(bench: Bench, change: Change) -> dict[str, str]:
     before = shown(bench.read(sheet.base, sheet.source), sheet.name)
     after = shown(bench.read(change.commit, sheet.target), sheet.name)
     plot = margins(sheet.verdicts)
-    told = {"sheet": sheet, "how": how(sheet), "before": before, "after": after}
-    page = environment(html=True).get_template("evidence.html").render(**told, plot=Markup(plot), style=Markup(STYLE))
-    made = {
+    values = {"sheet": sheet, "how": how(sheet), "before": before, "after": after}
+    page = environment(html=True).get_template("evidence.html").render(**values, plot=Markup(plot), style=Markup(STYLE))
+    pages = {
         NAME: to_text(sheet),
-        "README.md": environment().get_template("evidence.md").render(**told),
+        "README.md": environment().get_template("evidence.md").render(**values),
         "report.html": page + "\n",
         "verdicts.svg": plot,
     }
-    return {f"{folder_of(change.unit)}/{name}": text for name, text in made.items()}
+    return {f"{folder_of(change.unit)}/{name}": text for name, text in pages.items()}
 
 
 def shown(text: str | None, name: str) -> str:
     """The class's text, cut where it is very long."""
-    found = class_text(text, name) if text is not None else ""
-    return found if len(found) <= LONGEST else f"{found[:LONGEST]}\n# … {len(found) - LONGEST} characters more"
+    source = class_text(text, name) if text is not None else ""
+    return source if len(source) <= LONGEST else f"{source[:LONGEST]}\n# … {len(source) - LONGEST} characters more"
 
 
 def margins(verdicts: Sequence[Verdict]) -> str:
     """A bar for each check with numbers, as far as it uses its limit, on a log scale: the right edge is the limit."""
     rows = [(verdict, used) for verdict in verdicts if (used := closeness(verdict)) is not None]
-    left, height = NAMES + 10, 44 + 20 * len(rows)
+    start, height = NAMES + 10, 44 + 20 * len(rows)
     body = ""
-    for place, (verdict, used) in enumerate(rows):
+    for row, (verdict, used) in enumerate(rows):
         size = (max(math.log10(used), -DECADES) + DECADES) / DECADES * WIDTH if used > 0 else 0.0
-        y = 30 + 20 * place
-        told = html.escape(f"{number(verdict.measured)} of {number(verdict.limit)}")
+        y = 30 + 20 * row
+        label = html.escape(f"{number(verdict.measured)} of {number(verdict.limit)}")
         body += f'<text x="{NAMES}" y="{y + 11}" text-anchor="end">{html.escape(verdict.check)}</text>'
-        body += f'<rect x="{left}" y="{y}" width="{max(size, 1):.1f}" height="14" fill="{COLOURS[0]}"/>'
-        body += f'<text x="{left + WIDTH + 8}" y="{y + 11}">{told}</text>'
-    edge = f'<line x1="{left + WIDTH}" x2="{left + WIDTH}" y1="24" y2="{height - 12}" stroke="{COLOURS[1]}"/>'
+        body += f'<rect x="{start}" y="{y}" width="{max(size, 1):.1f}" height="14" fill="{COLOURS[0]}"/>'
+        body += f'<text x="{start + WIDTH + 8}" y="{y + 11}">{label}</text>'
+    edge = f'<line x1="{start + WIDTH}" x2="{start + WIDTH}" y1="24" y2="{height - 12}" stroke="{COLOURS[1]}"/>'
     title = "how much of its limit each check uses (log scale, the line is the limit)"
     style = 'font-family="system-ui,sans-serif" font-size="11" fill="#444"'
-    extent = f'width="{left + WIDTH + 160}" height="{height}"'
+    extent = f'width="{start + WIDTH + 160}" height="{height}"'
     caption = f'<text x="10" y="16" font-weight="bold">{title}</text>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {extent} {style} role="img"><title>{title}</title>{caption}{body}{edge}</svg>\n'

@@ -26,12 +26,12 @@ def _of_unit(bench: Bench, built: Built, sheet: Sheet) -> Iterable[LineNote]:
     added = bench.added(built.parent, built.commit, sheet.target)
     first, last = _lines_of(source, sheet.name)
     for note in sheet.notes:
-        found = PLACED.match(note)
-        if found is None or found["path"] != sheet.source or not first <= int(found["line"]) <= last:
+        match = PLACED.match(note)
+        if match is None or match["path"] != sheet.source or not first <= int(match["line"]) <= last:
             continue
-        line = followed(source, target, int(found["line"]))
+        line = followed(source, target, int(match["line"]))
         if line in added:
-            yield LineNote(sheet.target, line, f"{found['text']} (`{found['path']}:{found['line']}`)")
+            yield LineNote(sheet.target, line, f"{match['text']} (`{match['path']}:{match['line']}`)")
 
 
 def _lines_of(text: str, name: str) -> tuple[int, int]:
@@ -41,16 +41,16 @@ def _lines_of(text: str, name: str) -> tuple[int, int]:
 
 def followed(before: str, after: str, line: int) -> int:
     """The line (1-based) of `after` that stands where this line of `before` does; 0 where it is gone."""
-    old, new = ([each.strip() for each in text.splitlines()] for text in (before, after))
+    old, new = ([text_line.strip() for text_line in text.splitlines()] for text in (before, after))
     for kind, low, high, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if low <= line - 1 < high:
             if kind == "delete":
                 return 0
             # Within a rewritten block, the line most like it.
-            place = (
+            target = (
                 max(range(start, end), key=lambda at: SequenceMatcher(None, old[line - 1], new[at]).ratio())
                 if kind == "replace"
                 else start + line - 1 - low
             )
-            return place + 1
+            return target + 1
     return 0

@@ -37,7 +37,7 @@ def _pattern(glob: str) -> str:
     anchored = "/" in glob.rstrip("/")
     body = glob.strip("/") if glob.strip("/") else "**"
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    text = re.sub(r"\*\*/|\*\*|\*|\?|[^*?]+", lambda found: parts.get(found[0], re.escape(found[0])), body)
+    text = re.sub(r"\*\*/|\*\*|\*|\?|[^*?]+", lambda match: parts.get(match[0], re.escape(match[0])), body)
     # A folder owns what is below it; `folder/*` only the files in it.
     below = "/.+" if glob.endswith("/") else "" if glob.endswith("/*") else "(?:/.+)?"
     return f"^{'' if anchored else '(?:.*/)?'}{text}{below}$"

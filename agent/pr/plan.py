@@ -53,7 +53,7 @@ class Seen:
 
     def names(self) -> dict[str, str]:
         """Branch → its open request as people write it."""
-        return {branch: f"{self.sign}{found.number}" for branch, found in self.requests.items() if found.state == "open"}
+        return {branch: f"{self.sign}{request.number}" for branch, request in self.requests.items() if request.state == "open"}
 
 
 @dataclass(frozen=True)
@@ -138,67 +138,69 @@ class Plan:
     told: tuple[str, ...] = ()
 
 
-def plan(wanted: Sequence[Wanted], held: Sequence[Held], seen: Seen) -> Plan:
-    """Nothing where all is as it should be. `wanted` is bottom first."""
+def plan(wants: Sequence[Wanted], holds: Sequence[Held], present: Seen) -> Plan:
+    """Nothing where all is as it should be. `wants` is bottom first."""
     actions: list[Action] = []
-    told: list[str] = []
+    messages: list[str] = []
     closed: set[str] = set()
-    for each in wanted:
-        request = seen.requests.get(each.branch)
+    for want in wants:
+        request = present.requests.get(want.branch)
         if request is not None and request.state == "closed":
-            told.append(f"{each.branch}: request #{request.number} was closed without merging: reopen it, or delete the branch, to go on")
-            closed.add(each.branch)
-        elif each.base in closed:
-            told.append(f"{each.branch}: stands on {each.base}, whose request is closed: left as it is")
-            closed.add(each.branch)
+            messages.append(
+                f"{want.branch}: request #{request.number} was closed without merging: reopen it, or delete the branch, to go on"
+            )
+            closed.add(want.branch)
+        elif want.base in closed:
+            messages.append(f"{want.branch}: stands on {want.base}, whose request is closed: left as it is")
+            closed.add(want.branch)
         else:
-            actions += _towards(each, request if request is not None and request.state == "open" else None, seen)
-    for hold in held:
-        request = seen.requests.get(hold.branch)
+            actions += _towards(want, request if request is not None and request.state == "open" else None, present)
+    for hold in holds:
+        request = present.requests.get(hold.branch)
         if request is not None and request.state == "open":
-            actions += _hold(hold, request, seen)
-    return Plan(tuple(actions), tuple(told))
+            actions += _hold(hold, request, present)
+    return Plan(tuple(actions), tuple(messages))
 
 
-def _towards(each: Wanted, request: Request | None, seen: Seen) -> list[Action]:
+def _towards(want: Wanted, request: Request | None, present: Seen) -> list[Action]:
     actions: list[Action] = []
-    head = seen.heads.get(each.branch, "")
-    if head != each.commit:
-        actions.append(Push(each.branch, each.commit, head))
+    head = present.heads.get(want.branch, "")
+    if head != want.commit:
+        actions.append(Push(want.branch, want.commit, head))
     if request is None:
-        actions.append(Open(each.branch, each.base, each.title, framed("", each.body), each.draft))
-    elif request.base != each.base:
-        actions.append(Edit(each.branch, base=each.base))
-    if request is not None and request.draft and HELD in request.body and not each.draft:
-        actions.append(Draft(each.branch, False))
+        actions.append(Open(want.branch, want.base, want.title, framed("", want.body), want.draft))
+    elif request.base != want.base:
+        actions.append(Edit(want.branch, base=want.base))
+    if request is not None and request.draft and HELD in request.body and not want.draft:
+        actions.append(Draft(want.branch, False))
     before = asked(request.body) if request is not None else ()
-    labels = tuple(name for name in each.labels if f"label:{name}" not in before)
-    people = tuple(name for name in each.reviewers if f"reviewer:{name}" not in before)
+    labels = tuple(name for name in want.labels if f"label:{name}" not in before)
+    people = tuple(name for name in want.reviewers if f"reviewer:{name}" not in before)
     if labels:
-        actions.append(Label(each.branch, labels))
+        actions.append(Label(want.branch, labels))
     if people:
-        actions.append(Review(each.branch, people))
-    have = {(note.path, note.text) for note in (seen.notes.get(request.number, ()) if request is not None else ())}
-    actions += [Remark(each.branch, each.commit, note) for note in each.notes if (note.path, note.text) not in have]
-    if seen.checks.get(each.commit) != each.check:
-        actions.append(SetCheck(each.branch, each.commit, each.check))
+        actions.append(Review(want.branch, people))
+    have = {(note.path, note.text) for note in (present.notes.get(request.number, ()) if request is not None else ())}
+    actions += [Remark(want.branch, want.commit, note) for note in want.notes if (note.path, note.text) not in have]
+    if present.checks.get(want.commit) != want.check:
+        actions.append(SetCheck(want.branch, want.commit, want.check))
     # Last of all: what was asked is noted once it was asked, so that a run that was cut short asks again.
     noted = (*before, *(f"label:{name}" for name in labels), *(f"reviewer:{name}" for name in people))
-    block = with_asked(each.body, noted)
+    block = with_asked(want.body, noted)
     if request is None:
         if noted:
-            actions.append(Edit(each.branch, body=framed("", block)))
-    elif numbered(framed(request.body, block), seen.names()) != request.body:
-        actions.append(Edit(each.branch, body=framed(request.body, block)))
+            actions.append(Edit(want.branch, body=framed("", block)))
+    elif numbered(framed(request.body, block), present.names()) != request.body:
+        actions.append(Edit(want.branch, body=framed(request.body, block)))
     return actions
 
 
-def _hold(hold: Held, request: Request, seen: Seen) -> list[Action]:
+def _hold(hold: Held, request: Request, present: Seen) -> list[Action]:
     actions: list[Action] = []
     if not request.draft:
         actions.append(Draft(hold.branch, True))
     check = Check("failure", hold.reason[:140])
-    if seen.checks.get(request.head) != check:
+    if present.checks.get(request.head) != check:
         actions.append(SetCheck(hold.branch, request.head, check))
     body = framed(request.body, held_block(request.body, hold.reason, ours=not request.draft or HELD in request.body))
     if body != request.body:
@@ -211,8 +213,8 @@ def held_block(body: str, reason: str, ours: bool) -> str:
     _, _, rest = body.replace("\r\n", "\n").partition(BEGIN)
     block = _BANNER.sub("", rest.partition(END)[0]).strip()
     mark = (HELD, HELD_END) if ours else ("<!-- migrate-agent held as draft -->", HELD_END)
-    told = " ".join(reason.split())
-    return f"{mark[0]}\n> [!CAUTION]\n> **Not verified any more.** {told}\n{mark[1]}\n\n{block}"
+    text = " ".join(reason.split())
+    return f"{mark[0]}\n> [!CAUTION]\n> **Not verified any more.** {text}\n{mark[1]}\n\n{block}"
 
 
 def framed(present: str, block: str) -> str:
@@ -228,8 +230,8 @@ def framed(present: str, block: str) -> str:
 
 def asked(body: str) -> tuple[str, ...]:
     """Labels and reviewers that were asked for already, as the text notes them."""
-    found = _ASKED.search(body)
-    return tuple(found[1].split(", ")) if found else ()
+    match = _ASKED.search(body)
+    return tuple(match[1].split(", ")) if match else ()
 
 
 def with_asked(block: str, names: Sequence[str]) -> str:
@@ -239,4 +241,4 @@ def with_asked(block: str, names: Sequence[str]) -> str:
 
 def numbered(text: str, names: Mapping[str, str]) -> str:
     """The text with the names of requests (`#12`); a branch without one is named itself."""
-    return _NUMBER.sub(lambda found: names.get(found[1], f"`{found[1]}`"), text)
+    return _NUMBER.sub(lambda match: names.get(match[1], f"`{match[1]}`"), text)

@@ -73,13 +73,13 @@ class GitRemote:
         self._git(f"pushing {branch}", "push", "--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
                   f"--force-with-lease={ref}:{expected}", self.name, f"{commit}:{ref}")  # fmt: skip
 
-    def _git(self, what: str, command: str, *arguments: str) -> str:
+    def _git(self, operation: str, command: str, *arguments: str) -> str:
         os.environ.pop("GIT_SSL_NO_VERIFY", None)  # git asks only whether it is there
         env = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "LC_ALL": "C", **({TOKEN: self.token, USER: self.user} if self.token else {})}
         try:
             return self.repository.run(*self._options(), command, *arguments, env=env)
         except GitFailed as error:
-            raise ForgeError(f"{what}: {explained(error.stderr)}") from None
+            raise ForgeError(f"{operation}: {explained(error.stderr)}") from None
 
     def _options(self) -> tuple[str, ...]:
         """The user's own helpers neither give nor keep anything: the token would end in their stores."""
@@ -105,23 +105,23 @@ def explained(stderr: str) -> str:
 
 def remote_url(repository: Repository, name: str) -> str:
     """Where a remote pushes to. Raises `UsageError` where there is no such remote."""
-    found = repository.answer("remote", "get-url", "--push", name)
-    if not found:
-        known = ", ".join(repository.answer("remote").split())
+    url = repository.answer("remote", "get-url", "--push", name)
+    if not url:
+        remotes = ", ".join(repository.answer("remote").split())
         raise UsageError(
-            f"there is no remote {name}: " + (f"give --remote, one of {known}" if known else "add one with `git remote add origin URL`")
+            f"there is no remote {name}: " + (f"give --remote, one of {remotes}" if remotes else "add one with `git remote add origin URL`")
         )
-    return found
+    return url
 
 
 def check_remote(repository: Repository, url: str) -> None:
     """Raises `UsageError` where requests cannot be made over this remote: a shallow clone, or certificates that are not checked."""
     if repository.answer("rev-parse", "--is-shallow-repository") == "true":
         raise UsageError("this is a shallow clone, which lacks the history: run `git fetch --unshallow` first")
-    place = located(url)
-    if place.scheme == "https" and repository.answer("config", "--get-urlmatch", "http.sslVerify", f"https://{place.host}") in (
+    location = located(url)
+    if location.scheme == "https" and repository.answer("config", "--get-urlmatch", "http.sslVerify", f"https://{location.host}") in (
         "false",
         "0",
         "no",
     ):
-        raise UsageError(f"git is told not to check the certificate of {place.host} (http.sslVerify): remove that first")
+        raise UsageError(f"git is told not to check the certificate of {location.host} (http.sslVerify): remove that first")

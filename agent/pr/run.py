@@ -59,10 +59,10 @@ class Finished:
 
 def last_run(repository: Repository) -> Finished | None:
     """The last run, `None` where there is none. Raises `UsageError` where it was interrupted."""
-    found = runs(home_of(repository.common))
-    if found and not found[-1].finished:
+    finished = runs(home_of(repository.common))
+    if finished and not finished[-1].finished:
         raise UsageError("the last run was interrupted: go on with `migrate-agent resume`, then submit")
-    return _read(repository, found[-1]) if found else None
+    return _read(repository, finished[-1]) if finished else None
 
 
 def _read(repository: Repository, folder: RunFolder) -> Finished:
@@ -72,12 +72,12 @@ def _read(repository: Repository, folder: RunFolder) -> Finished:
     others: dict[str, str] = {}
     for position, identifier in enumerate(plan.order):
         unit = inventory.unit(identifier)
-        place = folder.unit(position, unit.name)
-        report = read(place / "result.json", UnitReport)
+        unit_folder = folder.unit(position, unit.name)
+        report = read(unit_folder / "result.json", UnitReport)
         if report.status != "verified" or not report.commit:
             others[identifier] = f"{report.status}: {report.reason}" if report.reason else report.status
             continue
-        sheet = _sheet(settings.base, folder / "original", unit, report, place, recording)
+        sheet = _sheet(settings.base, folder / "original", unit, report, unit_folder, recording)
         changes.append(Change(sheet, report.commit, touched(repository, report.commit)))
     return Finished(settings.base, tuple(changes), others)
 
@@ -95,10 +95,10 @@ def touched(repository: Repository, commit: str) -> frozenset[str]:
     return frozenset(repository.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", f"{commit}^", commit).split("\0")) - {""}
 
 
-def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, place: Path, recording: Recording) -> Sheet:
-    draft, evidence = read(place / "draft.json", Draft), read(place / "evidence.json", Evidence)
+def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, unit_folder: Path, recording: Recording) -> Sheet:
+    draft, evidence = read(unit_folder / "draft.json", Draft), read(unit_folder / "evidence.json", Evidence)
     source = (original / unit.source).read_text(encoding="utf-8")
-    written = [attempt for attempt in history(place, report.attempts) if attempt.by == "llm" and attempt.name]
+    written = [attempt for attempt in history(unit_folder, report.attempts) if attempt.by == "llm" and attempt.name]
     return Sheet(
         unit=unit.id,
         source=unit.source,
@@ -126,8 +126,8 @@ def _own(notes: Iterable[str], source: str, unit: Unit) -> Iterable[str]:
     classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
     mine = class_node(ast.parse(source), unit.name)
     for note in notes:
-        found = PLACED.match(note)
-        line = int(found["line"]) if found and found["path"] == unit.source else 0
+        match = PLACED.match(note)
+        line = int(match["line"]) if match and match["path"] == unit.source else 0
         theirs = any(node.lineno <= line <= (node.end_lineno or 0) for node in classes)
         if not theirs or (mine is not None and mine.lineno <= line <= (mine.end_lineno or 0)):
             yield note

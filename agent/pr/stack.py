@@ -58,7 +58,7 @@ def stacked(changes: Sequence[Change]) -> tuple[Chain, ...]:
     graph: nx.Graph = nx.Graph()
     graph.add_nodes_from(range(len(pieces)))
     graph.add_edges_from((low, high) for high in range(len(pieces)) for low in range(high) if _linked(pieces[low], pieces[high]))
-    return tuple(tuple(pieces[place] for place in sorted(part)) for part in sorted(nx.connected_components(graph), key=min))
+    return tuple(tuple(pieces[index] for index in sorted(part)) for part in sorted(nx.connected_components(graph), key=min))
 
 
 def _linked(low: Piece, high: Piece) -> bool:
@@ -69,11 +69,15 @@ def _linked(low: Piece, high: Piece) -> bool:
 
 def _groups(changes: Sequence[Change]) -> list[list[Change]]:
     """Units that need each other, with what was committed between them: each unit once, in the order of the commits."""
-    place = {change.unit: index for index, change in enumerate(changes)}
+    position = {change.unit: index for index, change in enumerate(changes)}
     needs: nx.DiGraph = nx.DiGraph()
-    needs.add_nodes_from(place)
-    needs.add_edges_from((change.unit, need) for change in changes for need in change.needs if need in place)
-    last = {min(places): max(places) for part in nx.strongly_connected_components(needs) if (places := [place[unit] for unit in part])}
+    needs.add_nodes_from(position)
+    needs.add_edges_from((change.unit, need) for change in changes for need in change.needs if need in position)
+    last = {
+        min(positions): max(positions)
+        for part in nx.strongly_connected_components(needs)
+        if (positions := [position[unit] for unit in part])
+    }
     groups: list[list[Change]] = []
     end = -1
     for index, change in enumerate(changes):

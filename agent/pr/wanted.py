@@ -25,34 +25,34 @@ class Asked:
     reviewers: tuple[str, ...] = ()
 
 
-def wanted(bench: Bench, forge: Forge, built: Sequence[Built], target: str, tip: str, remote: str, asked: Asked) -> tuple[Wanted, ...]:
+def wanted(bench: Bench, forge: Forge, built: Sequence[Built], target: str, tip: str, remote: str, options: Asked) -> tuple[Wanted, ...]:
     """The requests, bottom first. `tip` is the commit of the target branch, where CODEOWNERS is read."""
-    rules = next((text for place in PLACES if (text := bench.read(tip, place)) is not None), "")
-    return tuple(_wanted(bench, forge, each, target, remote, asked, rules) for each in built)
+    rules = next((text for path in PLACES if (text := bench.read(tip, path)) is not None), "")
+    return tuple(_wanted(bench, forge, branch, target, remote, options, rules) for branch in built)
 
 
-def _wanted(bench: Bench, forge: Forge, each: Built, target: str, remote: str, asked: Asked, rules: str) -> Wanted:
-    below = "" if each.base == target else f"{{{{request:{each.base}}}}}"
+def _wanted(bench: Bench, forge: Forge, built: Built, target: str, remote: str, options: Asked, rules: str) -> Wanted:
+    below = "" if built.base == target else f"{{{{request:{built.base}}}}}"
     text = body(
-        each.sheets,
+        built.sheets,
         below,
-        {sheet.unit: links(forge, each.piece.branch, sheet) for sheet in each.sheets},
-        commands(each, remote),
+        {sheet.unit: links(forge, built.piece.branch, sheet) for sheet in built.sheets},
+        commands(built, remote),
         forge.body_limit,
     )
-    total = sum(len(sheet.verdicts) for sheet in each.sheets)
-    passed = sum(sheet.passed for sheet in each.sheets)
-    people = asked.reviewers or owners(rules, [path for sheet in each.sheets for path in (sheet.target, sheet.source)])
+    total = sum(len(sheet.verdicts) for sheet in built.sheets)
+    passed = sum(sheet.passed for sheet in built.sheets)
+    people = options.reviewers or owners(rules, [path for sheet in built.sheets for path in (sheet.target, sheet.source)])
     return Wanted(
-        branch=each.piece.branch,
-        base=each.base,
-        commit=each.commit,
-        title=title(each.sheets),
+        branch=built.piece.branch,
+        base=built.base,
+        commit=built.commit,
+        title=title(built.sheets),
         body=text,
         check=Check("success" if passed == total else "failure", f"{passed} of {total} checks passed"),
-        notes=remarks(bench, each),
-        draft=asked.draft,
-        labels=asked.labels,
+        notes=remarks(bench, built),
+        draft=options.draft,
+        labels=options.labels,
         reviewers=people,
     )
 
@@ -75,7 +75,7 @@ def evidence_page(forge: Forge, branch: str, unit: str) -> str:
     return forge.file_url(branch, f"{folder_of(unit)}/README.md")
 
 
-def commands(each: Built, remote: str) -> list[str]:
+def commands(built: Built, remote: str) -> list[str]:
     """What judges the units again."""
-    fetch = f"git fetch {remote} {each.piece.branch} && git switch --detach FETCH_HEAD"
-    return [f"{fetch} && migrate-agent verify {sheet.unit}" for sheet in each.sheets]
+    fetch = f"git fetch {remote} {built.piece.branch} && git switch --detach FETCH_HEAD"
+    return [f"{fetch} && migrate-agent verify {sheet.unit}" for sheet in built.sheets]
