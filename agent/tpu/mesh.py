@@ -16,7 +16,7 @@ from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.mesh_check import MeshCheck, check
 from migrate_agent.tools.portable.refusal import Refusal
-from migrate_agent.tools.portable.sharding import MeshError, Proposal, mesh, propose
+from migrate_agent.tools.portable.sharding import MeshError, Proposal, parse_mesh, propose
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Sharded:
 def axes_of(text: str) -> dict[str, int]:
     """`--mesh` as sizes by axis. Raises `UsageError`."""
     try:
-        return mesh(text)
+        return parse_mesh(text)
     except MeshError as error:
         raise UsageError(str(error)) from None
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from migrate_agent.tools.portable import shapes
-from migrate_agent.tools.portable.ahead import PLACE, Ahead, Ran, texts
+from migrate_agent.tools.portable.ahead import PACKAGE, Ahead, JobRun, texts
 from migrate_agent.tools.portable.cost import Cost
-from migrate_agent.tools.portable.recompile import Axis, Padding, Varies, tried, varying
+from migrate_agent.tools.portable.recompile import Axis, Padding, VaryingAxis, try_padding, varying_axes
 from migrate_agent.tools.types import Example, Job
 
 
@@ -18,7 +18,7 @@ class Recompiled:
 
     calls: int
     programs: int
-    varies: tuple[Varies, ...]
+    varies: tuple[VaryingAxis, ...]
     seconds: float
     paddings: tuple[Padding, ...]
 
@@ -28,16 +28,16 @@ def recompiled(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Cost])
     tensors = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
     root = (ahead.original or ahead.inventory.root) / ahead.file.import_root
     arguments = {"module": ahead.file.module, "examples": [texts(example) for example in examples]}
-    with Ran(ahead.sandbox, Job("original", f"{PLACE}.inputs_side:describe", root, arguments, tensors, ahead.limits)) as ran:
+    with JobRun(ahead.sandbox, Job("original", f"{PACKAGE}.inputs_side:describe", root, arguments, tensors, ahead.limits)) as ran:
         calls = [shapes.leaves_of(row["leaves"]) for row in ran.result["examples"] if "error" not in row]
-    programs, varies = varying(calls)
+    programs, varies = varying_axes(calls)
     seconds = max((cost.seconds for cost in costs if cost.refused is None), default=0.0)
     wanted: list[tuple[Axis, tuple[int, ...]]] = []
     for axis, size_of in (("batch", shapes.batch_of), ("length", shapes.length_of)):
         sizes = tuple(sorted({size_of(call) for call in calls} - {0}))
         if len(sizes) > 1:
             wanted.append(("batch" if axis == "batch" else "length", sizes))
-    return Recompiled(len(calls), programs, varies, seconds, tuple(tried(ahead, axis, sizes) for axis, sizes in wanted))
+    return Recompiled(len(calls), programs, varies, seconds, tuple(try_padding(ahead, axis, sizes) for axis, sizes in wanted))
 
 
 def lines(found: Recompiled) -> Iterator[str]:

@@ -28,8 +28,8 @@ from jax.experimental.pallas import tpu as pltpu
 
 from migrate_agent.evals import records
 from migrate_agent.evals.bench.tpu import between
+from migrate_agent.tools.harness.jax_side.interpreted import interpreted
 from migrate_agent.tools.kernels.catalogue import Case, Kernel, kernels
-from migrate_agent.tools.portable.interpreted import interpreted
 
 OUTPUT = records.FOLDER / "bench" / "kernels.json"
 LIMITS = {"float32": 2e-5, "bfloat16": 1.5e-2}

@@ -1,1 +1,1 @@
-"""What a unit is for a TPU, found without one: compiled ahead of time by the real compiler, with what it costs, what fits and what was refused."""
+"""Units compiled for a TPU ahead of time by its real compiler, without a TPU: their costs, the sizes that fit, and refusals."""

@@ -1,4 +1,4 @@
-"""A module of the candidate's that holds shapes in place of arrays. Used inside the sandbox."""
+"""A module of the candidate with shapes in place of arrays. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SHAPE: Any = jax.ShapeDtypeStruct
 
 
 class AbstractUnit:
-    """The unit as an example constructs it, with shapes for parameters and state. `dtype` (`bf16`, or "" for its own) is that of its floats.
+    """The unit as an example constructs it, with `ShapeDtypeStruct` for parameters and state.
 
-    `concrete` keeps the arrays, for `values`. A constructor that needs numbers (`float(rates[i])`) runs on real arrays instead. Raises what
-    import, setup and constructor raise.
+    `dtype` (`bf16`, or "" for its own) is the dtype of its floats. `concrete` constructs real arrays,
+    for `values`. Raises the errors of import, setup and constructor.
     """
 
     def __init__(self, arguments: Mapping[str, Any], tensors: Path | None, dtype: str = "", concrete: bool = False) -> None:
@@ -46,11 +46,15 @@ class AbstractUnit:
 
     def _abstract(self, build: Any) -> Any:
         try:
+            # Abstract evaluation allocates nothing, so that a model larger than this machine can be
+            # described.
             with tracers_as_data():
                 model = nnx.eval_shape(build)
                 graphdef = nnx.split(model)[0]
             if keeps_tracers(graphdef):
                 raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
+        # A constructor that needs numbers (`float(rates[i])`) cannot be traced: it runs on real
+        # arrays.
         except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
             model = build()
         return model
@@ -62,42 +66,42 @@ class AbstractUnit:
         return parts[0], self._shapes(parts[1]), self._shapes(parts[2])
 
     def values(self, mode: str) -> list[Any]:
-        """The arrays of parameters and other state, in the order of `parts`; keys as the integers that they are made of."""
+        """The arrays of parameters and other state, in the order of `parts`; random keys as their integer data."""
         self.model.train() if mode == "train" else self.model.eval()
         parts: Any = nnx.split(self.model, is_trainable, ...)
         return [jax.random.key_data(leaf) if is_key(leaf) else leaf for part in parts[1:] for leaf in jax.tree.leaves(part)]
 
     def _shapes(self, tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: SHAPE(leaf.shape, leaf.dtype if is_key(leaf) else narrowed(leaf.dtype, self.dtype)), tree)
+        return jax.tree.map(lambda leaf: SHAPE(leaf.shape, leaf.dtype if is_key(leaf) else replace_float32(leaf.dtype, self.dtype)), tree)
 
     def layers(self) -> dict[str, list[str]]:
-        """Class names of the module at each path, own class first. What is reached on several paths has the first."""
+        """Path of each module → names of its NNX classes, own class first. A shared module appears under its first path."""
         return {
             "/".join(map(str, path)): [base.__name__ for base in type(module).__mro__ if issubclass(base, nnx.Module)]
             for path, module in nnx.iter_modules(self.model)
         }
 
     def owners(self, root: Path) -> dict[str, list[str]]:
-        """File and qualified name of the class at each path, where it is one of the rewrite's own and no helper."""
-        found = {}
+        """Path of each module → file and qualified name of its class, for classes of the rewrite itself (helpers left out)."""
+        classes = {}
         for path, module in nnx.iter_modules(self.model):
             file = Path(getattr(sys.modules.get(type(module).__module__), "__file__", None) or "")
             if file.is_relative_to(root) and file.name not in HELPERS:
-                found["/".join(map(str, path))] = [file.relative_to(root).as_posix(), type(module).__qualname__]
-        return found
+                classes["/".join(map(str, path))] = [file.relative_to(root).as_posix(), type(module).__qualname__]
+        return classes
 
     def annotations(self) -> dict[str, list[Any]]:
-        """The shardings that the code itself asks for, by path of the variable."""
-        found = {}
+        """Path of each variable → the sharding that the code itself annotates."""
+        shardings = {}
         for path, value in nnx.iter_graph(self.model):
             if isinstance(value, nnx.Variable) and value.get_metadata().get("out_sharding"):
-                found["/".join(map(str, path))] = list(value.get_metadata()["out_sharding"])
-        return found
+                shardings["/".join(map(str, path))] = list(value.get_metadata()["out_sharding"])
+        return shardings
 
 
-def narrowed(dtype: Any, wanted: str) -> Any:
-    """The dtype that is wanted (`bf16`, `f64`) in the place of float32."""
-    return {"bf16": jnp.bfloat16, "f64": jnp.float64}[wanted] if wanted and dtype == jnp.float32 else dtype
+def replace_float32(dtype: Any, replacement: str) -> Any:
+    """`replacement` (`bf16`, `f64`) in place of float32; any other dtype, and all where it is "", as they are."""
+    return {"bf16": jnp.bfloat16, "f64": jnp.float64}[replacement] if replacement and dtype == jnp.float32 else dtype
 
 
 def path_of(path: Any) -> str:

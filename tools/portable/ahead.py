@@ -16,12 +16,12 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.portable import cost, shapes
 from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost
-from migrate_agent.tools.portable.refusal import Refusal, judged
+from migrate_agent.tools.portable.refusal import Refusal, classify
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 
-PLACE = "migrate_agent.tools.portable"
+PACKAGE = "migrate_agent.tools.portable"
 EXTRA = "install migrate-agent[tpu]"
-"""What the stage says where the TPU compiler is missing."""
+"""The message where the TPU compiler is missing."""
 COMPILE = Limits(seconds=1200.0, memory_bytes=12 * 2**30)
 """The compiler takes 0.5 to 2 GB, and minutes for large programs. The time is for one target."""
 INPUTS = "inputs0.safetensors"
@@ -30,7 +30,7 @@ Specs = Sequence[Sequence[Any] | None]
 
 
 class PortableError(Exception):
-    """The unit's programs cannot be had; one line that says why."""
+    """The unit's programs cannot be exported or compiled; one line of reason."""
 
 
 class ExtraMissing(PortableError):
@@ -53,7 +53,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """The stem of its files."""
         return f"b{self.batch}-l{self.length}-{self.dtype or 'own'}{'-remat' if self.remat else ''}"
 
 
@@ -91,7 +91,7 @@ class Ahead:
 
     @property
     def folder(self) -> Path:
-        """Where programs lie while they are asked about."""
+        """The folder of exported programs, which ends with the context."""
         assert self._folder is not None, "use it as a context"
         return self._folder
 
@@ -102,11 +102,11 @@ class Ahead:
 
     @cached_property
     def called(self) -> Mapping[str, Any]:
-        """Tree and arrays that the example calls the unit with. Raises `PortableError`."""
+        """The example's call: `tree` of its arguments, and `leaves` ([shape, dtype] of each array). Raises `PortableError`."""
         root = (self.original or self.inventory.root) / self.file.import_root
         job = Job(
             "original",
-            f"{PLACE}.inputs_side:describe",
+            f"{PACKAGE}.inputs_side:describe",
             root,
             {"module": self.file.module, "examples": [texts(self.example)]},
             {},
@@ -114,7 +114,7 @@ class Ahead:
         )
         if self.example.tensors is not None:
             job = replace(job, inputs={"tensors0": self.example.tensors})
-        with Ran(self.sandbox, job) as ran:
+        with JobRun(self.sandbox, job) as ran:
             row = ran.result["examples"][0]
             if (ran.output / INPUTS).exists():
                 shutil.copyfile(ran.output / INPUTS, self.folder / INPUTS)
@@ -129,28 +129,28 @@ class Ahead:
 
     def resized(self, variant: Variant) -> tuple[shapes.Leaf, ...]:
         """The arrays of this variant's call."""
-        return shapes.resized(self.leaves, variant.batch, variant.length)
+        return shapes.resize(self.leaves, variant.batch, variant.length)
 
     def facts(self, variants: Sequence[Variant], programs: Sequence[str] = PROGRAMS) -> list[dict[str, Any]]:
-        """What each variant's programs are; exports those that were not before. Raises `PortableError`."""
+        """The facts of each variant's programs; exports those that were not exported before. Raises `PortableError`."""
         lacking = [variant for variant in variants if not self._known(variant, programs)]
         if lacking:
-            with Ran(self.sandbox, self.export_job(lacking, programs)) as ran:
+            with JobRun(self.sandbox, self.export_job(lacking, programs)) as ran:
                 for path in ran.output.glob("*.bin"):
                     shutil.copyfile(path, self.folder / "exported" / path.name)
-                found = ran.result["variants"]
-            self._facts |= {variant: {**self._facts.get(variant, {}), **found[variant.name]} for variant in lacking}
+                exported = ran.result["variants"]
+            self._facts |= {variant: {**self._facts.get(variant, {}), **exported[variant.name]} for variant in lacking}
         return [self._facts[variant] for variant in variants]
 
     def _known(self, variant: Variant, programs: Sequence[str]) -> bool:
-        found = self._facts.get(variant, {})
-        return "refused" in found or all(name in found for name in programs)
+        facts = self._facts.get(variant, {})
+        return "refused" in facts or all(name in facts for name in programs)
 
     def forget(self) -> None:
-        """The rewrite's files changed: export again what is asked about."""
+        """Drop all exported programs, because the rewrite's files changed."""
         self._facts.clear()
 
-    def export_job(self, variants: Sequence[Variant], programs: Sequence[str], further: Mapping[str, Any] = MappingProxyType({})) -> Job:
+    def export_job(self, variants: Sequence[Variant], programs: Sequence[str], options: Mapping[str, Any] = MappingProxyType({})) -> Job:
         """The job that exports these variants' programs."""
         rows = [
             {
@@ -169,96 +169,99 @@ class Ahead:
             "tree": self.called["tree"],
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "variants": rows,
-            **further,
+            **options,
         }
         inputs = {"tensors": self.translated.tensors} if self.translated.tensors is not None else {}
-        return Job("candidate", f"{PLACE}.export_side:run", self.candidate / self.file.import_root, arguments, inputs, self.limits)
+        return Job("candidate", f"{PACKAGE}.export_side:run", self.candidate / self.file.import_root, arguments, inputs, self.limits)
 
     def costs(self, variant: Variant, targets: Sequence[Target], programs: Sequence[str] = PROGRAMS, specs: Any = None) -> list[Cost]:
         """Compile the variant's programs for the targets. `specs` gives the shardings of a program's arguments, by its rows and the target.
 
         Raises `ExtraMissing`, `PortableError`.
         """
+        # Before the export, which takes minutes for a large model.
         if not has_compiler():
             raise ExtraMissing(EXTRA)
         (facts,) = self.facts([variant], programs)
-        made = [self._program(variant, target, name, facts, specs or batch_over_data) for target in targets for name in programs]
-        jobs = [row for _, row in made if row is not None]
-        found: Mapping[str, Any] = {}
+        pairs = [self._program(variant, target, name, facts, specs or batch_over_data) for target in targets for name in programs]
+        jobs = [row for _, row in pairs if row is not None]
+        results: Mapping[str, Any] = {}
         text: dict[str, str] = {}
         if jobs:
             job = Job(
                 "candidate",
-                f"{PLACE}.compile_side:run",
+                f"{PACKAGE}.compile_side:run",
                 self.folder / "empty",
                 {"programs": jobs},
                 {"exported": self.folder / "exported"},
                 replace(COMPILE, seconds=COMPILE.seconds * len(targets)),
             )
-            with Ran(self.sandbox, job) as ran:
+            with JobRun(self.sandbox, job) as ran:
                 if ran.result.get("missing"):
                     raise ExtraMissing(EXTRA)
-                found = ran.result["programs"]
+                results = ran.result["programs"]
                 text = {path.stem: path.read_text(encoding="utf-8") for path in ran.output.glob("*.hlo")}
-        return [self._read(first, row, facts, found, text) for first, row in made]
+        return [self._read(first, row, facts, results, text) for first, row in pairs]
 
     def _program(
         self, variant: Variant, target: Target, name: str, facts: Mapping[str, Any], specs: Any
     ) -> tuple[tuple[Cost, Target], dict[str, Any] | None]:
-        """The cost as far as it is known before, and the row of the compile job; None where the program was refused already."""
+        """The cost without figures, and the row of the compile job; `None` where the program is refused already."""
         leaves = self.resized(variant)
         batch, length = shapes.batch_of(leaves), shapes.length_of(leaves)
-        place = target.topology
-        first = Cost(place.name, name, batch, length, variant.dtype, dict(target.axes))
+        topology = target.topology
+        first = Cost(topology.name, name, batch, length, variant.dtype, dict(target.axes))
         whole = facts.get("refused") or facts.get(name, {}).get("refused")
         if whole:
-            return (replace(first, refused=judged(whole["text"], facts.get(name, {}), whole["line"])), target), None
+            return (replace(first, refused=classify(whole["text"], facts.get(name, {}), whole["line"])), target), None
         rows = facts[name]["arguments"]
-        found = specs(rows, batch, target)
-        if isinstance(found, Refusal):
-            return (replace(first, refused=found), target), None
+        argument_specs = specs(rows, batch, target)
+        if isinstance(argument_specs, Refusal):
+            return (replace(first, refused=argument_specs), target), None
+        # A training step may write its new state over the old one; without donation the peak counts
+        # both.
         donated = [index for index, row in enumerate(rows) if name == "train" and row["role"] in ("parameter", "optimiser", "state")]
         job = {
-            "name": f"{place.name.replace(':', '-')}-{name}",
+            "name": f"{topology.name.replace(':', '-')}-{name}",
             "file": f"{variant.name}-{name}.bin",
-            "topology": place.name,
-            "host": place.host,
+            "topology": topology.name,
+            "host": topology.host,
             "axes": dict(target.axes),
-            "specs": [list(spec) if spec else None for spec in found],
+            "specs": [list(spec) if spec else None for spec in argument_specs],
             "donate": donated,
         }
         return (first, target), job
 
     def _read(
         self,
-        known: tuple[Cost, Target],
+        cost_and_target: tuple[Cost, Target],
         job: Mapping[str, Any] | None,
         facts: Mapping[str, Any],
-        found: Mapping[str, Any],
+        results: Mapping[str, Any],
         text: Mapping[str, str],
     ) -> Cost:
-        first, target = known
+        first, target = cost_and_target
         if job is None:
             return first
-        row, about = found[job["name"]], facts[first.program]
-        first = replace(first, largest=tuple(about["largest"]), notes=cost.notes(about))
+        row, program_facts = results[job["name"]], facts[first.program]
+        first = replace(first, largest=tuple(program_facts["largest"]), notes=cost.notes(program_facts))
         if "refused" in row:
-            return replace(first, refused=judged(row["refused"], about))
-        return replace(first, **cost.read(row, text.get(str(job["name"]), ""), target.topology, str(facts.get("root", ""))))
+            return replace(first, refused=classify(row["refused"], program_facts))
+        return replace(first, **cost.read_figures(row, text.get(str(job["name"]), ""), target.topology, str(facts.get("root", ""))))
 
 
 def batch_over_data(rows: Sequence[Mapping[str, Any]], batch: int, target: Target) -> list[list[Any] | None] | Refusal:
-    """Inputs are split by their batch over the axis `data`, all else lies on every device."""
+    """The default sharding: inputs are split by batch over the axis `data`, all other arguments are replicated."""
     axis = "data"
-    count = target.axes.get(axis, 0) or (0 if target.axes else devices(target.topology))
+    count = target.axes.get(axis, 0) or (0 if target.axes else device_count(target.topology))
     if count > 1 and batch % count:
         return Refusal("batch", "", f"a batch of {batch} cannot be shared by {count} devices", f"give --batch with a multiple of {count}")
     return [[axis] if count > 1 and row["role"] == "input" and row["shape"] and row["shape"][0] == batch else None for row in rows]
 
 
-def devices(place: Topology) -> int:
-    """How many devices the compiler sees: two for each chip with two cores that are not one to the compiler."""
-    return place.chips * (2 if place.chip.name in ("v4", "tpu7x") else 1)
+def device_count(topology: Topology) -> int:
+    """The number of devices that the compiler sees: two for each chip whose two cores it does not join (v4, TPU7x)."""
+    return topology.chips * (2 if topology.chip.name in ("v4", "tpu7x") else 1)
 
 
 def texts(example: Example) -> dict[str, Any]:
@@ -266,8 +269,8 @@ def texts(example: Example) -> dict[str, Any]:
     return {"init": example.init, "call": example.call, "setup": example.setup}
 
 
-class Ran:
-    """A job's run, whose files are removed in the end. Raises `PortableError` where it gave no result."""
+class JobRun:
+    """A job's run as a context, which removes its files. Raises `PortableError` where the job gave no result."""
 
     def __init__(self, sandbox: Sandbox, job: Job) -> None:
         self.sandbox, self.job = sandbox, job

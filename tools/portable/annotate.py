@@ -2,8 +2,8 @@
 
     self.fc.kernel.set_metadata(out_sharding=(None, "model"))
 
-`nnx.get_partition_spec` and `nnx.get_named_sharding` read them. A class is annotated where all of its instances agree; what is there of an
-earlier annotation is replaced.
+`nnx.get_partition_spec` and `nnx.get_named_sharding` read them. A class is annotated where all of its
+instances agree. An earlier annotation is replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from migrate_agent.tools.portable.sharding import Proposal
 
-WRITTEN = re.compile(r"^\s*self\S*\.set_metadata\(out_sharding=.*\)$")
+ANNOTATION = re.compile(r"^\s*self\S*\.set_metadata\(out_sharding=.*\)$")
 COMMENT = "# Which axis of the mesh each axis of a parameter lies on."
 
 Owner = tuple[str, str]
@@ -24,8 +24,8 @@ Owner = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Annotated:
-    """The files that change, by path, and what could not be written."""
+class AnnotatedFiles:
+    """The files that change (path → text), and notes on shardings that could not be written."""
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
@@ -33,70 +33,71 @@ class Annotated:
 
 def annotate(
     files: Mapping[str, str], proposal: Proposal, owners: Mapping[str, Sequence[str]], layers: Mapping[str, Sequence[str]]
-) -> Annotated:
+) -> AnnotatedFiles:
     """`owners` gives for each path of a module of the rewrite's own classes the file and the class; `layers` as in `propose`."""
-    wanted, notes = _by_class(proposal, owners, layers)
+    specs, notes = _by_class(proposal, owners, layers)
     texts = dict(files)
-    for (file, name), rows in sorted(wanted.items()):
-        done = _written(texts[file], name, rows) if file in texts else None
-        if done is None:
+    for (file, name), rows in sorted(specs.items()):
+        annotated = _annotate_class(texts[file], name, rows) if file in texts else None
+        if annotated is None:
             notes.append(f"{name} has no constructor that statements can be added to: its {len(rows)} shardings are not written")
         else:
-            texts[file] = done
-    return Annotated({path: text for path, text in texts.items() if text != files[path]}, tuple(notes))
+            texts[file] = annotated
+    return AnnotatedFiles({path: text for path, text in texts.items() if text != files[path]}, tuple(notes))
 
 
 def _by_class(
     proposal: Proposal, owners: Mapping[str, Sequence[str]], layers: Mapping[str, Sequence[str]]
 ) -> tuple[dict[Owner, dict[str, Any]], list[str]]:
-    """For each class the spec of each expression, where all instances agree."""
+    """Class → expression → spec, where all instances of the class agree; and notes where they do not."""
     instances: dict[Owner, list[str]] = {}
     for path, (file, name) in owners.items():
         instances.setdefault((file, name), []).append(path)
-    seen: dict[Owner, dict[str, list[Any]]] = {}
+    instance_specs: dict[Owner, dict[str, list[Any]]] = {}
     for placed in proposal.placed:
-        home = _home(placed.path, owners)
+        home = _owner_path(placed.path, owners)
         if home is not None:
             file, name = owners[home]
-            seen.setdefault((file, name), {}).setdefault(_expression(placed.path, home, layers), []).append(placed.spec)
-    wanted: dict[Owner, dict[str, Any]] = {}
+            instance_specs.setdefault((file, name), {}).setdefault(_expression(placed.path, home, layers), []).append(placed.spec)
+    agreed: dict[Owner, dict[str, Any]] = {}
     notes = []
-    for owner, rows in seen.items():
+    for owner, rows in instance_specs.items():
         for expression, specs in rows.items():
             if not any(specs):
                 continue
             if len(set(specs)) > 1 or len(specs) != len(instances[owner]):
                 notes.append(f"{owner[1]}: its instances do not agree on {expression}, which stays whole")
                 continue
-            wanted.setdefault(owner, {})[expression] = specs[0]
-    return wanted, notes
+            agreed.setdefault(owner, {})[expression] = specs[0]
+    return agreed, notes
 
 
-def _home(path: str, owners: Mapping[str, Sequence[str]]) -> str | None:
+def _owner_path(path: str, owners: Mapping[str, Sequence[str]]) -> str | None:
     """The innermost module of the rewrite's own classes that holds this parameter."""
     parts = path.split("/")[:-1]
-    return next((place for end in range(len(parts), -1, -1) if (place := "/".join(parts[:end])) in owners), None)
+    return next((prefix for end in range(len(parts), -1, -1) if (prefix := "/".join(parts[:end])) in owners), None)
 
 
 def _expression(path: str, home: str, layers: Mapping[str, Sequence[str]]) -> str:
     """`self.layers[0].kernel`: the parameter as its class reaches it."""
-    text, place = "self", home
+    text, module_path = "self", home
     for part in path.removeprefix(home).strip("/").split("/"):
-        keyed = any("Dict" in name for name in layers.get(place, ()))
+        keyed = any("Dict" in name for name in layers.get(module_path, ()))
         text += f"[{part}]" if part.isdigit() else f'["{part}"]' if keyed else f".{part}"
-        place = f"{place}/{part}".strip("/")
+        module_path = f"{module_path}/{part}".strip("/")
     return text
 
 
-def _written(text: str, name: str, rows: Mapping[str, Any]) -> str | None:
-    """The text with the statements at the end of the class's constructor; None where that cannot be."""
+def _annotate_class(text: str, name: str, rows: Mapping[str, Any]) -> str | None:
+    """The text with the statements at the end of the class's constructor; `None` where it has none, or returns early."""
     lines = text.splitlines(keepends=True)
     before = _constructor(text, name)
+    # Statements after an early `return` would not run.
     if before is None or any(isinstance(node, ast.Return) for node in ast.walk(before)):
         return None
     own = range(before.lineno - 1, before.end_lineno or 0)
-    stale = [place for place in own if WRITTEN.match(lines[place].rstrip()) or lines[place].strip() == COMMENT]
-    lines = [line for place, line in enumerate(lines) if place not in stale]
+    stale = [index for index in own if ANNOTATION.match(lines[index].rstrip()) or lines[index].strip() == COMMENT]
+    lines = [line for index, line in enumerate(lines) if index not in stale]
     constructor = _constructor("".join(lines), name)
     if constructor is None:
         return None
@@ -109,10 +110,10 @@ def _written(text: str, name: str, rows: Mapping[str, Any]) -> str | None:
 def _constructor(text: str, name: str) -> ast.FunctionDef | None:
     body: Sequence[ast.stmt] = ast.parse(text).body
     for part in name.split("."):
-        found = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == part), None)
-        if found is None:
+        definition = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == part), None)
+        if definition is None:
             return None
-        body = found.body
+        body = definition.body
     return next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
 
 

@@ -69,11 +69,11 @@ class Topology:
 
 def topology(text: str) -> Topology:
     """`CHIP:SHAPE`, such as `v5e:4x4`; ones that are left out at the end (`tpu7x:4x4`) are added. Raises `TopologyError`."""
-    found = re.fullmatch(r"([a-z0-9]+):(\d+(?:x\d+){0,2})", text.strip().lower())
-    chip = next((chip for chip in CHIPS if found and chip.name == found[1]), None)
-    if not found or chip is None:
+    match = re.fullmatch(r"([a-z0-9]+):(\d+(?:x\d+){0,2})", text.strip().lower())
+    chip = next((chip for chip in CHIPS if match and chip.name == match[1]), None)
+    if not match or chip is None:
         raise TopologyError(f"{text!r} is no topology: write CHIP:SHAPE with one of {', '.join(c.name for c in CHIPS)}, such as v5e:4x4")
-    shape = tuple(int(part) for part in found[2].split("x"))
+    shape = tuple(int(part) for part in match[2].split("x"))
     shape = (*shape, *(1 for _ in range(chip.axes - len(shape))))
     if len(shape) > chip.axes or 0 in shape:
         raise TopologyError(f"{text!r} is no topology of {chip.name}, which has {chip.axes} axes, such as {chip.name}:4x4")

@@ -1,7 +1,7 @@
 """Compiles exported programs with the real TPU compiler. Run inside the sandbox: the programs come from untrusted code, and the compiler is C++.
 
-None of the candidate's code runs in this process; it reads StableHLO. libtpu looks for a machine, a metadata server and a lock, unless told
-what it is (`TOLD`); a second process would end at the lock.
+None of the candidate's code runs in this process; it reads StableHLO. Without `LIBTPU_ENVIRONMENT`, libtpu
+looks for a TPU machine and its metadata server, and a second process ends at its lock file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-TOLD = {
+LIBTPU_ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
@@ -22,7 +22,7 @@ TOLD = {
     "TPU_STDERR_LOG_LEVEL": "3",
 }
 ROLES_KEPT = ("parameter", "optimiser", "state")
-"""Arguments that a training step gives back anew, and whose memory it may reuse."""
+"""Roles of the arguments that a training step returns updated, and whose memory it may reuse."""
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -32,18 +32,19 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     """
     if importlib.util.find_spec("libtpu") is None:
         return {"missing": True}
-    os.environ.update(TOLD)
-    return {"programs": {row["name"]: _guarded(row, inputs["exported"], output) for row in arguments["programs"]}}
+    os.environ.update(LIBTPU_ENVIRONMENT)
+    return {"programs": {row["name"]: _compile_or_refuse(row, inputs["exported"], output) for row in arguments["programs"]}}
 
 
-def _guarded(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str, Any]:
+def _compile_or_refuse(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str, Any]:
     try:
-        return _compiled(row, exported, output)
+        return _compile(row, exported, output)
     except Exception as error:
+        # The compiler's later lines hold tables of the whole program.
         return {"refused": f"{type(error).__name__}: {error}"[:8000]}
 
 
-def _compiled(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str, Any]:
+def _compile(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str, Any]:
     import jax
     import numpy as np
     from jax import export
@@ -65,9 +66,9 @@ def _compiled(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str,
     def called(*flat: Any) -> Any:
         return program.call(*flat)
 
-    kept: Any = tuple(row["donate"])
+    donated: Any = tuple(row["donate"])
     started = time.monotonic()
-    lowered = jax.jit(called, in_shardings=tuple(shardings), donate_argnums=kept).trace(*shapes).lower(lowering_platforms=("tpu",))
+    lowered = jax.jit(called, in_shardings=tuple(shardings), donate_argnums=donated).trace(*shapes).lower(lowering_platforms=("tpu",))
     compiled = lowered.compile()
     text = compiled.as_text() or ""
     (output / f"{row['name']}.hlo").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a compiled program costs on one device, and the bound that follows from the chip's published peaks."""
+"""The cost of a compiled program on one device, and the lower bound on its time from the chip's published peaks."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ class Cost:
     largest: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    """What the compilation took here."""
+    """Seconds that the compilation took on this machine."""
     kernels: int = 0
     """How many Pallas kernels are in the compiled program."""
 
     @property
     def peak(self) -> int:
         """Bytes of HBM that the program holds at once: arguments, results that reuse none of them, temporaries and code."""
-        held = self.memory
-        return sum(held.values()) - 2 * held["alias"] if held else 0
+        sizes = self.memory
+        # An aliased result is counted among arguments, outputs and aliases, but takes memory once.
+        return sum(sizes.values()) - 2 * sizes["alias"] if sizes else 0
 
     @property
     def intensity(self) -> float:
@@ -57,51 +58,51 @@ class Cost:
         return self.flops / self.bytes if self.bytes else 0.0
 
 
-def roofline(flops: float, moved: float, place: Topology, devices: int) -> tuple[float, str]:
+def roofline(flops: float, moved: float, topology: Topology, devices: int) -> tuple[float, str]:
     """The seconds that a step cannot go below by the published peaks, and which peak says so. A bound, no estimate.
 
     Where a chip shows itself as several devices, each has its share of the peaks.
     """
-    share = place.chips / max(devices, 1)
-    compute, memory = flops / (place.chip.bf16 * share), moved / (place.chip.bandwidth * share)
+    share = topology.chips / max(devices, 1)
+    compute, memory = flops / (topology.chip.bf16 * share), moved / (topology.chip.bandwidth * share)
     return (compute, "compute") if compute >= memory else (memory, "memory")
 
 
-def hbm_of(place: Topology, devices: int) -> int:
+def hbm_of(topology: Topology, devices: int) -> int:
     """Bytes of HBM of one device."""
-    return int(place.chip.hbm * place.chips / max(devices, 1))
+    return int(topology.chip.hbm * topology.chips / max(devices, 1))
 
 
-def read(found: Mapping[str, Any], text: str, place: Topology, root: str) -> dict[str, Any]:
+def read_figures(row: Mapping[str, Any], text: str, topology: Topology, root: str) -> dict[str, Any]:
     """The figures of `Cost` from the compile job's row and the compiled program's text. Lines lose the `root` of the rewrite."""
     arrays = [replace(array, line=array.line.removeprefix(f"{root}/")) for array in hlo.buffers(text)]
     size, padded = sum(array.bytes for array in arrays), sum(array.padded for array in arrays)
-    bound, by = roofline(found["flops"], found["bytes"], place, found["devices"])
+    bound, by = roofline(row["flops"], row["bytes"], topology, row["devices"])
     return {
-        "devices": found["used"],
-        "memory": dict(found["memory"]),
-        "hbm": hbm_of(place, found["devices"]),
-        "flops": found["flops"],
-        "bytes": found["bytes"],
+        "devices": row["used"],
+        "memory": dict(row["memory"]),
+        "hbm": hbm_of(topology, row["devices"]),
+        "flops": row["flops"],
+        "bytes": row["bytes"],
         "bound": bound,
         "bound_by": by,
         "collectives": hlo.collectives(text),
         "padding": 1 - size / padded if padded else 0.0,
-        "padded": tuple(_worst(arrays)),
-        "seconds": found["seconds"],
+        "padded": tuple(_most_padded(arrays)),
+        "seconds": row["seconds"],
         "kernels": text.count('custom_call_target="tpu_custom_call"'),
     }
 
 
-def _worst(arrays: Sequence[hlo.Array]) -> list[hlo.Array]:
+def _most_padded(arrays: Sequence[hlo.Array]) -> list[hlo.Array]:
     return [array for array in sorted(arrays, key=lambda array: -array.waste)[:WORST] if array.waste > 0]
 
 
 def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the figures leave out."""
-    found = []
+    """Notes on operations that the figures leave out."""
+    lines = []
     if facts.get("loops"):
-        found.append(f"FLOPs, bytes and collectives count the body of each of the {facts['loops']} loops once")
+        lines.append(f"FLOPs, bytes and collectives count the body of each of the {facts['loops']} loops once")
     if facts.get("kernels"):
-        found.append("FLOPs and bytes inside Pallas kernels are those that the kernels state themselves (pl.CostEstimate), else none")
-    return tuple(found)
+        lines.append("FLOPs and bytes inside Pallas kernels are those that the kernels state themselves (pl.CostEstimate), else none")
+    return tuple(lines)

@@ -1,37 +1,36 @@
-"""What a traced program holds that explains a refusal: its largest values and its kernels, with their lines. Used inside the sandbox."""
+"""Describes a traced program to explain a refusal: its largest values and its kernels, with their lines. Used inside the sandbox."""
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import flax
 import jax
-from jax.extend import core
 
 from migrate_agent.tools import portable
+from migrate_agent.tools.harness.jax_side.jaxprs import equations, live_kernels
 
 LARGEST = 5
 HELPERS = ("nnx_layers.py", "nnx_layers_jax.py")
-"""Files that we copied into the target tree."""
+"""Files of helpers that the rewriter copies into the target tree."""
 
 
 def hide_library_frames(root: Path) -> None:
-    """Let the line of an operation be the one in the user's code that led to it, not that of a library or of a helper."""
+    """Give operations the line of the user's code that led to them, not that of a library or a helper."""
     info: Any = importlib.import_module("jax._src.source_info_util")
     optax = importlib.import_module("optax")
-    for place in (optax.__file__, flax.__file__, portable.__file__, jax.__file__):
-        info.register_exclusion(str(Path(place or "").parent))
+    for library in (optax.__file__, flax.__file__, portable.__file__, jax.__file__):
+        info.register_exclusion(str(Path(library or "").parent))
     info.register_exclusion(str(Path(__file__).parents[1]))
     for name in HELPERS:
         for path in root.rglob(name):
             info.register_exclusion(str(path))
 
 
-def described(jaxpr: Any, root: Path) -> dict[str, Any]:
+def describe_program(jaxpr: Any, root: Path) -> dict[str, Any]:
     """`largest`: values by size, with dtype, shape and line; `kernels`: name, line, blocks and dtypes of each Pallas kernel; `live`, `loops`, `checkpoints`: how many."""
     values: dict[tuple[str, str], dict[str, Any]] = {}
     kernels: list[dict[str, Any]] = []
@@ -46,54 +45,11 @@ def described(jaxpr: Any, root: Path) -> dict[str, Any]:
             text = f"{variable.aval.str_short(short_dtypes=True)}" if size else ""
             row = {"bytes": size, "value": text, "line": line(equation, root)}
             key = (text, str(row["line"]))
+            # A block that repeats shows the same value many times; one line says it.
             if size and key not in values:
                 values[key] = row
     largest = sorted(values.values(), key=lambda row: -int(row["bytes"]))[:LARGEST]
     return {"largest": largest, "kernels": kernels, "live": live_kernels(jaxpr.jaxpr), "loops": loops, "checkpoints": checkpoints}
-
-
-def live_kernels(jaxpr: Any) -> int:
-    """How many Pallas kernels a program's results depend on. jax's own elimination of dead code keeps every kernel."""
-    interpreters: Any = importlib.import_module("jax._src.interpreters.partial_eval")
-    kept, _ = interpreters.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return _live(kept, [True] * len(kept.outvars))
-
-
-def _live(jaxpr: Any, used: list[bool]) -> int:
-    """The kernels that these of a program's results depend on; of a loop, that any of its results does."""
-    needed = {id(variable) for variable, wanted in zip(jaxpr.outvars, used, strict=True) if wanted}
-    count = 0
-    for equation in reversed(jaxpr.eqns):
-        wanted = [id(variable) in needed for variable in equation.outvars]
-        if not any(wanted) and not equation.effects:
-            continue
-        needed |= {id(variable) for variable in equation.invars}
-        if equation.primitive.name == "pallas_call":
-            count += 1
-            continue
-        for inner in inner_programs(equation):
-            same = len(inner.outvars) == len(wanted) and equation.primitive.name not in ("scan", "while")
-            count += _live(inner, wanted if same else [True] * len(inner.outvars))
-    return count
-
-
-def equations(jaxpr: Any) -> Iterator[Any]:
-    """All equations, those of inner programs too (but not those inside a kernel)."""
-    for equation in jaxpr.eqns:
-        yield equation
-        if equation.primitive.name != "pallas_call":
-            for inner in inner_programs(equation):
-                yield from equations(inner)
-
-
-def inner_programs(equation: Any) -> Iterator[Any]:
-    """The programs that an equation holds."""
-    for value in equation.params.values():
-        for inner in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(inner, core.ClosedJaxpr):
-                yield inner.jaxpr
-            elif isinstance(inner, core.Jaxpr):
-                yield inner
 
 
 def line(equation: Any, root: Path) -> str:

@@ -1,4 +1,4 @@
-"""What fits: the largest batch or length whose training step compiles within the chip's memory, and what helps where one does not.
+"""Finds the largest batch or length whose training step compiles within the chip's memory, and remedies where a size does not fit.
 
 Each size is exported and compiled. The search doubles until the compiler refuses for memory, then narrows between the last that fits and the
 first that does not, to a sixteenth; sizes between are guessed from the peaks of those that fit, which are near enough linear.
@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from migrate_agent.tools.portable import shapes
-from migrate_agent.tools.portable.ahead import Ahead, Target, Variant, devices
+from migrate_agent.tools.portable.ahead import Ahead, Target, Variant, device_count
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.sharding import propose
 
 Axis = Literal["batch", "length"]
 CEILING = 2**20
-TRIES = 32
+MAX_TRIALS = 32
 GRAIN = 16
 MEMORY = ("hbm", "memory space", "vmem")
-"""Refusals that a smaller size may mend."""
+"""Kinds of refusal that a smaller size may avoid."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class SizeTrial:
     """One size that was compiled: `peak` bytes of `hbm`; `refused` is the kind of refusal, "" where it compiled, and `text` says more."""
 
     size: int
@@ -37,20 +37,20 @@ class Tried:
 
 @dataclass(frozen=True)
 class Fit:
-    """The largest size that fits (0: none does), the smallest that was refused (0: none), and all that was tried, in order."""
+    """The largest size that fits (0: none does), the smallest that was refused (0: none), and all trials in order."""
 
     axis: Axis
     topology: str
     largest: int
     refused: int
-    tried: tuple[Tried, ...]
+    tried: tuple[SizeTrial, ...]
     stopped: str = ""
     """Why the search ended before it met the limit of memory."""
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """One thing that was tried where a size did not fit."""
+    """One change that was tried where a size did not fit, with its cost."""
 
     name: str
     cost: Cost
@@ -61,30 +61,41 @@ class Remedy:
         return self.cost.refused is None
 
 
-def largest(attempt: Callable[[int], Tried], start: int, step: int = 1, ceiling: int = CEILING) -> tuple[int, int, tuple[Tried, ...], str]:
-    """The largest multiple of `step` that fits, the smallest that was refused, what was tried, and why it stopped early ("" where it did not)."""
-    tried: list[Tried] = []
+def largest(
+    attempt: Callable[[int], SizeTrial], start: int, step: int = 1, ceiling: int = CEILING
+) -> tuple[int, int, tuple[SizeTrial, ...], str]:
+    """Search the largest multiple of `step` that fits.
+
+    Returns it, the smallest size that was refused (0: none), all trials, and why the search stopped
+    early ("" where it did not).
+    """
+    trials: list[SizeTrial] = []
     low, high, size = 0, 0, max(start // step, 1) * step
-    while len(tried) < TRIES:
+    while len(trials) < MAX_TRIALS:
         row = attempt(size)
-        tried.append(row)
+        trials.append(row)
+        # Another error (a table of positions that ends) says nothing about memory, and larger sizes
+        # fail too.
         if row.refused and row.refused not in MEMORY:
-            return low, high, tuple(tried), f"{size} is refused for another reason ({row.refused}): {row.text}"
+            return low, high, tuple(trials), f"{size} is refused for another reason ({row.refused}): {row.text}"
         low, high = (low, size) if row.refused else (size, high)
         if not high and size >= ceiling:
-            return low, high, tuple(tried), f"{size} fits, and no larger size was tried"
+            return low, high, tuple(trials), f"{size} fits, and no larger size was tried"
+        # Each trial is a compilation of minutes: a sixteenth is close enough for a decision.
         if high and high - low <= max(step, low // GRAIN // step * step):
-            return low, high, tuple(tried), ""
-        size = _between(low, high, tried, step) if high else min(size * 2, ceiling)
-    return low, high, tuple(tried), f"{TRIES} sizes were compiled"
+            return low, high, tuple(trials), ""
+        size = _next_size(low, high, trials, step) if high else min(size * 2, ceiling)
+    return low, high, tuple(trials), f"{MAX_TRIALS} sizes were compiled"
 
 
-def _between(low: int, high: int, tried: Sequence[Tried], step: int) -> int:
-    """Where the memory ends by the line through the two largest that fit, kept well inside the gap; else the middle."""
-    fitting = sorted((row for row in tried if not row.refused), key=lambda row: row.size)[-2:]
+def _next_size(low: int, high: int, trials: Sequence[SizeTrial], step: int) -> int:
+    """The next size to try: where the line through the two largest fitting peaks meets the limit, well inside the gap; else its middle."""
+    fitting = sorted((row for row in trials if not row.refused), key=lambda row: row.size)[-2:]
     guess = (low + high) // 2
     if len(fitting) == 2 and fitting[1].peak > fitting[0].peak:
         slope = (fitting[1].peak - fitting[0].peak) / (fitting[1].size - fitting[0].size)
+        # The compiler reserves some of the memory; a guess just below the limit is more often
+        # accepted.
         guess = int(low + (fitting[1].hbm * 0.97 - fitting[1].peak) / slope)
     margin = max((high - low) // 8, step)
     return (
@@ -95,44 +106,44 @@ def _between(low: int, high: int, tried: Sequence[Tried], step: int) -> int:
 def fit(ahead: Ahead, target: Target, variant: Variant, axis: Axis) -> Fit:
     """The largest batch or length of the training step on this target. Raises `ExtraMissing`, `PortableError`."""
     leaves = ahead.resized(variant)
-    count = math.prod(target.axes.get(name, 1) for name in ("data", "fsdp")) if target.axes else devices(target.topology)
+    count = math.prod(target.axes.get(name, 1) for name in ("data", "fsdp")) if target.axes else device_count(target.topology)
     start = shapes.batch_of(leaves) if axis == "batch" else shapes.length_of(leaves)
     if not start:
         return Fit(axis, target.topology.name, 0, 0, (), f"the example has no {axis}")
     if axis == "length" and shapes.batch_of(leaves) % count:
         variant = replace(variant, batch=-(-shapes.batch_of(leaves) // count) * count)
 
-    def attempt(size: int) -> Tried:
-        asked = replace(variant, batch=size) if axis == "batch" else replace(variant, length=size)
-        (found,) = ahead.costs(asked, [target], ["train"])
-        refused = found.refused
-        return Tried(size, found.peak, found.hbm, refused.kind if refused else "", refused.text if refused else "")
+    def attempt(size: int) -> SizeTrial:
+        resized = replace(variant, batch=size) if axis == "batch" else replace(variant, length=size)
+        (cost,) = ahead.costs(resized, [target], ["train"])
+        refused = cost.refused
+        return SizeTrial(size, cost.peak, cost.hbm, refused.kind if refused else "", refused.text if refused else "")
 
-    low, high, tried, stopped = largest(attempt, start, count if axis == "batch" else 1)
-    return Fit(axis, target.topology.name, low, high, tried, stopped)
+    low, high, trials, stopped = largest(attempt, start, count if axis == "batch" else 1)
+    return Fit(axis, target.topology.name, low, high, trials, stopped)
 
 
 def remedies(ahead: Ahead, target: Target, variant: Variant) -> list[Remedy]:
-    """bfloat16, recomputed activations, both, and parameters split over `fsdp`, each tried on what did not fit."""
-    found = [
-        Remedy("--dtype bf16", _train(ahead, target, replace(variant, dtype="bf16"))),
-        Remedy("jax.checkpoint of each repeated block", _train(ahead, target, replace(variant, remat=True))),
-        Remedy("both", _train(ahead, target, replace(variant, dtype="bf16", remat=True))),
+    """Try bfloat16, recomputed activations, both, and parameters sharded over `fsdp`, each on a variant that did not fit."""
+    tried_remedies = [
+        Remedy("--dtype bf16", _train_cost(ahead, target, replace(variant, dtype="bf16"))),
+        Remedy("jax.checkpoint of each repeated block", _train_cost(ahead, target, replace(variant, remat=True))),
+        Remedy("both", _train_cost(ahead, target, replace(variant, dtype="bf16", remat=True))),
     ]
-    if (count := devices(target.topology)) > 1:
+    if (count := device_count(target.topology)) > 1:
         axes = {"fsdp": count}
         (facts,) = ahead.facts([variant])
         if "arguments" in facts.get("train", {}):
             proposal = propose(facts["train"]["arguments"], facts["layers"], axes)
 
-            def specs(rows: Any, batch: int, place: Target) -> Any:
+            def specs(rows: Any, batch: int, target: Target) -> Any:
                 return proposal.specs(rows, batch)
 
             (cost,) = ahead.costs(variant, [Target(target.topology, axes)], ["train"], specs)
-            found.append(Remedy(f"--mesh fsdp={count}", cost))
-    return found
+            tried_remedies.append(Remedy(f"--mesh fsdp={count}", cost))
+    return tried_remedies
 
 
-def _train(ahead: Ahead, target: Target, variant: Variant) -> Cost:
+def _train_cost(ahead: Ahead, target: Target, variant: Variant) -> Cost:
     (cost,) = ahead.costs(variant, [target], ["train"])
     return cost

@@ -1,4 +1,4 @@
-"""What the compiled program's text tells: collectives by kind and bytes, and how much of its arrays is padding of tiles. Text only."""
+"""Reads a compiled program's text: collectives by kind and bytes, and how much of its arrays is padding of tiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FRAME = re.compile(r"stack_frame_id=(\d+)")
 
 @dataclass(frozen=True)
 class Array:
-    """One array of the program: its bytes, and what they come to in tiles."""
+    """One array of the program: its bytes, and its bytes padded to tiles."""
 
     text: str
     bytes: float
@@ -33,7 +33,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Collective:
-    """All collectives of one kind: how many stand in the program, and the bytes that they give on one device."""
+    """All collectives of one kind: their count in the program, and the bytes of their results on one device."""
 
     kind: str
     count: int
@@ -46,10 +46,10 @@ def arrays(text: str) -> Iterator[Array]:
         if dtype in BITS:
             shape = tuple(int(size) for size in sizes.split(",") if size)
             width = BITS[dtype] / 8
-            yield Array(f"{dtype}[{sizes}]", math.prod(shape) * width, math.prod(_tiled(shape, layout, tile)) * width)
+            yield Array(f"{dtype}[{sizes}]", math.prod(shape) * width, math.prod(_tiled_shape(shape, layout, tile)) * width)
 
 
-def _tiled(shape: tuple[int, ...], layout: str, tile: str) -> tuple[int, ...]:
+def _tiled_shape(shape: tuple[int, ...], layout: str, tile: str) -> tuple[int, ...]:
     """The shape with its minor axes rounded up to the tile: `{1,0:T(8,128)}` has axis 1 in lanes and axis 0 in sublanes."""
     order = [int(axis) for axis in layout.split(",") if axis]
     sizes = [int(size) for size in tile.split(",") if size]
@@ -65,47 +65,50 @@ def instructions(text: str, entry_only: bool = False) -> Iterator[tuple[str, str
     for line in text.splitlines():
         if entry_only and line.startswith("ENTRY"):
             inside = True
-        if inside and (found := _INSTRUCTION.match(line)):
-            yield found[1], found[2], found[3], line
+        if inside and (match := _INSTRUCTION.match(line)):
+            yield match[1], match[2], match[3], line
 
 
 def collectives(text: str) -> tuple[Collective, ...]:
-    """By kind. A collective that is started and awaited counts once; one inside a loop counts once, too."""
-    found: dict[str, list[float]] = {}
+    """The collectives by kind. One that is started and awaited counts once, and so does one inside a loop."""
+    sizes: dict[str, list[float]] = {}
     for _, kind, operation, _ in instructions(text):
         name = operation.removesuffix("-start")
         if name in KINDS:
             parts = [array.bytes for array in arrays(kind)]
-            given = parts[len(parts) // 2 :] if operation.endswith("-start") and name != "all-reduce" and len(parts) > 1 else parts
-            found.setdefault(name, []).append(sum(given))
-    return tuple(Collective(kind, len(found[kind]), sum(found[kind])) for kind in KINDS if kind in found)
+            # The type of a started collective is a pair (operands, results); `all-reduce-start` has
+            # results alone.
+            results = parts[len(parts) // 2 :] if operation.endswith("-start") and name != "all-reduce" and len(parts) > 1 else parts
+            sizes.setdefault(name, []).append(sum(results))
+    return tuple(Collective(kind, len(sizes[kind]), sum(sizes[kind])) for kind in KINDS if kind in sizes)
 
 
 NO_MEMORY = ("tuple", "get-tuple-element", "bitcast", "copy-start", "copy-done", "async-start", "async-done", "constant", "after-all")
 
 
 def buffers(text: str) -> list[Array]:
-    """The arrays that the entry computation reads and makes, with the lines that made them."""
-    places = frames(text)
-    found = []
+    """The arrays in HBM that the entry computation reads and makes, with the source lines of their instructions."""
+    lines = frames(text)
+    entry_arrays = []
     for name, kind, operation, line in instructions(text, entry_only=True):
+        # `S(1)` is VMEM: its arrays take none of the HBM.
         if operation in NO_MEMORY or "S(1)" in kind:
             continue
         frame = _FRAME.search(line)
         for array in arrays(kind):
-            found.append(Array(f"{name}: {array.text}", array.bytes, array.padded, places.get(frame[1], "") if frame else ""))
-    return found
+            entry_arrays.append(Array(f"{name}: {array.text}", array.bytes, array.padded, lines.get(frame[1], "") if frame else ""))
+    return entry_arrays
 
 
 def frames(text: str) -> dict[str, str]:
     """`path:line` by the number of a stack frame, from the tables at the head of the text."""
     names = dict(re.findall(r'^(\d+) "([^"]+)"$', _section(text, "FileNames"), flags=re.MULTILINE))
     rows = re.findall(r"^(\d+) \{file_name_id=(\d+) .*?\bline=(\d+)", _section(text, "FileLocations"), flags=re.MULTILINE)
-    places = {number: f"{names.get(file, '?')}:{line}" for number, file, line in rows}
-    found = re.findall(r"^(\d+) \{file_location_id=(\d+)", _section(text, "StackFrames"), flags=re.MULTILINE)
-    return {number: places.get(place, "") for number, place in found}
+    locations = {number: f"{names.get(file, '?')}:{line}" for number, file, line in rows}
+    stacks = re.findall(r"^(\d+) \{file_location_id=(\d+)", _section(text, "StackFrames"), flags=re.MULTILINE)
+    return {number: locations.get(location, "") for number, location in stacks}
 
 
 def _section(text: str, name: str) -> str:
-    found = re.search(rf"^{name}\n(.*?)\n\n", text, flags=re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}\n(.*?)\n\n", text, flags=re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""What an example is called with: the tree of its arguments, and shape and dtype of its arrays. Run inside the sandbox, on the original's side."""
+"""Describes an example's call: the tree of its arguments, and shape and dtype of its arrays. Runs inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def describe(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: P
     rows = []
     for index, texts in enumerate(arguments["examples"]):
         try:
-            rows.append(_described(module, texts, inputs.get(f"tensors{index}"), output / f"inputs{index}.safetensors"))
+            rows.append(_save_call(module, texts, inputs.get(f"tensors{index}"), output / f"inputs{index}.safetensors"))
         except Exception as error:
             rows.append({"error": f"{type(error).__name__}: {error}"[:300]})
     return {"examples": rows}
 
 
-def _described(module: Any, texts: Mapping[str, Any], tensors: Path | None, place: Path) -> dict[str, Any]:
+def _save_call(module: Any, texts: Mapping[str, Any], tensors: Path | None, path: Path) -> dict[str, Any]:
     example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
     leaves: list[Any] = []
     tree = trees.encode(call_arguments(example, make_namespace(module, example)), leaves, is_leaf)
-    tensor_files.save(place, {str(index): to_numpy(leaf) for index, leaf in enumerate(leaves)})
+    tensor_files.save(path, {str(index): to_numpy(leaf) for index, leaf in enumerate(leaves)})
     return {"tree": tree, "leaves": [[list(leaf.shape), dtype_name(leaf)] for leaf in leaves]}

@@ -1,4 +1,4 @@
-"""Runs an exported program on simulated devices: once on one, once sharded over a mesh. Run inside the sandbox; none of the candidate's code runs."""
+"""Runs an exported program on simulated devices, once on one and once sharded over a mesh. Runs inside the sandbox, without the candidate's code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from migrate_agent.tools.harness.jax_side.precision import configure
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. Writes `single.safetensors` and `sharded.safetensors`, the results by number; gives how many devices held which share.
+    """Job entry. Writes the results by number to `single.safetensors` and `sharded.safetensors`.
 
-    `values` has the flat arguments by number; `specs` the mesh axes of each of their axes.
+    `values` has the flat arguments by number; `specs` has the mesh axes of each of their axes. Returns
+    the number of devices, and of arguments that were split.
     """
     axes: Mapping[str, int] = arguments["axes"]
     count = int(np.prod(list(axes.values())))
     configure("jax_num_cpu_devices", count)
     configure("jax_enable_x64", True)
     program: Any = export.deserialize(bytearray((inputs["exported"] / arguments["file"]).read_bytes()))
-    given = tensor_files.load(inputs["values"])
-    values = [given[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)]
+    stored = tensor_files.load(inputs["values"])
+    values = [stored[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)]
     devices: Any = np.array(jax.devices()[:count])
     mesh = Mesh(devices.reshape(tuple(axes.values())), tuple(axes))
     spec_of: Any = PartitionSpec
@@ -36,10 +37,10 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     ]
     placed = [jax.device_put(value, sharding) for value, sharding in zip(values, shardings, strict=True)]
     called: Any = jax.jit(lambda *flat: program.call(*flat))
-    tensor_files.save(output / "single.safetensors", _stored(called(*values)))
-    tensor_files.save(output / "sharded.safetensors", _stored(called(*placed)))
+    tensor_files.save(output / "single.safetensors", _by_number(called(*values)))
+    tensor_files.save(output / "sharded.safetensors", _by_number(called(*placed)))
     return {"devices": len(devices), "split": sum(not sharding.is_fully_replicated for sharding in shardings)}
 
 
-def _stored(results: Any) -> dict[str, Any]:
+def _by_number(results: Any) -> dict[str, Any]:
     return {str(index): np.asarray(value) for index, value in enumerate(results)}

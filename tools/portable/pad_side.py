@@ -1,4 +1,4 @@
-"""Runs an exported program on inputs as they were, and one for larger inputs on the same with padding. Run inside the sandbox, on no code of the candidate's."""
+"""Runs an exported program on inputs, and one for larger inputs on the padded inputs. Runs inside the sandbox, without the candidate's code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     configure("jax_enable_x64", True)
     for row in arguments["runs"]:
         program: Any = export.deserialize(bytearray((inputs["exported"] / row["file"]).read_bytes()))
-        given = tensor_files.load(inputs["exported"] / row["values"])
-        found = program.call(*(given[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)))
-        tensor_files.save(output / f"{row['name']}.safetensors", {str(index): np.asarray(value) for index, value in enumerate(found)})
+        stored = tensor_files.load(inputs["exported"] / row["values"])
+        results = program.call(*(stored[str(index)].astype(aval.dtype) for index, aval in enumerate(program.in_avals)))
+        tensor_files.save(output / f"{row['name']}.safetensors", {str(index): np.asarray(value) for index, value in enumerate(results)})
     return {}

@@ -1,4 +1,4 @@
-"""What the compiler refused, on which line of the rewrite, and what to do: one row for each kind of refusal."""
+"""Classifies the compiler's refusals: kind, line of the rewrite, and advice; one row for each kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Place = Literal["largest", "kernel", "float16 kernel", "traceback"]
+LineSource = Literal["largest", "kernel", "float16 kernel", "traceback"]
 """Where the line comes from: the largest value's, the kernel's that the text speaks of, the one that takes float16, or the error's own."""
 
 
@@ -27,7 +27,7 @@ class Rule:
 
     kind: str
     pattern: str
-    place: Place
+    place: LineSource
     advice: str
 
 
@@ -72,30 +72,31 @@ _AT = re.compile(r" at (?:\S*/)?([^\s/][^\s]*\.py):(\d+)")
 _WINDOW = re.compile(r"The window shape is \w+\[([\d,]+)\]")
 
 
-def judged(text: str, facts: Mapping[str, Any], line: str = "") -> Refusal:
-    """The refusal that this text is. `facts` are `largest` and `kernels` of the program; `line` is the error's own, where it has one."""
+def classify(text: str, facts: Mapping[str, Any], line: str = "") -> Refusal:
+    """The refusal of this text. `facts` are `largest` and `kernels` of the program; `line` is the error's own, where it has one."""
     kernels: Sequence[Mapping[str, Any]] = facts.get("kernels") or ()
+    # The first rule that matches wins: specific texts precede general ones.
     for rule in RULES:
         if not re.search(rule.pattern, text):
             continue
         if rule.place == "float16 kernel" and not any("float16" in kernel["dtypes"] for kernel in kernels):
             continue
-        return Refusal(rule.kind, _line(rule.place, text, facts, kernels) or line, shortened(text, rule.pattern), rule.advice)
-    return Refusal(OTHER.kind, line, shortened(text, ""), OTHER.advice)
+        return Refusal(rule.kind, _line(rule.place, text, facts, kernels) or line, summary(text, rule.pattern), rule.advice)
+    return Refusal(OTHER.kind, line, summary(text, ""), OTHER.advice)
 
 
-def _line(place: Place, text: str, facts: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> str:
-    if place == "largest":
+def _line(line_source: LineSource, text: str, facts: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> str:
+    if line_source == "largest":
         return next((str(row["line"]) for row in facts.get("largest") or () if row["line"]), "")
-    if place == "float16 kernel":
+    if line_source == "float16 kernel":
         return next((str(kernel["line"]) for kernel in kernels if "float16" in kernel["dtypes"]), "")
-    if place == "kernel":
+    if line_source == "kernel":
         return _kernel_line(text, kernels)
     return ""
 
 
 def _kernel_line(text: str, kernels: Sequence[Mapping[str, Any]]) -> str:
-    """The kernel with a block of the window that the text speaks of, or the one that it names, or the only one."""
+    """The line of the kernel that has a block of the text's window shape, else of the one that it names, else of the first."""
     if window := _WINDOW.search(text):
         shape = [int(size) for size in window[1].split(",")]
         kernels = [kernel for kernel in kernels if shape in kernel["blocks"]] or kernels
@@ -103,7 +104,7 @@ def _kernel_line(text: str, kernels: Sequence[Mapping[str, Any]]) -> str:
     return str((named or [*kernels, {"line": ""}])[0]["line"])
 
 
-def shortened(text: str, pattern: str) -> str:
+def summary(text: str, pattern: str) -> str:
     """The sentence that says what was wrong, in one line of at most 400 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = next((line for line in lines if pattern and re.search(pattern, line)), lines[0] if lines else "")

@@ -1,4 +1,4 @@
-"""The shapes of a call's arrays for another batch, another length, another dtype."""
+"""The shapes of a call's arrays for another batch and length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Leaf = tuple[tuple[int, ...], str]
 """Shape and dtype of an array."""
 
 NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
-"""What jax makes of 64-bit dtypes unless told otherwise."""
+"""64-bit dtypes → the dtypes that jax uses without x64 mode."""
 
 
 def leaves_of(rows: Sequence[Sequence[Any]]) -> tuple[Leaf, ...]:
@@ -25,11 +25,12 @@ def batch_of(leaves: Sequence[Leaf]) -> int:
 def length_of(leaves: Sequence[Leaf]) -> int:
     """The length of an example: the second axis of its first array, where that is made of tokens (B, T) or features (B, T, C); else 0."""
     shape, dtype = next(((shape, dtype) for shape, dtype in leaves if len(shape) > 1), ((), ""))
+    # A float array of two axes has features in the second, which is no length.
     tokens = len(shape) == 2 and "int" in dtype
     return shape[1] if tokens or len(shape) == 3 else 0
 
 
-def resized(leaves: Sequence[Leaf], batch: int = 0, length: int = 0) -> tuple[Leaf, ...]:
+def resize(leaves: Sequence[Leaf], batch: int = 0, length: int = 0) -> tuple[Leaf, ...]:
     """The same arrays for this batch and length (0 leaves one as it is).
 
     The batch is the first axis, wherever it is as long as that of the first array; the length is every later axis that is as long as the
@@ -45,6 +46,6 @@ def resized(leaves: Sequence[Leaf], batch: int = 0, length: int = 0) -> tuple[Le
     return tuple((tuple(size(axis, value) for axis, value in enumerate(shape)), dtype) for shape, dtype in leaves)
 
 
-def batched(leaves: Sequence[Leaf], batch: int) -> tuple[bool, ...]:
+def have_batch(leaves: Sequence[Leaf], batch: int) -> tuple[bool, ...]:
     """Which arrays have the batch as their first axis."""
     return tuple(bool(shape) and shape[0] == batch for shape, _ in leaves)

@@ -14,13 +14,13 @@ from flax import nnx
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tests.tools.portable.units import ahead
+from migrate_agent.tools.harness.jax_side.interpreted import interpreted
 from migrate_agent.tools.kernels.scaled_dot_product import fused_scaled_dot_product_attention
 from migrate_agent.tools.portable import adopt, kernel_check
 from migrate_agent.tools.portable.ahead import Target, Variant
 from migrate_agent.tools.portable.chips import topology
 from migrate_agent.tools.portable.cost import Cost
-from migrate_agent.tools.portable.interpreted import interpreted
-from migrate_agent.tools.portable.kernel_calls import calls, taken
+from migrate_agent.tools.portable.kernel_calls import kernel_calls, with_kernels
 from migrate_agent.tools.portable.refusal import Refusal
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.vendored.attention import scaled_dot_product_attention
@@ -60,7 +60,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_calls_that_do_not_say_what_they_want_are_found() -> None:
-    assert [(call.line, call.kernel) for call in calls(FILES)] == [
+    assert [(call.line, call.kernel) for call in kernel_calls(FILES)] == [
         (9, "fused_rms_norm"),
         (10, "fused_scaled_dot_product_attention"),
         (11, "fused_rms_norm"),
@@ -68,7 +68,7 @@ def test_calls_that_do_not_say_what_they_want_are_found() -> None:
 
 
 def test_taken_kernels_are_written_with_what_they_need() -> None:
-    done = taken(FILES, [call for call in calls(FILES) if call.line < 11])
+    done = with_kernels(FILES, [call for call in kernel_calls(FILES) if call.line < 11])
     assert done.keys() == FILES.keys()
     assert 'k = nnx_layers.fused_rms_norm(k, w, implementation="auto")  # ü' in done["m_jax.py"]
     assert 'fused_scaled_dot_product_attention(q, k, k, is_causal=(True), implementation="auto")' in done["m_jax.py"]
@@ -76,7 +76,7 @@ def test_taken_kernels_are_written_with_what_they_need() -> None:
     names: dict[str, object] = {}
     exec(done["nnx_layers_jax.py"], names)
     assert {"Linear", "fused_rms_norm", "fused_scaled_dot_product_attention", "flash_attention"} <= names.keys()
-    only = taken(FILES, [call for call in calls(FILES) if call.line == 9])
+    only = with_kernels(FILES, [call for call in kernel_calls(FILES) if call.line == 9])
     assert only.keys() == {"m_jax.py"}, "the helpers have that kernel already"
 
 
@@ -93,13 +93,13 @@ def test_taken_kernels_are_written_with_what_they_need() -> None:
     ],
 )
 def test_a_kernel_is_adopted_where_it_compiles_is_live_and_helps(fused: Cost, about: dict[str, object], helps: bool, why: str) -> None:
-    found = adopt.judged("k", calls(FILES)[:1], V5E, PLAIN, fused, about)
+    found = adopt.judge_kernel("k", kernel_calls(FILES)[:1], V5E, PLAIN, fused, about)
     assert (found.helps, found.places) == (helps, ("m_jax.py:9",))
     assert why in found.why
 
 
 def test_operands_and_results_of_kernels_count() -> None:
-    bound = adopt.predicted(PLAIN, replace(PLAIN, bytes=1e6), V5E.topology, ABOUT["kernels"])  # type: ignore[arg-type]
+    bound = adopt.predicted_bound(PLAIN, replace(PLAIN, bytes=1e6), V5E.topology, ABOUT["kernels"])  # type: ignore[arg-type]
     assert bound == pytest.approx((1e6 + 4000 + 2000) / 819e9)
 
 
@@ -107,10 +107,10 @@ def test_kernels_are_judged_by_the_rule_for_float32() -> None:
     exact = {"0": np.ones(4), "1": np.arange(4)}
     own = {"0": np.ones(4, np.float32) + 1e-6, "1": np.arange(4)}
     near, far = {**own, "0": np.ones(4, np.float32) + 3e-6}, {**own, "0": np.ones(4, np.float32) + 6e-6}
-    assert kernel_check.judged(exact, own, near, ["output", "state"]).equal
-    found = kernel_check.judged(exact, own, far, ["output", "state"])
+    assert kernel_check.judge_steps(exact, own, near, ["output", "state"]).equal
+    found = kernel_check.judge_steps(exact, own, far, ["output", "state"])
     assert (found.equal, found.worst) == (False, "output 0")
-    assert not kernel_check.judged(exact, own, {**near, "1": np.arange(1, 5)}, ["output", "state"]).equal
+    assert not kernel_check.judge_steps(exact, own, {**near, "1": np.arange(1, 5)}, ["output", "state"]).equal
 
 
 @pytest.mark.parametrize(("body", "live"), [("live kernel", 1), ("dead kernel", 0)])

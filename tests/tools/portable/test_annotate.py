@@ -13,7 +13,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tests.tools.portable.units import ahead
 from migrate_agent.tools.portable.ahead import Variant
 from migrate_agent.tools.portable.annotate import annotate
-from migrate_agent.tools.portable.sharding import Placed, Proposal, mesh, propose
+from migrate_agent.tools.portable.sharding import PlacedParameter, Proposal, parse_mesh, propose
 
 TEXT = textwrap.dedent("""
     class Block:
@@ -33,12 +33,12 @@ LAYERS = {"0/parts": ["Dict", "Module"], "1/parts": ["Dict", "Module"]}
 OWNERS = {"0": ["m.py", "Block"], "1": ["m.py", "Block"], "2": ["m.py", "Early"]}
 
 
-def placed(path: str, *spec: str | None) -> Placed:
-    return Placed(path, (2,) * len(spec), "Linear", spec if any(spec) else (), "")
+def placed(path: str, *spec: str | None) -> PlacedParameter:
+    return PlacedParameter(path, (2,) * len(spec), "Linear", spec if any(spec) else (), "")
 
 
-def proposal(*rows: Placed) -> Proposal:
-    return Proposal(mesh("model=2"), rows)
+def proposal(*rows: PlacedParameter) -> Proposal:
+    return Proposal(parse_mesh("model=2"), rows)
 
 
 def test_statements_stand_at_the_end_of_the_constructor_and_are_replaced() -> None:
@@ -77,7 +77,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_nnx_reads_what_was_written(tmp_path: Path, sandbox: Sandbox) -> None:
     with ahead(tmp_path, sandbox, "plain") as unit:
         (facts,) = unit.facts([Variant()], ["forward"])
-        wanted = propose(facts["forward"]["arguments"], facts["layers"], mesh("data=4,model=2"))
+        wanted = propose(facts["forward"]["arguments"], facts["layers"], parse_mesh("data=4,model=2"))
         file = unit.candidate / "model_jax.py"
         file.write_text(annotate({"model_jax.py": file.read_text()}, wanted, facts["owners"], facts["layers"]).files["model_jax.py"])
         unit.forget()

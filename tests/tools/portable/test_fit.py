@@ -13,17 +13,17 @@ from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tests.tools.portable.units import ahead
 from migrate_agent.tools.portable.ahead import Variant
-from migrate_agent.tools.portable.fit import Tried, largest
+from migrate_agent.tools.portable.fit import SizeTrial, largest
 
 MEMORY = 1_000_000
 
 
-def memory(fixed: int, slope: int) -> Callable[[int], Tried]:
+def memory(fixed: int, slope: int) -> Callable[[int], SizeTrial]:
     """Sizes that take this much."""
 
-    def attempt(size: int) -> Tried:
+    def attempt(size: int) -> SizeTrial:
         peak = fixed + slope * size
-        return Tried(size, peak, MEMORY) if peak <= MEMORY else Tried(size, refused="hbm")
+        return SizeTrial(size, peak, MEMORY) if peak <= MEMORY else SizeTrial(size, refused="hbm")
 
     return attempt
 
@@ -39,8 +39,8 @@ def test_the_largest_size_is_found_to_a_sixteenth(fixed: int, slope: int, start:
 
 
 def test_another_refusal_ends_the_search_and_is_told() -> None:
-    def attempt(size: int) -> Tried:
-        return Tried(size, size, MEMORY) if size <= 64 else Tried(size, refused="error", text="no position 65")
+    def attempt(size: int) -> SizeTrial:
+        return SizeTrial(size, size, MEMORY) if size <= 64 else SizeTrial(size, refused="error", text="no position 65")
 
     low, high, tried, stopped = largest(attempt, 32)
     assert (low, high, [row.size for row in tried]) == (64, 0, [32, 64, 128])
@@ -48,7 +48,7 @@ def test_another_refusal_ends_the_search_and_is_told() -> None:
 
 
 def test_what_always_fits_ends_at_the_ceiling() -> None:
-    low, high, _, stopped = largest(lambda size: Tried(size, 1, MEMORY), 3, ceiling=100)
+    low, high, _, stopped = largest(lambda size: SizeTrial(size, 1, MEMORY), 3, ceiling=100)
     assert (low, high, stopped) == (100, 0, "100 fits, and no larger size was tried")
 
 

@@ -15,7 +15,7 @@ from migrate_agent.tools.portable import sharding
 from migrate_agent.tools.portable.ahead import Target, Variant
 from migrate_agent.tools.portable.chips import topology
 from migrate_agent.tools.portable.mesh_check import check
-from migrate_agent.tools.portable.sharding import MeshError, mesh, propose
+from migrate_agent.tools.portable.sharding import MeshError, parse_mesh, propose
 
 LAYERS = {
     "": ["Block", "Module"],
@@ -55,7 +55,7 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.mark.parametrize("text", ["", "data", "data=0", "rows=2", "data=2,data=2", "data=4;model=2"])
 def test_meshes_are_read_strictly(text: str) -> None:
     with pytest.raises(MeshError, match="such as data=4,model=2"):
-        mesh(text)
+        parse_mesh(text)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_meshes_are_read_strictly(text: str) -> None:
     ],
 )
 def test_parameters_are_placed_by_their_layer(axes: str, specs: dict[str, tuple[Any, ...]]) -> None:
-    proposal = propose(ROWS, LAYERS, mesh(axes))
+    proposal = propose(ROWS, LAYERS, parse_mesh(axes))
     assert {each.path: each.spec for each in proposal.placed if each.path in specs} == specs
 
 
@@ -91,7 +91,7 @@ def test_optimisers_lie_where_their_parameters_do_and_inputs_share_the_batch() -
         {"role": "optimiser", "path": "0/count", "shape": [], "dtype": "int32"},
         {"role": "input", "path": "0", "shape": [8, 5], "dtype": "int32"},
     ]
-    proposal = propose(rows, LAYERS, mesh("data=2,fsdp=2,model=2"))
+    proposal = propose(rows, LAYERS, parse_mesh("data=2,fsdp=2,model=2"))
     assert proposal.specs(rows, 8)[-3:] == [["fsdp", "model"], None, [["data", "fsdp"]]]
     with pytest.raises(MeshError, match="a multiple of 4"):
         proposal.specs(rows, 6)
@@ -101,7 +101,7 @@ def test_optimisers_lie_where_their_parameters_do_and_inputs_share_the_batch() -
 def test_a_sharded_step_is_that_of_one_device(tmp_path: Path, sandbox: Sandbox, axes: str) -> None:
     with ahead(tmp_path, sandbox, "plain", shape="3, 16", width=16) as unit:
         (facts,) = unit.facts([Variant()], ["forward"])
-        found = check(unit, propose(facts["forward"]["arguments"], facts["layers"], mesh(axes)))
+        found = check(unit, propose(facts["forward"]["arguments"], facts["layers"], parse_mesh(axes)))
     assert found.equal, found
     assert (found.devices, found.compared) == (8, 1 + 1 + 4 + 4)
     assert found.split >= 3
@@ -109,7 +109,7 @@ def test_a_sharded_step_is_that_of_one_device(tmp_path: Path, sandbox: Sandbox, 
 
 def test_a_sharded_step_compiles_with_its_collectives(tmp_path: Path, sandbox: Sandbox) -> None:
     needs_compiler()
-    axes = mesh("data=8,model=2")
+    axes = parse_mesh("data=8,model=2")
     with ahead(tmp_path, sandbox, "plain") as unit:
         (facts,) = unit.facts([Variant(batch=64)], ["train"])
         proposal = propose(facts["train"]["arguments"], facts["layers"], axes)

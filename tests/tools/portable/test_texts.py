@@ -8,7 +8,7 @@ import pytest
 
 from migrate_agent.tools.portable import cost, hlo, shapes
 from migrate_agent.tools.portable.chips import CHIPS, TopologyError, topology
-from migrate_agent.tools.portable.refusal import judged
+from migrate_agent.tools.portable.refusal import classify
 
 PROGRAM = """HloModule jit_called, is_scheduled=true
 
@@ -120,7 +120,7 @@ def test_padding_is_that_of_tiles_with_the_line_that_made_the_array() -> None:
     ],
 )
 def test_refusals_are_told_apart(text: str, facts: dict[str, Any], kind: str, line: str) -> None:
-    found = judged(text, facts, "model_jax.py:1")
+    found = classify(text, facts, "model_jax.py:1")
     assert (found.kind, found.line) == (kind, line)
     assert found.text and found.advice
 
@@ -136,4 +136,4 @@ def test_refusals_are_told_apart(text: str, facts: dict[str, Any], kind: str, li
     ],
 )
 def test_shapes_grow_by_batch_and_length(leaves: list[shapes.Leaf], batch: int, length: int, sizes: list[tuple[int, ...]]) -> None:
-    assert [shape for shape, _ in shapes.resized(leaves, batch, length)] == sizes
+    assert [shape for shape, _ in shapes.resize(leaves, batch, length)] == sizes

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.extend import core
 
 from migrate_agent.tools.harness.common.xla_flags import quick, usual
-from migrate_agent.tools.portable.describe import inner_programs
+from migrate_agent.tools.harness.jax_side.jaxprs import inner_programs
 
 COMPARISONS = frozenset({"eq", "ne", "ge", "gt", "le", "lt"})
 CALLS = frozenset(

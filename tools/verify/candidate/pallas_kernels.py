@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.jax_side.interpreted import interpreted
+from migrate_agent.tools.harness.jax_side.jaxprs import equations, live_kernels
 from migrate_agent.tools.harness.jax_side.program import Program
-from migrate_agent.tools.portable.describe import equations, live_kernels
-from migrate_agent.tools.portable.interpreted import interpreted
 from migrate_agent.tools.verify.candidate.session import Session
 
 FILE = "kernels.safetensors"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from migrate_agent.tools.portable import shapes
-from migrate_agent.tools.portable.ahead import Ahead, Target, Variant, devices
+from migrate_agent.tools.portable.ahead import Ahead, Target, Variant, device_count
 from migrate_agent.tools.portable.chips import topology
 from migrate_agent.tools.portable.cost import Cost
 
@@ -45,6 +45,6 @@ def measure(results: Results) -> list[Cost]:
         results.original_root,
     )
     with ahead:
-        share = math.lcm(*(devices(place) for place in places))
+        share = math.lcm(*(device_count(place) for place in places))
         batch = wanted.batch or shapes.batch_of(ahead.leaves)
         return ahead.costs(Variant(-(-batch // share) * share, 0, wanted.dtype), [Target(place) for place in places])

@@ -1,4 +1,4 @@
-"""TPU kernels run as plain JAX, to see on any machine what they compute."""
+"""Runs TPU kernels as plain JAX, so that any machine computes their results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FORGET: Callable[[], None] = jax.clear_caches
 
 @contextmanager
 def interpreted(on_tpu: bool = False) -> Iterator[None]:
-    """Kernels run in pallas' interpreter inside, jax's own as well; `on_tpu` takes the branch for TPUs of `jax.lax.platform_dependent`.
+    """Run Pallas kernels (jax's own too) in their interpreter inside the context.
 
-    Nothing traced in here is kept.
+    `on_tpu` takes the TPU branch of `jax.lax.platform_dependent`.
     """
     FORGET()
     call, choose = pl.pallas_call, jax.lax.platform_dependent

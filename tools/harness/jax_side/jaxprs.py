@@ -1,0 +1,56 @@
+"""Walks traced programs (jaxprs): their equations, the programs inside of equations, and the Pallas kernels that are live."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from jax.extend import core
+
+
+def live_kernels(jaxpr: Any) -> int:
+    """The number of Pallas kernels that a program's results depend on."""
+    interpreters: Any = importlib.import_module("jax._src.interpreters.partial_eval")
+    # jax's elimination of dead code keeps every kernel, because any may have effects; it reduces
+    # the rest.
+    reduced, _ = interpreters.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return _live(reduced, [True] * len(reduced.outvars))
+
+
+def _live(jaxpr: Any, used: list[bool]) -> int:
+    """The number of kernels that the `used` results of a program depend on; in a loop, that any of its results depends on."""
+    needed = {id(variable) for variable, live in zip(jaxpr.outvars, used, strict=True) if live}
+    count = 0
+    for equation in reversed(jaxpr.eqns):
+        live = [id(variable) in needed for variable in equation.outvars]
+        if not any(live) and not equation.effects:
+            continue
+        needed |= {id(variable) for variable in equation.invars}
+        if equation.primitive.name == "pallas_call":
+            count += 1
+            continue
+        for inner in inner_programs(equation):
+            # The carry of a loop feeds the next iteration, so its results depend on each other.
+            matching = len(inner.outvars) == len(live) and equation.primitive.name not in ("scan", "while")
+            count += _live(inner, live if matching else [True] * len(inner.outvars))
+    return count
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a program and its inner programs, except those inside a kernel."""
+    for equation in jaxpr.eqns:
+        yield equation
+        if equation.primitive.name != "pallas_call":
+            for inner in inner_programs(equation):
+                yield from equations(inner)
+
+
+def inner_programs(equation: Any) -> Iterator[Any]:
+    """The programs in an equation's parameters (the body of `scan`, the branches of `cond`, …)."""
+    for value in equation.params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(inner, core.ClosedJaxpr):
+                yield inner.jaxpr
+            elif isinstance(inner, core.Jaxpr):
+                yield inner
