@@ -22,60 +22,60 @@ from migrate_agent.tools.rewrite.rules.calls.references import DropTorchImports,
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import KeepTracedIntegers
 from migrate_agent.tools.rewrite.rules.classes.base_calls import CallBasesByName
-from migrate_agent.tools.rewrite.rules.classes.captured import HandOverModule
+from migrate_agent.tools.rewrite.rules.classes.captured import UnbindKeptMethods
 from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
-from migrate_agent.tools.rewrite.rules.classes.instances import RecogniseFunctions
+from migrate_agent.tools.rewrite.rules.classes.instances import ExtendIsinstanceTests
 from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModuleMethods
 from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs, ReplaceTrainingFlag
 from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
-from migrate_agent.tools.rewrite.rules.classes.own_modes import GiveOwnTrain
+from migrate_agent.tools.rewrite.rules.classes.own_modes import DeriveFromOwnTrain
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
-from migrate_agent.tools.rewrite.rules.classes.signatures import AskForSignatures
+from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
 from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
 from migrate_agent.tools.rewrite.rules.cleanup.layout import TidyBlocks
 from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
-from migrate_agent.tools.rewrite.rules.cleanup.undefined import NoteUndefinedNames
+from migrate_agent.tools.rewrite.rules.cleanup.undefined import RefuseUndefinedNames
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused import DropUnusedLocals
 from migrate_agent.tools.rewrite.rules.control_flow.branches import ReplaceBranchChains, ReplaceEarlyReturns, ReplaceTensorLoops
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
 from migrate_agent.tools.rewrite.rules.control_flow.control import ReplaceTensorBranches
-from migrate_agent.tools.rewrite.rules.control_flow.telling import DropTelling
+from migrate_agent.tools.rewrite.rules.control_flow.telling import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.environment.contexts import ReplaceGradientContexts
-from migrate_agent.tools.rewrite.rules.environment.custom_kernels import TakeReferences
+from migrate_agent.tools.rewrite.rules.environment.custom_kernels import ReplaceKernelLaunches
 from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
 from migrate_agent.tools.rewrite.rules.environment.fallbacks import TakeImportFallbacks
 from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
 from migrate_agent.tools.rewrite.rules.environment.imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.namespaces import SpellOutGlobals
-from migrate_agent.tools.rewrite.rules.environment.packages import NoteUnfollowedPackages
-from migrate_agent.tools.rewrite.rules.environment.reaching import RefuseReachingOut
-from migrate_agent.tools.rewrite.rules.environment.recompute import CarryModules, KeepRandomStates, PullBack
+from migrate_agent.tools.rewrite.rules.environment.packages import RefuseUnfollowedPackages
+from migrate_agent.tools.rewrite.rules.environment.reaching import RefuseOutsideAccess
+from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.indexing.indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
-from migrate_agent.tools.rewrite.rules.indexing.masks import ReduceMaskedParts, SettleMaskedWrites
+from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
 from migrate_agent.tools.rewrite.rules.indexing.selected import SelectRowsByMask
-from migrate_agent.tools.rewrite.rules.mutation.arguments import HandBackArguments
-from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import PassChangesOn
+from migrate_agent.tools.rewrite.rules.mutation.arguments import ReturnChangedArguments
+from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
 from migrate_agent.tools.rewrite.rules.mutation.gradients import KeepParameterGradients
 from migrate_agent.tools.rewrite.rules.mutation.inplace import ReplaceInplaceUpdates
-from migrate_agent.tools.rewrite.rules.mutation.loop_parts import PutPartsTogether
-from migrate_agent.tools.rewrite.rules.mutation.memos import ForgetMemos, UncacheArrays
+from migrate_agent.tools.rewrite.rules.mutation.loop_parts import CollectLoopSlices
+from migrate_agent.tools.rewrite.rules.mutation.memos import RecomputeMemos, UncacheArrays
 from migrate_agent.tools.rewrite.rules.mutation.outer_names import BindOuterNames
-from migrate_agent.tools.rewrite.rules.mutation.saved_values import SaveLast
-from migrate_agent.tools.rewrite.rules.mutation.stashes import KeepIntermediates
+from migrate_agent.tools.rewrite.rules.mutation.saved_values import SaveForBackwardLast
+from migrate_agent.tools.rewrite.rules.mutation.stashes import StoreIntermediates
 from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
 from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParameters
-from migrate_agent.tools.rewrite.rules.parameters.gathering import GatherInLocals
+from migrate_agent.tools.rewrite.rules.parameters.gathering import BuildContainersInLocals
 from migrate_agent.tools.rewrite.rules.parameters.handles import PassVariables
-from migrate_agent.tools.rewrite.rules.parameters.held_arrays import KeepArraysInLists
-from migrate_agent.tools.rewrite.rules.parameters.held_modules import HoldRegisteredModules
+from migrate_agent.tools.rewrite.rules.parameters.held_arrays import WrapListsOfArrays
+from migrate_agent.tools.rewrite.rules.parameters.held_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
-from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterParts, ReplaceRegistrations
-from migrate_agent.tools.rewrite.rules.parameters.registries import ReadRegistries
+from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
+from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModuleRegistries
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.statistics import MoveInheritedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
@@ -87,11 +87,11 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 # the node that these leave, and must not take an attribute for a variable that is none any more.
 IDENTITY: tuple[type[Rule], ...] = (
     RenameTakenAttributes,  # keeps an attribute an attribute, so every rule below still sees it, under its new name
-    ForgetMemos,
-    GatherInLocals,
-    HandOverModule,
-    TakeReferences,  # `Silu.apply(x)` becomes a call of the plain function before anything else sees it
-    PullBack,  # else `ReplaceGradientContexts` drops `enable_grad`, and `ReplaceTensorAttributes` refuses `x.grad`
+    RecomputeMemos,
+    BuildContainersInLocals,
+    UnbindKeptMethods,
+    ReplaceKernelLaunches,  # `Silu.apply(x)` becomes a call of the plain function before anything else sees it
+    ReplaceManualBackward,  # else `ReplaceGradientContexts` drops `enable_grad`, and `ReplaceTensorAttributes` refuses `x.grad`
 )
 
 # Calls that depend on more than their own arguments: on who calls, where, and what becomes of the result. The tables below have a row or a
@@ -121,15 +121,15 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
 
 # Then the tables: everything of torch that is left, by its name alone.
 TABLES: tuple[type[Rule], ...] = (
-    AskForSignatures,
+    ReplaceSignatureCalls,
     ReplaceGradientContexts,
     ReplaceTorchCalls,
     ReplaceTorchReferences,
-    RecogniseFunctions,
-    NoteUnfollowedPackages,  # a fused package cannot be followed either, but the tables may know what is named: they come first
+    ExtendIsinstanceTests,
+    RefuseUnfollowedPackages,  # a fused package cannot be followed either, but the tables may know what is named: they come first
     ReplaceModuleMethods,  # `x.to(…)` of a tensor is replaced by now; what is left may be that of a module
     SpellOutGlobals,
-    ReadRegistries,
+    ReplaceModuleRegistries,
     DropDevicePlumbing,
 )
 
@@ -146,21 +146,21 @@ STATE: tuple[type[Rule], ...] = (
     CountInVariables,
     IndexByArrays,
     KeepArraysStatic,
-    KeepIntermediates,
-    RefuseReachingOut,  # last on calls and names: nothing that a rule above could rewrite is a hole
+    StoreIntermediates,
+    RefuseOutsideAccess,  # last on calls and names: nothing that a rule above could rewrite is a hole
     WriteOutLocals,
-    KeepArraysInLists,
+    WrapListsOfArrays,
 )
 
 # Classes, functions and containers as wholes: what they gain depends on what the rules above did inside (`self.rngs`, `self.deterministic`).
-# `RegisterParts` makes a call of an assignment, so whatever knows more about an assigned value stands above it.
+# `RegisterSequentialParts` makes a call of an assignment, so whatever knows more about an assigned value stands above it.
 DEFINITIONS: tuple[type[Rule], ...] = (
     EvaluateDefaultsLate,  # after `ConvertMethods`, which adds the `rngs` that the late default draws from
-    CarryModules,
+    DeriveFromModuleFunction,
     ConvertModuleClass,
-    GiveOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
-    HoldRegisteredModules,
-    RegisterParts,
+    DeriveFromOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
+    WrapUnregisteredModules,
+    RegisterSequentialParts,
     GiveLambdasRngs,
     JoinModuleLists,
     RefuseClassSurgery,
@@ -171,16 +171,16 @@ DEFINITIONS: tuple[type[Rule], ...] = (
 # Statements that change arrays in place become assignments of new values. Initialisers, registrations and freezing are such statements
 # too, and write to variables: their rules stand above.
 MUTATION: tuple[type[Rule], ...] = (
-    HandBackArguments,
+    ReturnChangedArguments,
     ReplaceInplaceUpdates,
-    SettleMaskedWrites,  # looks at whether `ReplaceInplaceUpdates` made one masked value of the statement
-    PassChangesOn,  # not for functions that hand their arguments back: those are settled above
+    CloseMaskedWrites,  # looks at whether `ReplaceInplaceUpdates` made one masked value of the statement
+    RebindChangedArguments,  # not for functions that hand their arguments back: those are settled above
 )
 
 # Branches and loops on tensors become functions. The first rule writes a hole for what it cannot express; the others look for that hole.
 CONTROL_FLOW: tuple[type[Rule], ...] = (
     ReplaceTensorBranches,
-    DropTelling,
+    DropPrintsOfValues,
     ReplaceBranchChains,
     ReplaceTensorLoops,
     ReplaceEarlyReturns,
@@ -199,8 +199,8 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     KeepParameterGradients,
     BindOuterNames,
     DropSelfAssignments,
-    PutPartsTogether,
-    SaveLast,
+    CollectLoopSlices,
+    SaveForBackwardLast,
     ComputeMasksAtOnce,
 )
 
@@ -210,7 +210,7 @@ CLEANUP: tuple[type[Rule], ...] = (
     TidyBlocks,
     DropUnusedLocals,
     StubUnexercised,
-    NoteUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
+    RefuseUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
     StubUnmigratedReferences,
 )
 

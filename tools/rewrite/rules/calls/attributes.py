@@ -39,9 +39,10 @@ REFUSED: Mapping[str, str] = {
 
 
 class ReplaceTensorAttributes(Rule):
-    """`x.data` → `lax.stop_gradient(x)` (or `x` where it is written to or initialised), `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
+    """Replace attributes of tensors: `x.data` → `lax.stop_gradient(x)`, `x.is_cuda` → `False`, `x.H` → `x.conj().T`.
 
-    Every array can have a gradient, so `.requires_grad` is `True`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
+    `x.data` is `x` where it is written to or initialised. Every array can have a gradient, so
+    `.requires_grad` is `True`; of a parameter, it says whether it is trained: `isinstance(m.kernel, nnx.Param)`.
     Declines (a hole) for what belongs to autograd, such as `.grad`.
     """
 
@@ -133,9 +134,10 @@ class ReplaceTensorAttributes(Rule):
 
 
 class MarkLateAttributes(Rule):
-    """`self.down = None`, where the class assigns a module or an array to it as well → `self.down = nnx.data(None)`, so that NNX sees it as data.
+    """Mark attributes that hold modules or arrays only later: `self.down = None` → `self.down = nnx.data(None)`.
 
-    `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`: NNX took it for no data before.
+    `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`:
+    NNX decides at the first assignment whether an attribute is data. Declines where nothing else is assigned.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)

@@ -26,9 +26,10 @@ HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "regist
 
 
 class ReplaceTorchCalls(Rule):
-    """`torch.f(x)`, `F.f(x)`, `x.f()` and `nn.Layer(…)` by the rows of the tables; module constructions and functions that draw gain `rngs`.
+    """Replace calls by the rows of the tables: `torch.f(x)`, `F.f(x)`, `x.f()` and `nn.Layer(…)` → the row's template.
 
-    Declines (a hole) where no row knows the function, the receiver's kind is unknown and its name says nothing, or the row refuses.
+    Module constructions and functions that draw gain `rngs`. Declines (a hole) where no row knows the
+    function, the receiver's kind is unknown and its name says nothing, or the row refuses.
     """
 
     KEEP = (

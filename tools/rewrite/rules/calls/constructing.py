@@ -22,9 +22,10 @@ SELECTING: Mapping[str, tuple[str, str]] = {
 
 
 class SelectWhileConstructing(Rule):
-    """`x.masked_select(m)` → `masked_select(x, m)`, `torch.nonzero(x)` → `jnp.argwhere(x)` in what only a constructor runs.
+    """Select by value in constructors: `x.masked_select(m)` → `masked_select(x, m)`, `torch.nonzero(x)` → `jnp.argwhere(x)`.
 
-    In calls the shape of their results would depend on values that are unknown while JAX traces: declines there, and for further options.
+    Declines in calls, where the shape of the result would depend on values that are unknown while JAX
+    traces, and for further options.
     """
 
     KEEP = ("import numpy as np\n\ndef f(x):\n    return np.nonzero(x)\n",)

@@ -11,9 +11,9 @@ from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
 class DrawFromDistributions(Rule):
-    """`Normal(loc, scale).rsample()` → `Normal(loc, scale).rsample(rngs=self.rngs)`.
+    """Give draws their keys: `Normal(loc, scale).rsample()` → `Normal(loc, scale).rsample(rngs=self.rngs)`.
 
-    Declines (a hole) where no `rngs` is at hand.
+    Declines (a hole) where no `rngs` is in scope.
     """
 
     KEEP = ("def f(names: list):\n    return names.sample()\n",)

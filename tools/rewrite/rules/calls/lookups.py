@@ -14,9 +14,10 @@ from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
 
 
 class ReplaceLookups(Rule):
-    """`getattr(nn, "ReLU")` → `ReLU`; `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]` with the layers that were seen or are named in the file.
+    """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
-    `getattr(F, name)` likewise, with functions. Declines (a hole) where none was seen or named, and where one draws random numbers.
+    The table has the layers that were observed or are named in the file; `getattr(F, name)` likewise with
+    functions. Declines (a hole) where there is none, and where one draws random numbers.
     """
 
     KEEP = ("def f(options, name):\n    return getattr(options, name)\n",)

@@ -10,9 +10,9 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class MapWithRngs(Rule):
-    """`map(Block, sizes)` → `map(partial(Block, rngs=rngs), sizes)`, where `Block` is a module class or a function that draws.
+    """Give what `map` constructs its `rngs`: `map(Block, sizes)` → `map(partial(Block, rngs=rngs), sizes)`.
 
-    Declines (a hole) where no `nnx.Rngs` is at hand.
+    `Block` is a module class or a function that draws. Declines (a hole) where no `rngs` is in scope.
     """
 
     KEEP = ("def f(g, xs):\n    return map(g, xs)\n",)

@@ -16,9 +16,10 @@ from migrate_agent.tools.types import CALLING
 
 
 class BindTorchFunctions(Rule):
-    """`partial(torch.sum, dim=-1)` → `lambda input: jnp.sum(input, axis=-1)`; where a vendored helper has torch's parameters the partial stays.
+    """Bind options of torch functions: `partial(torch.sum, dim=-1)` → `lambda input: jnp.sum(input, axis=-1)`.
 
-    Declines (a hole) where an argument is no literal: a lambda would look it up when it is called, a partial when it is made.
+    The `partial` stays where a vendored helper has torch's parameters. Declines (a hole) where an
+    argument is no literal: a lambda would look it up when it is called, a partial when it is made.
     """
 
     KEEP = ("from functools import partial\n\ndef f(g):\n    return partial(g, 2)\n",)

@@ -10,7 +10,10 @@ from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS
 
 
 class KeepRangesStatic(Rule):
-    """`torch.arange(1, n).tolist()` → `list(range(1, n))`. Declines where the numbers were not seen to be whole."""
+    """Keep numbers of a range in Python: `torch.arange(1, n).tolist()` → `list(range(1, n))`.
+
+    Declines where the numbers were seen to be floats, and for keyword arguments.
+    """
 
     KEEP = ("def f(n):\n    return list(range(n))\n",)
     CHANGE = (

@@ -12,9 +12,9 @@ REDUCTIONS = frozenset({"any", "all"})
 
 
 class ReduceArrays(Rule):
-    """`any(t)` and `all(t)`, `t` a tensor (of one axis, or torch raises) → `jnp.any(t)` and `jnp.all(t)`.
+    """Reduce tensors as arrays: Python's `any(t)` → `jnp.any(t)`, `all(t)` → `jnp.all(t)`.
 
-    Declines where the argument is no tensor: `any(t > 0 for t in parts)`, `all(flags)`.
+    `t` has one axis, or torch raises. Declines where it is no tensor: `any(t > 0 for t in parts)`, `all(flags)`.
     """
 
     KEEP = ("def f(flags: list):\n    return any(flags) or all(flag for flag in flags)\n",)

@@ -55,7 +55,7 @@ CONSTANTS: Mapping[str, str] = {
 
 
 class ReplaceTorchReferences(Rule):
-    """`torch.float32` → `jnp.float32`, `torch.Tensor` → `jax.Array`, `nn.GELU` (as a value) → the vendored class, `F.relu` (as a value) → a function.
+    """Replace torch names as values: `torch.float32` → `jnp.float32`, `torch.Tensor` → `jax.Array`, `nn.GELU` → the vendored class, `F.relu` → a function.
 
     Declines (a hole) for torch names without a counterpart.
     """
@@ -161,7 +161,10 @@ class ReplaceTorchReferences(Rule):
 
 
 class DropTorchImports(Rule):
-    """Imports of torch go: nothing of torch is left where there is no hole."""
+    """Remove imports of torch: `import torch` → nothing.
+
+    Nothing of torch is left where there is no hole. Declines for other packages.
+    """
 
     KEEP = ("import math\nfrom os import path\n",)
     CHANGE = (("import math\nimport torch\nfrom torch import nn\n", "import math\n"),)

@@ -23,10 +23,11 @@ OF_SHAPE = frozenset({"shape", "ndim", "size", "dtype"})
 
 
 class KeepArraysStatic(Rule):
-    """`self.anchors = np.array(…)`, where a call loops over it → `self.anchors = Static(np.array(…))`, read as `self.anchors.value`.
+    """Keep numpy arrays whose values Python needs: `self.anchors = np.array(…)` → `self.anchors = Static(np.array(…))`, read as `self.anchors.value`.
 
-    NNX takes a numpy array for data, whose values are unknown while a function is traced, and no tuple of them at all (`np.tril_indices(n)`).
-    Declines where an array only enters arithmetic, where a call sets it anew, and where not all reads are in sight.
+    NNX takes a numpy array for data, whose values are unknown while a function is traced, and no tuple of
+    arrays at all (`np.tril_indices(n)`). Declines where an array only enters arithmetic, where a call sets it
+    anew, and where not all reads are in sight.
     """
 
     KEEP = (

@@ -13,7 +13,7 @@ ARITHMETIC = (cst.UnaryOperation, cst.BinaryOperation)
 
 
 class KeepTracedIntegers(Rule):
-    """`torch.roll(x, -int(i), -1)` and `x[int(i)]`, `i` an integer tensor of no axes → the same of `i` itself.
+    """Index and roll by arrays: `x[int(i)]` → `x[i]`, `torch.roll(x, -int(i), -1)` → the same of `i`, an integer tensor without axes.
 
     Declines where the number would size something, and where `i` was not observed.
     """

@@ -14,9 +14,10 @@ METHODS = {"__init__": "__init__", "forward": "__call__"}
 
 
 class CallBasesByName(Rule):
-    """`nn.LayerNorm.__init__(self, d)` → `LayerNorm.__init__(self, d)`, `Base.forward(self, x)` → `Base.__call__(self, x)`.
+    """Call methods of a base by its name: `nn.LayerNorm.__init__(self, d)` → `LayerNorm.__init__(self, d)`, `Base.forward(self, x)` → `Base.__call__(self, x)`.
 
-    `nn.Module.__init__(self)` goes. Declines outside of methods of module classes, and where the first argument is not `self`.
+    `nn.Module.__init__(self)` is removed. Declines outside of methods of module classes, and where the
+    first argument is not `self`.
     """
 
     KEEP = ("class Plain(dict):\n    def __init__(self, x):\n        dict.__init__(self)\n        self.x = x\n",)

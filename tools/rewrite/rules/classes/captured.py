@@ -8,11 +8,12 @@ from migrate_agent.tools.rewrite.analysis.self_references import HELD
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class HandOverModule(Rule):
-    """`self.fn = self._a` → `self.fn = type(self)._a`, and `self.fn(x)` → `self.fn(self, x)`; likewise in tables, for lambdas and `partial`.
+class UnbindKeptMethods(Rule):
+    """Keep functions unbound and hand them the module: `self.fn = self._a` → `self.fn = type(self)._a`, `self.fn(x)` → `self.fn(self, x)`.
 
-    NNX rebuilds modules from their state, so a bound method would compute with an old one. Declines (a hole) where functions with and
-    without the module stand under one name, or not all uses are in sight.
+    NNX rebuilds modules from their state, so a bound method would compute with an old one. Likewise in
+    tables, for lambdas and `partial`. Declines (a hole) where functions with and without the module
+    stand under one name, or not all uses are in sight.
     """
 
     KEEP = ("class Plain:\n    def __init__(self):\n        self.fn = self.g\n\n    def g(self, x):\n        return self.fn(x)\n",)

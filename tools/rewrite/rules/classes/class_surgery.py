@@ -10,9 +10,10 @@ SET = frozenset({"__bases__", "__class__"})
 
 
 class RefuseClassSurgery(Rule):
-    """`cls.__bases__ = (Mixin, *cls.__bases__)` and `self.__class__ = Other` are holes: NNX builds what it knows of a class when that is made.
+    """Refuse classes that change while the program runs: `self.__class__ = Other`, `cls.__bases__ = (Mixin, *cls.__bases__)` → holes.
 
-    Decorators that do just this stand in the header of the class already (`mixins.py`).
+    NNX builds what it knows of a class when that is made. Declines for reads. Decorators that do just this
+    stand in the header of the class already (`analysis/mixins.py`).
     """
 
     KEEP = ("def f(x):\n    return x.__class__.__bases__\n",)

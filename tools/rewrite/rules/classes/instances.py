@@ -17,8 +17,12 @@ def functional() -> Mapping[str, str]:
     return {name: layer.to for name, layer in layers().items() if isinstance(layer.to, str) and layer.to.startswith(("jax.", "jnp."))}
 
 
-class RecogniseFunctions(Rule):
-    """`isinstance(x, nn.Module)` also holds for the functions that `x` was seen to be a layer of; `isinstance(x, nn.ReLU)` for `jax.nn.relu`."""
+class ExtendIsinstanceTests(Rule):
+    """Recognise layers that JAX has as functions: `isinstance(x, nn.ReLU)` → `x is jax.nn.relu or isinstance(x, ReLU)`.
+
+    `isinstance(x, nn.Module)` also holds for the functions that `x` was seen to be a layer of. Declines where
+    no such layer is meant.
+    """
 
     KEEP = ("def f(x):\n    return isinstance(x, int)\n",)
     CHANGE = (

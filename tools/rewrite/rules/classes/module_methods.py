@@ -21,10 +21,11 @@ DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu
 
 
 class ReplaceModuleMethods(Rule):
-    """`self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
+    """Replace methods of `nn.Module`: `self.modules()` → `modules(self)`, `m.to(device)` → `m`, `m.train(mode)` → `m.train() if mode else m.eval()`.
 
-    `self.apply(f)` → a loop, the modules inside first, so that what an outer one sets in an inner one stays.
-    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers.
+    `self.apply(f)` → a loop, inner modules first, so that what an outer one sets in an inner one stays.
+    `copy.deepcopy(m)` → `copied(m)`, so that the copies do not all draw the same random numbers. Declines
+    where the repository's class defines the method; a hole for those without a counterpart (`m.half()`).
     """
 
     KEEP = (

@@ -19,9 +19,10 @@ RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs
 
 
 class ConvertModuleClass(Rule):
-    """`class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor, `self.rngs` and `self.deterministic` where methods need them.
+    """Convert module classes: `class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor.
 
-    What torch's own constructor of a layer does, calling a `reset_parameters` that is overridden, is written out.
+    It keeps `self.rngs` and `self.deterministic` where methods need them. What torch's own constructor of a layer does, calling an overridden `reset_parameters`, is written out.
+    Declines for classes that are no modules.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
@@ -98,7 +99,10 @@ class ConvertModuleClass(Rule):
 
 
 class ConvertMethods(Rule):
-    """`forward` → `__call__`; functions that construct or draw gain a keyword-only `rngs`; `super().__init__()` of `nn.Module` goes."""
+    """Convert methods and functions: `forward` → `__call__`; what constructs or draws gains a keyword-only `rngs`.
+
+    `super().__init__()` of `nn.Module` is removed. Declines (a hole) for a `__call__` of the class's own.
+    """
 
     KEEP = ("class Plain:\n    def forward(self, x):\n        return x\n",)
     CHANGE = (
@@ -204,9 +208,10 @@ class ConvertMethods(Rule):
 
 
 class ReplaceTrainingFlag(Rule):
-    """`self.training` → `not self.deterministic`, the flag that NNX's `.train()` and `.eval()` set; `self.training = x` sets it too.
+    """Replace the mode of a module: `self.training` → `not self.deterministic`; `self.training = x` → `self.deterministic = not x`.
 
-    Declines (a hole) where the mode of another module is asked for: not every module of NNX has one.
+    `deterministic` is the flag that NNX's `.train()` and `.eval()` set. Declines (a hole) where the mode of
+    another module is asked for: not every module of NNX has one.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
@@ -318,9 +323,9 @@ def _with_constructor(body: list[cst.BaseStatement], constructor: cst.FunctionDe
 
 
 class GiveLambdasRngs(Rule):
-    """`NORMS = {"gn": lambda c: nn.GroupNorm(2, c), None: nn.Identity}` → `lambda c, *, rngs: …`, called as the classes beside it are.
+    """Give lambdas in tables `rngs`: `NORMS = {"gn": lambda c: nn.GroupNorm(2, c), None: nn.Identity}` → `lambda c, *, rngs: …`.
 
-    Declines inside functions, where `rngs` is at hand.
+    They are called as the classes beside them are. Declines inside functions, where `rngs` is in scope.
     """
 
     KEEP = ("TABLE = {'a': lambda c: c + 1}\n",)

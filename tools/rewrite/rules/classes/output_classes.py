@@ -14,10 +14,11 @@ PLAIN_BASES = frozenset({"dict", "collections.OrderedDict", "typing.Generic", "a
 
 
 class RegisterOutputClasses(Rule):
-    """`@dataclass class Output` of tensors alone → also `@jax.tree_util.register_dataclass`, so that compiled functions may return one.
+    """Register dataclasses of tensors as pytrees: `@dataclass class Output` → also `@jax.tree_util.register_dataclass`.
 
-    Declines where a field may hold anything else, where the class has a constructor of its own, and where it is made elsewhere than in a
-    `return`: an attribute that holds it would have to be marked as data.
+    So compiled functions may return one. Declines where a field may hold anything but tensors, where the class
+    has a constructor of its own, and where it is made elsewhere than in a `return`: an attribute that holds it
+    would have to be marked as data.
     """
 
     KEEP = (

@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class GiveOwnTrain(Rule):
-    """A class with a `train(mode)` of its own derives from `OwnTrain`: NNX sets flags, and calls no method, where it changes modes.
+class DeriveFromOwnTrain(Rule):
+    """Call a `train(mode)` of the class's own: `class M(nn.Module)` → `class M(OwnTrain)`.
 
-    Declines where `train` takes something else than a mode, as a training loop does, and for classes that derive from layers.
+    NNX sets flags where it changes modes, and calls no method. Declines where `train` takes something else
+    than a mode, as a training loop does, and for classes that derive from layers.
     """
 
     KEEP = ("class Plain:\n    def train(self, mode=True):\n        return self\n",)

@@ -11,9 +11,9 @@ LISTS = frozenset({"module:torch.nn.ModuleList", "module:torch.nn.ParameterList"
 
 
 class JoinModuleLists(Rule):
-    """`layers[1:] + more` of `nn.ModuleList`s → `nnx.List([*layers[1:], *more])`; a part that is kept, `self.first = layers[:2]` → `nnx.List(layers[:2])`.
+    """Join and cut module lists: `layers[1:] + more` → `nnx.List([*layers[1:], *more])`, `self.first = layers[:2]` → `nnx.List(layers[:2])`.
 
-    `del layers[2]` makes a new list, too: NNX's own keeps a trace of what was deleted.
+    `del layers[2]` makes a new list, too: NNX's own keeps a trace of what was deleted. Declines for plain lists.
     """
 
     KEEP = ("def f(a: list, b: list):\n    return a + b[1:]\n",)

@@ -7,10 +7,11 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class AskForSignatures(Rule):
-    """`inspect.signature(cls)` of what may be a module class → `signature(cls)`, a helper that gives the constructor's parameters.
+class ReplaceSignatureCalls(Rule):
+    """Ask a module class for its constructor: `inspect.signature(cls)` → `constructor_signature(cls)`.
 
-    Declines where examples showed nothing of the argument, or something else.
+    The metaclass of NNX hides the constructor's parameters. Declines where the argument was not observed to
+    be a module class.
     """
 
     KEEP = ("import inspect\n\ndef f(function):\n    return inspect.signature(function)\n",)

@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class EvaluateDefaultsLate(Rule):
-    """`def f(norm=make(rngs=rngs))` → `def f(norm=...)` with `if norm is ...: norm = make(rngs=rngs)` as its first statement.
+    """Make defaults that draw in the body: `def f(norm=make(rngs=rngs))` → `def f(norm=...)` and `if norm is ...: norm = make(rngs=rngs)`.
 
     Declines (a hole) where the default may be a module, which all calls would share.
     """

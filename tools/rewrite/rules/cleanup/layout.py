@@ -8,7 +8,10 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class TidyBlocks(Rule):
-    """A block whose first statement went does not begin with an empty line."""
+    """Remove blank lines that a removed statement leaves: a block does not begin with an empty line.
+
+    Declines where no statement was removed.
+    """
 
     KEEP = ("def f():\n    x = 1\n\n    return x\n",)
     CHANGE = (

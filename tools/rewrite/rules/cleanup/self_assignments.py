@@ -8,9 +8,9 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class DropSelfAssignments(Rule):
-    """`x = x.to(device)` → nothing, where what stands on the right is `x` itself after all other rules.
+    """Remove assignments of a name to itself: `x = x.to(device)` → `x = x` → nothing.
 
-    Keeps what was written so, and a line with comments above it.
+    Declines where the source itself says so, and for a line with comments above it.
     """
 
     KEEP = ("def f(x):\n    x = x\n    return x\n",)

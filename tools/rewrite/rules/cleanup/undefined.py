@@ -12,10 +12,11 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.symbols import global_names
 
 
-class NoteUndefinedNames(Rule):
-    """`sim = einsum(q, k)` in a file that neither defines nor imports `einsum` is a hole, which `StubUnexercised` turns into an error that says so.
+class RefuseUndefinedNames(Rule):
+    """Refuse names that the file neither defines nor imports: `sim = einsum(q, k)` → a hole, which `StubUnexercised` turns into an error.
 
-    Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands where it is not read.
+    Declines where the file was not observed, or where anything ran on the statement's lines: the name then stands
+    where it is not read.
     """
 
     KEEP = ("def f(x):\n    return g(x)\n",)

@@ -10,7 +10,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class StubUnexercised(Rule):
-    """A branch or function with holes in it, on whose lines nothing ran while the examples did → `raise NotImplementedError(reason)`, and a note.
+    """Replace code with holes that no example ran: a branch, statement or function → `raise NotImplementedError(reason)`, and a note.
 
     Declines where no file was observed at all, or where anything in the block ran: then the hole stays.
     """

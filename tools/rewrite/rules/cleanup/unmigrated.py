@@ -21,10 +21,11 @@ Node = TypeVar("Node", bound=cst.CSTNode)
 
 
 class StubUnmigratedReferences(Rule):
-    """`TABLE = {"adam": torch.optim.Adam}` → `TABLE = {"adam": NotMigrated("torch.optim.Adam has no counterpart in JAX")}`, and a note.
+    """Put off errors at import: `TABLE = {"adam": torch.optim.Adam}` → `TABLE = {"adam": NotMigrated("torch.optim.Adam has no counterpart in JAX")}`.
 
-    Only for what is evaluated while a file is imported: values in tables, defaults of parameters, whole assignments, classes and functions with
-    such bases or decorators. Declines where nothing was observed, where an example used it, and where code asks by `is` what it is.
+    Only for what is evaluated while a file is imported: values in tables, defaults of parameters, whole
+    assignments, classes and functions with such bases or decorators. Declines where nothing was observed, where an
+    example used it, and where code asks by `is` what it is.
     """
 
     KEEP = ('import json\n\nTABLE = {"load": json.load}\n',)

@@ -18,9 +18,10 @@ PURE = frozenset(
 
 
 class DropUnusedLocals(Rule):
-    """`device = default(device, None)`, where only device arguments read it, goes. What the source itself never reads stays as it is.
+    """Remove local names that nothing reads any more: `device = default(device, None)` → nothing, where only device arguments read it.
 
-    Declines where computing the value may change something, and in functions that ask for their names (`locals()`).
+    Declines for what the source itself never reads, where computing the value may change something, and in
+    functions that ask for their names (`locals()`).
     """
 
     KEEP = ("def f(x):\n    y = x + 1\n    return x\n",)

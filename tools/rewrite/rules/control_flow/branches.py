@@ -113,7 +113,7 @@ class _Branching(Rule):
 
 
 class ReplaceBranchChains(_Branching):
-    """`if`, `elif` and `else` on tensors → nested `lax.cond`; a branch that changes buffers → `nnx.cond` over the module.
+    """Nest branches on tensors: `if`, `elif` and `else` → nested `lax.cond`; a branch that changes buffers → `nnx.cond` over the module.
 
     Declines (the hole stays) where an arm does more, or a name is bound on one side only and read later.
     """
@@ -195,7 +195,7 @@ class ReplaceBranchChains(_Branching):
 
 
 class ReplaceEarlyReturns(_Branching):
-    """`if x.sum() > 0: return a`, and what follows it → two functions, and `return lax.cond(…)`.
+    """Return early on tensors by `lax.cond`: `if x.sum() > 0: return a`, and what follows → two functions and `return lax.cond(…)`.
 
     Declines (the hole stays) where what follows returns nothing.
     """
@@ -251,9 +251,10 @@ class ReplaceEarlyReturns(_Branching):
 
 
 class ReplaceTensorLoops(_Branching):
-    """`while y.max() > 1: y = y / 2` on tensors → `lax.while_loop`, through which no gradient flows backwards.
+    """Loop on tensors by `lax.while_loop`: `while y.max() > 1: y = y / 2` → two functions and `lax.while_loop`.
 
-    Declines (the hole stays) where the body does anything but bind names that are bound before the loop.
+    No gradient flows backwards through it. Declines (the hole stays) where the body does anything but bind
+    names that are bound before the loop.
     """
 
     KEEP = ("def f(x: int):\n    while x > 0:\n        x = x - 1\n    return x\n",)

@@ -34,7 +34,10 @@ RELEASE = re.compile(r"\d+(\.\d+)*")
 
 
 class DecideConstants(Rule):
-    """`if torch.cuda.is_available():` goes with its body, `a if hasattr(nn, "SiLU") else b` → `a`, `x and not torch.jit.is_scripting()` → `x`."""
+    """Decide what rewriting made constant: `if torch.cuda.is_available(): …` → nothing, `a if hasattr(nn, "SiLU") else b` → `a`.
+
+    `x and not torch.jit.is_scripting()` → `x`. Declines for constants that the source itself says.
+    """
 
     CHECKS = ()
     KEEP = ("def f(x):\n    if True:\n        x = x + 1\n    return x if False else 3\n",)

@@ -23,9 +23,10 @@ ITEM = "item() needs the tensor's value while JAX traces: keep it an array, boun
 
 
 class ReplaceTensorBranches(Rule):
-    """`if x.sum() > 0: y = a` `else: y = b` on a tensor → two functions and `lax.cond`; a conditional expression → `lax.cond`; checks that raise go.
+    """Branch on tensors by `lax.cond`: `if x.sum() > 0: y = a` `else: y = b` → two functions and `lax.cond`.
 
-    Declines (a hole of class `tensor-branch`) where a branch does anything but assign local names or return.
+    A conditional expression becomes `lax.cond` too, and checks that raise are removed with a note. Declines (a
+    hole of class `tensor-branch`) where a branch does anything but assign local names or return.
     """
 
     CHECKS = ("leave_Call",)

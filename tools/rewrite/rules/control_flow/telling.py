@@ -14,10 +14,11 @@ ASKING = frozenset({"size", "dim", "numel", "ndimension"})
 PLAIN = frozenset({"isinstance", "type", "len", "id"})
 
 
-class DropTelling(Rule):
-    """`print(x.mean())` and `logger.info(f"{x.sum().item()}")` go, with a note: a value is not there while JAX traces; `jax.debug.print` shows it.
+class DropPrintsOfValues(Rule):
+    """Remove prints and log lines of tensor values: `print(x.mean())`, `logger.info(f"{x.sum().item()}")` → nothing, with a note.
 
-    What is told about shapes stays. `torch._assert(c, m)` → `assert c, m`. A branch on tensors that does nothing but tell goes as well.
+    A value is not there while JAX traces; `jax.debug.print` shows it. A branch on tensors that only prints is
+    removed as well. `torch._assert(c, m)` → `assert c, m`. Declines for shapes and dtypes, which are there.
     """
 
     KEEP = ("def f(x, log):\n    print(x)\n    log.info('%s', x)\n",)

@@ -22,10 +22,11 @@ AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.au
 
 
 class ReplaceGradientContexts(Rule):
-    """`with torch.no_grad():` → its body, results under `lax.stop_gradient`; `@torch.no_grad()` → a vendored `no_grad`; scripting decorators go.
+    """Remove gradient contexts: `with torch.no_grad():` → its body, results under `lax.stop_gradient`; `@torch.no_grad()` → a vendored `no_grad`.
 
-    Autocast goes where it is switched off, or is of CUDA alone: JAX computes in the dtype of inputs and parameters, and whoever wants another
-    casts these. As a value it is a `nullcontext()`. Otherwise it is a hole.
+    Scripting decorators are removed. So is autocast where it is switched off or is of CUDA alone: JAX computes
+    in the dtype of inputs and parameters, and whoever wants another casts these. As a value it is a
+    `nullcontext()`. Otherwise it is a hole.
     """
 
     KEEP = ("def f(lock, x):\n    with lock as held:\n        return held.read(x)\n",)

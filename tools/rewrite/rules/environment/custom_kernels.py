@@ -21,12 +21,14 @@ _AFTER = (
 )
 
 
-class TakeReferences(Rule):
-    """A function that launches a kernel of the repository → one that calls the torch function of the same name and parameters.
+class ReplaceKernelLaunches(Rule):
+    """Replace a launch of the repository's own kernel by the torch function beside it: `silu` → `return silu_reference(x)`.
 
-    `silu` that launches `_silu_kernel` calls `silu_reference(x)`; so do calls of `Silu.apply`, an `autograd.Function`. Where autograd saw nothing of
-    the kernel, no gradient passes through what takes its place. Where there is no such function the launch is a hole, with the signature that was
-    observed; what loads the extension is none of its own. Declines where the launch hangs on a condition: the branch that ran is what is rewritten.
+    The function must have the kernel function's name and parameters; `Silu.apply` of an
+    `autograd.Function` likewise. Where autograd saw nothing of the kernel, no gradient passes through the
+    replacement either. Where there is no such function the launch is a hole that states the observed
+    signature. Loading an extension is no hole of its own. Declines where the launch depends on a
+    condition: the branch that ran is rewritten.
     """
 
     KEEP = (

@@ -15,7 +15,10 @@ def is_device(fact: Observed | None) -> bool:
 
 
 class DropDevicePlumbing(Rule):
-    """`device = x.device` goes, also out of tuple assignments; a device that is passed on becomes `None`; `x.device != y.device` → `False`."""
+    """Remove devices: `b, device = x.shape[0], x.device` → `b = x.shape[0]`; a device that is passed on → `None`; `x.device != y.device` → `False`.
+
+    Declines for names that were not observed to be devices alone.
+    """
 
     KEEP = ("def f(x):\n    name = x.name\n    return name\n",)
     CHANGE = (

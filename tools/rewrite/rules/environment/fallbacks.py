@@ -13,9 +13,10 @@ TORCH = ("torch", "torchvision", "torchaudio")
 
 
 class TakeImportFallbacks(Rule):
-    """A `try` that imports torch names without a counterpart, and perhaps uses them → the body of its `except ImportError:`.
+    """Take the fallback of an import that torch alone has: `try: from torch.hub import …` `except ImportError: …` → the body of the `except`.
 
-    One that only imports what has a counterpart goes as a whole, and `y is None` → `False`. Declines where there is an `else` or a `finally`.
+    A `try` that only imports what has a counterpart is removed, and `y is None` → `False`. Declines where there is
+    an `else` or a `finally`.
     """
 
     KEEP = ("try:\n    import numpy as np\nexcept ImportError:\n    np = None\n",)

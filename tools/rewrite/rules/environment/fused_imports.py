@@ -13,10 +13,11 @@ from migrate_agent.tools.scan.nodes import walk
 
 
 class TakeFusedKernels(Rule):
-    """`try: from flash_attn import flash_attn_func … except ImportError: flash_attn_func = None` goes, and `flash_attn_func is not None` → `True`.
+    """Remove guards around imports that the kernel library has: `try: from flash_attn import … except ImportError: …` → nothing, `flash_attn_func is not None` → `True`.
 
-    What else stands in the body of such a `try` stays (`HAS_FLASH = True`). Where it imports something that the kernel library lacks too, the
-    body of its `except` takes its place, which is what runs without the package. Declines where there is an `else` or a `finally`.
+    What else stands in the body of such a `try` stays (`HAS_FLASH = True`). Where it imports something that the
+    kernel library lacks, the body of its `except` replaces it, which is what runs without the package. Declines
+    where there is an `else` or a `finally`.
     """
 
     KEEP = (

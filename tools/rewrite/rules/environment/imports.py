@@ -8,7 +8,10 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class RenameRepositoryImports(Rule):
-    """`from pkg.a import B` → `from pkg_jax.a import B`; `from model import GPT` → `from model_jax import GPT`. Relative ones stay where the mirror has the same shape."""
+    """Import the mirror: `from pkg.a import B` → `from pkg_jax.a import B`, `from model import GPT` → `from model_jax import GPT`.
+
+    Declines for relative imports: the mirror has the same shape.
+    """
 
     KEEP = ("import os\nfrom math import pi\n",)
 

@@ -14,9 +14,10 @@ NESTED = (cst.For, cst.While, cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.Se
 
 
 class WriteOutLocals(Rule):
-    """`kwargs = dict(locals())`, where nothing but parameters is bound yet → `kwargs = dict(self=self, dim=dim)`: what a constructor gains is not among them.
+    """Write out the parameters: `kwargs = dict(locals())` → `kwargs = dict(self=self, dim=dim)`.
 
-    Declines (the hole stays) where other names may be bound. `__class__`, which Python adds in methods that use `super()`, is left out.
+    The `rngs` that a constructor gains must not be among them. `__class__`, which Python adds in methods that
+    use `super()`, is left out. Declines (the hole stays) where other names may be bound by then.
     """
 
     KEEP = ("def f(x):\n    return dict(x=x)\n",)

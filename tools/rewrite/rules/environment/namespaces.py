@@ -11,9 +11,10 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class SpellOutGlobals(Rule):
-    """`globals().get(name)` → `{"relu": relu, "swish": swish}.get(name)`, with the functions, classes and constants of the file.
+    """Spell out the names of a file: `globals().get(name)` → `{"relu": relu, "swish": swish}.get(name)`.
 
-    Declines where the dictionary is passed on or changed.
+    The table has the functions, classes and constants of the file. Declines where the dictionary is passed
+    on or changed.
     """
 
     KEEP = ("def f():\n    return 1\n",)

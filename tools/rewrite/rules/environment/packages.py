@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.analysis.repo import unfollowed
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class NoteUnfollowedPackages(Rule):
-    """`torchmetrics.Accuracy()` is a hole where it is named, so that what does not use it is not held up; in an annotation → `Any`.
+class RefuseUnfollowedPackages(Rule):
+    """Refuse packages that need torch and cannot be followed: `torchmetrics.Accuracy()` → a hole where it is named; in an annotation → `Any`.
 
-    Declines where the package's source is at hand: then what is used of it is rewritten too.
+    What does not use it is not held up. Declines where the package's source is at hand: then what is used of
+    it is rewritten too.
     """
 
     KEEP = ("import numpy as np\n\n\ndef f(x):\n    return np.abs(x)\n",)

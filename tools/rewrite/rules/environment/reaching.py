@@ -31,11 +31,13 @@ NUMPY = frozenset("load save savez fromfile memmap loadtxt genfromtxt ctypeslib 
 ENVIRONMENT = ("os.getenv", "os.environ.get")
 
 
-class RefuseReachingOut(Rule):
-    """`open(path)`, `os.makedirs(d)`, `requests.get(url)` are holes; `os.environ.get("X", "0")` → `"0"`, `"X" in os.environ` → `False`, with a note.
-    `vars(config)` → `config.__dict__` where that was seen to be a plain object.
+class RefuseOutsideAccess(Rule):
+    """Refuse access to files, processes and the network: `open(path)`, `os.makedirs(d)`, `requests.get(url)` → holes.
 
-    So code of this kind that no example runs says so when it is called, and code that runs is left to its owner.
+    So code of this kind that no example runs raises when it is called, and code that runs is left to its
+    owner. The environment counts as empty, with a note: `os.environ.get("X", "0")` → `"0"`, `"X" in os.environ`
+    → `False`. `vars(config)` → `config.__dict__` where that was seen to be a plain object. Declines for parts
+    of modules that stay inside the program (`os.path`).
     """
 
     KEEP = ("import os\n\ndef f(path):\n    return os.path.basename(path)\n",)

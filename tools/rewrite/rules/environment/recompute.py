@@ -20,9 +20,10 @@ STATES = {
 
 
 class KeepRandomStates(Rule):
-    """`torch.get_rng_state()` in a method of a module → `rng_state(self)`: how far the streams of the module and its parts have come.
+    """Save and restore random states: `torch.get_rng_state()` in a method of a module → `rng_state(self)`.
 
-    So for `set_rng_state`, and `with fork_rng():`. Declines outside of methods of modules: there is no one generator in JAX.
+    The state is how far the streams of the module and its parts have come. `set_rng_state` and `with
+    fork_rng():` likewise. Declines outside of methods of modules: JAX has no global generator.
     """
 
     KEEP = ("def f(generator):\n    return generator.get_rng_state()\n",)
@@ -80,11 +81,11 @@ class KeepRandomStates(Rule):
         return cst.Call(context.helper(helper), [cst.Arg(cst.Name(context.self_name())), *values])
 
 
-class PullBack(Rule):
-    """`with torch.enable_grad(): x.requires_grad = True; y = self.g(x); torch.autograd.backward(y, dy)` → `y, x_grad = pull_back(…)`.
+class ReplaceManualBackward(Rule):
+    """Replace a backward pass inside a method: `y = self.g(x); torch.autograd.backward(y, dy)` → `y, x_grad = pull_back(…)`.
 
-    `x.grad` → `x_grad` from there on. The gradients of the parameters go to the `ModuleFunction` whose `backward` this is part of.
-    Declines where the block does anything else, and outside of methods of modules.
+    Both stand under `with torch.enable_grad()`, behind `x.requires_grad = True`. `x.grad` → `x_grad` from there on. The gradients of the parameters go to the `ModuleFunction` whose
+    `backward` this is part of. Declines where the block does anything else, and outside of methods of modules.
     """
 
     KEEP = ("def f(lock, x):\n    with lock:\n        x.grad = None\n        y = x.grad\n",)
@@ -179,8 +180,11 @@ class PullBack(Rule):
         return None
 
 
-class CarryModules(Rule):
-    """An `autograd.Function` whose `forward` was seen to call modules that it is given derives from `ModuleFunction`, which finds their gradients."""
+class DeriveFromModuleFunction(Rule):
+    """Find gradients of modules inside an autograd function: `class F(torch.autograd.Function)` → `class F(ModuleFunction)`.
+
+    Declines where its `forward` was not seen to call modules that it is given.
+    """
 
     KEEP = ("class F:\n    @staticmethod\n    def forward(ctx, x, blocks):\n        return blocks[0](x)\n",)
 

@@ -13,9 +13,10 @@ LIST, RANGE = ("list",), ("object:builtins.range",)
 
 
 class IndexByArrays(Rule):
-    """`x[[0, 2]]` → `x[jnp.array([0, 2])]`, `x[range(n), y]` → `x[jnp.arange(n), y]`.
+    """Index by arrays: `x[[0, 2]]` → `x[jnp.array([0, 2])]`, `x[range(n), y]` → `x[jnp.arange(n), y]`.
 
-    Lists among several indices stay, since JAX takes these. Declines where what is indexed is not known to be a tensor.
+    Lists among several indices stay, since JAX takes these. Declines where what is indexed is not known to be
+    a tensor.
     """
 
     KEEP = ("def f(rows: list, i):\n    return rows[i][range(3)]\n",)

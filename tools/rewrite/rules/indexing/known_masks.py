@@ -12,9 +12,10 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class ComputeMasksAtOnce(Rule):
-    """`x[~torch.eye(n).bool()]` → `x[concrete(lambda: ~jnp.eye(n).astype(bool))]`: values that are known while tracing may decide shapes.
+    """Compute masks that are made of numbers alone: `x[~torch.eye(n).bool()]` → `x[concrete(lambda: ~jnp.eye(n).astype(bool))]`.
 
-    The local names that such a mask is made of are computed at once as well. Declines where anything in it comes from an array.
+    Values that are known while tracing may decide shapes. The local names that such a mask is made of are computed
+    at once as well. Declines where anything in it comes from an array.
     """
 
     KEEP = ("def f(x, mask):\n    kept = ~mask\n    return x[kept]\n",)

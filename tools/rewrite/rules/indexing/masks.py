@@ -12,11 +12,13 @@ from migrate_agent.tools.types import Span
 
 
 class ReduceMaskedParts(Rule):
-    """`x[mask].sum()` → `jnp.sum(x, where=mask)`, and so for what is computed element by element from parts that one mask selects.
+    """Reduce what a mask selects: `x[mask].sum()` → `jnp.sum(x, where=mask)`.
 
-    In the midst of a computation the other elements get the value of a selected one, so that neither they nor their gradients make NaN:
+    Likewise what is computed element by element from parts that one mask selects. Inside a computation the
+    other elements get the value of a selected one, so that neither they nor their gradients make NaN:
     `(x[mask] - y[mask]).abs().mean()` → `jnp.mean(jnp.abs(fill_unselected(x, mask) - fill_unselected(y, mask)), where=mask)`.
-    Any other read of what a boolean mask selects is a hole of class `dynamic-shape`, unless the statement that it stands in was rewritten whole.
+    Declines (a hole of class `dynamic-shape`) for any other read of what a boolean mask selects, unless the
+    whole statement was rewritten.
     """
 
     KEEP = ("def f(x, mask):\n    return x[mask].sum\n",)
@@ -76,8 +78,11 @@ class ReduceMaskedParts(Rule):
         return None
 
 
-class SettleMaskedWrites(Rule):
-    """After `x[mask] = x[mask] * 2` became one masked value, its reads of what the mask selects are no holes."""
+class CloseMaskedWrites(Rule):
+    """Close the holes of a masked update: after `x[mask] = x[mask] * 2` → `masked_set(x, mask, x * 2)`, reads of `x[mask]` in it are no holes.
+
+    Declines where the statement did not become one masked value.
+    """
 
     CHECKS = ("leave_Assign", "leave_AugAssign")
     KEEP = ("def f(x, mask):\n    x[mask] = x[mask] + 1\n",)

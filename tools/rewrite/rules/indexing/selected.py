@@ -9,10 +9,11 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class SelectRowsByMask(Rule):
-    """`rows, = torch.where(mask)` → `rows, = padded_nonzero(mask)`, where `rows` are indices alone, of what is read and written.
+    """Compute all rows that a mask may select: `rows, = torch.where(mask)` → `rows, = padded_nonzero(mask)`, where `rows` only index what is read and written.
 
-    Past the last row that is selected, the indices lie beyond the end: reads give the last row, and writes leave them out. Declines where anything
-    else is done with them, since the shape of that would depend on values. A test whether there are any is never true, and skips nothing.
+    Past the last selected row, the indices lie beyond the end: reads give the last row, and writes leave
+    them out. A test whether there are any rows is always passed. Declines where anything else is done with
+    the indices, since its shape would depend on values.
     """
 
     KEEP = ("import numpy as np\n\ndef f(x, y):\n    rows, = np.where(x)\n    y[rows] = 1\n    return y\n",)

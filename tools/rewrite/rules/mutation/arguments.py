@@ -15,10 +15,11 @@ from migrate_agent.tools.rewrite.rules.parameters.handles import callees
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class HandBackArguments(Rule):
-    """`def init_(w): w.uniform_()` → the same with `return w`, and `init_(w)` → `w = init_(w)`.
+class ReturnChangedArguments(Rule):
+    """Return arguments that a function changes in place: `def init_(w): w.uniform_()` → the same with `return w`, and `init_(w)` → `w = init_(w)`.
 
-    Declines (a hole at the call) where the function returns something already, and the argument is read again after the call.
+    Declines (a hole at the call) where the function returns something already, and the argument is read again
+    after the call.
     """
 
     KEEP = ("def g(x):\n    x.append(1)\n\ndef f(x):\n    g(x)\n    return x\n",)

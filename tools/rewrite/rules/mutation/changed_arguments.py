@@ -21,11 +21,12 @@ AROUND = (cst.Call, cst.Arg, cst.List, cst.Tuple, cst.Element, cst.BinaryOperati
 """What may stand around a call that is made in any case."""
 
 
-class PassChangesOn(_Writes):
-    """`y = self.relu(x)`, where the examples saw it change `x` and give `x` back → `x = self.relu(x)` and `y = x`, if `x` is read later.
+class RebindChangedArguments(_Writes):
+    """Assign what a call changed in place: `y = self.relu(x)` → `x = self.relu(x)` and `y = x`, if `x` is read later.
 
-    So before a statement that the call is a part of, where nothing has computed with the old `x` by then. Declines (a hole) elsewhere, and where the
-    call gives back something else.
+    The examples saw the call change `x` and give it back. The assignment stands before a statement that the
+    call is a part of, where nothing has computed with the old `x` by then. Declines (a hole) elsewhere, and
+    where the call gives back something else.
     """
 
     CHECKS = ("leave_Call",)

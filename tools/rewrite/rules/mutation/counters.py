@@ -8,9 +8,9 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class CountInVariables(Rule):
-    """`self.steps = 0`, where `forward` says `self.steps += 1` → `self.steps = nnx.Cache(jnp.asarray(0))`; it is read as `self.steps[...]`.
+    """Count calls in variables: `self.steps = 0`, where `forward` says `self.steps += 1` → `self.steps = nnx.Cache(jnp.asarray(0))`.
 
-    It is no part of the `state_dict`, as in torch.
+    It is read as `self.steps[...]`, and no part of the `state_dict`, as in torch. Declines where no call counts.
     """
 
     KEEP = ("class Plain:\n    def __init__(self):\n        self.n = 0\n\n    def f(self):\n        self.n += 1\n",)

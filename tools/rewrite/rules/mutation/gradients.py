@@ -9,10 +9,11 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class KeepParameterGradients(Rule):
-    """`self.w.copy_(v)`, `self.w.data = v` in `forward`, w a parameter → `self.w[...] = keep_gradient(v, self.w[...])`.
+    """Keep the gradient of a parameter that a call writes to: `self.w.copy_(v)` in `forward` → `self.w[...] = keep_gradient(v, self.w[...])`.
 
-    Torch writes to the parameter without a gradient, and what is computed from it afterwards has its gradient with respect to the parameter
-    all the same; in JAX that would be lost. Declines in constructors, and in what no call reaches.
+    `self.w.data = v` likewise. Torch writes without a gradient, and what is computed afterwards has its gradient
+    with respect to the parameter all the same; in JAX that would be lost. Declines in constructors, and in what
+    no call reaches.
     """
 
     KEEP = ("class Plain:\n    def f(self, v):\n        self.w[...] = v\n",)

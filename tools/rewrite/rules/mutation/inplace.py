@@ -25,11 +25,11 @@ OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
 
 
 class ReplaceInplaceUpdates(_Writes):
-    """A statement that changes a tensor in place becomes an assignment of the new value, through subscripts and views that can be undone.
+    """Assign new values in place of updates: `x[i] = y` → `x = x.at[i].set(y)`, `x.add_(y)` → `x = x + y`.
 
-    A name that shares the memory and is read later gets its new value too.
-
-    Declines (a hole of class `alias-write`) where the write goes through something else, or where another name that shares the memory is read later.
+    Writes go through subscripts and views that can be undone. A name that shares the memory and is read later
+    gets its new value too. Declines (a hole of class `alias-write`) where the write goes through something else,
+    or where such a name cannot be brought up to date.
     """
 
     CHECKS = ("leave_Call",)
@@ -141,7 +141,7 @@ class ReplaceInplaceUpdates(_Writes):
         if isinstance(receiver, cst.Name):
             parent = context.parent()
             if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
-                return  # see `PassChangesOn`
+                return  # see `RebindChangedArguments`
             if self._repeated(receiver) or (not isinstance(parent, cst.Return) and self._read_later(receiver)):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:

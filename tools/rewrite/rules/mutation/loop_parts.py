@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.analysis.loop_slices import Part, parts_name
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class PutPartsTogether(Rule):
-    """`for row in x: row.add_(1)` → the new rows are collected, and `x = put_parts(x, x_parts)` follows the loop; so for `x.split(…)` and others.
+class CollectLoopSlices(Rule):
+    """Put slices that a loop changes together again: `for row in x: row.add_(1)` → the new rows in `x_parts`, and `x = put_parts(x, x_parts)` after the loop.
 
-    Whether it can be done is decided where the part is changed: see `parts.part`.
+    `x.split(…)` and others likewise. Whether it can be done is decided where the slice is changed: see
+    `analysis/loop_slices.py`. Declines for loops without a note from there.
     """
 
     KEEP = ("def f(rows):\n    for row in rows:\n        row.append(1)\n    return rows\n",)

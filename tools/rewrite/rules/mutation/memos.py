@@ -8,8 +8,12 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class ForgetMemos(Rule):
-    """`if self.mask is None or …: self.mask = …` → `mask = …`, where it depends on sizes alone. The compiler folds it; a note says so."""
+class RecomputeMemos(Rule):
+    """Compute a memo in every call: `if self.mask is None or …: self.mask = …` → `mask = …`.
+
+    A jitted call cannot keep an array on the module, and the compiler folds what depends on sizes alone.
+    A note says so. Declines where the value depends on anything but sizes.
+    """
 
     KEEP = (
         "class Plain:\n    def __init__(self):\n        self.mask = None\n\n    def f(self, n):\n        if self.mask is None:\n"
@@ -88,9 +92,10 @@ CACHES = frozenset({"functools.lru_cache", "functools.cache"})
 
 
 class UncacheArrays(Rule):
-    """`@lru_cache` of a function that makes arrays → none; `@cached_property` → `@property`.
+    """Remove caches of arrays: `@lru_cache` → nothing, `@cached_property` → `@property`.
 
-    What is made while a call is traced must not outlive it. Declines where numbers are drawn, and where code clears the cache.
+    An array that is made while a call is traced must not outlive it. Declines where numbers are drawn, where
+    code clears the cache, and for functions that make no arrays.
     """
 
     KEEP = ("from functools import lru_cache\n\n@lru_cache\ndef f(n):\n    return [n] * n\n",)

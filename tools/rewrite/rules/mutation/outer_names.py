@@ -8,7 +8,10 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
 class BindOuterNames(Rule):
-    """`def bump(): y.add_(1)` within a function that has `y` → `nonlocal y` before `y = y + 1`."""
+    """Declare names of the outer function: `def bump(): y.add_(1)` within a function that has `y` → `nonlocal y` before `y = y + 1`.
+
+    Declines where no update of an outer tensor was noted.
+    """
 
     KEEP = ("def f(x):\n    def g(y):\n        y = y + x\n        return y\n\n    return g(x)\n",)
     CHANGE = (

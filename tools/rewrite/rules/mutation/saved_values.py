@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_t
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class SaveLast(Rule):
-    """`ctx.save_for_backward(x, y)` goes to the end of `forward` where `y` is changed in place after it, since torch saves what `y` is then.
+class SaveForBackwardLast(Rule):
+    """Save changed tensors last: `ctx.save_for_backward(x, y)` → at the end of `forward`, where `y` is changed in place after it.
 
-    Whether it can go there is decided where `y` is changed: see `saving.saved_at_top`.
+    Torch saves what `y` is then. Whether it can be done is decided where `y` is changed: see
+    `analysis/autograd_saves.py`. Declines without a note from there.
     """
 
     KEEP = ("def f(ctx, x):\n    ctx.save_for_backward(x)\n    return x\n",)

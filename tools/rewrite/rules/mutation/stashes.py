@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.rules.parameters.variables import subscript
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class KeepIntermediates(Rule):
-    """`self.attention = weights` in `forward`, where nothing computes with it → `self.attention = nnx.Intermediate(weights)`.
+class StoreIntermediates(Rule):
+    """Store what a call leaves to look at: `self.attention = weights` in `forward` → `self.attention = nnx.Intermediate(weights)`.
 
-    It is then no part of the module's state: `nnx.pop(module, nnx.Intermediate)` takes it off again.
+    It is then no part of the module's state: `nnx.pop(module, nnx.Intermediate)` takes it off again. Declines
+    where something computes with it.
     """
 
     KEEP = ("class Plain:\n    def f(self, x):\n        self.seen = x\n        return x\n",)

@@ -13,10 +13,10 @@ from migrate_agent.tools.scan.nodes import walk
 
 
 class SetBuffers(Rule):
-    """`self.register_buffer("b", x)`, then `self.b = y` in the constructor → `self.b = nnx.Variable(y)`: it is a buffer still.
+    """Keep buffers that are set anew: `self.register_buffer("b", x)`, then `self.b = y` in the constructor → `self.b = nnx.Variable(y)`.
 
-    In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep the shape that it had. Declines
-    for what may be `None`, and where the assignment stands instead of the registration.
+    In a call, where examples showed more than one shape, `self.b.set_value(y)`: `self.b[...] = y` would keep
+    the old shape. Declines for what may be `None`, and where the assignment stands instead of the registration.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.b = x\n",)

@@ -16,9 +16,10 @@ from migrate_agent.tools.rewrite.tables.templates import fill
 
 
 class FreezeParameters(Rule):
-    """`for p in net.parameters(): p.requires_grad = False` and `net.requires_grad_(False)` → `freeze(net)`; of one parameter, `self.w = frozen(self.w)`.
+    """Freeze parameters: `for p in net.parameters(): p.requires_grad = False` → `freeze(net)`; of one parameter → `self.w = frozen(self.w)`.
 
-    What is frozen and thawed in one block, to write to it, is neither. Declines (a hole) where a condition or a value that is computed decides.
+    `net.requires_grad_(False)` likewise. What is frozen and thawed in one block, to write to it, is neither.
+    Declines (a hole) where a condition or a computed value decides.
     """
 
     KEEP = ("class Plain:\n    def f(self, x):\n        x.requires_grad = False\n",)

@@ -7,10 +7,11 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class GatherInLocals(Rule):
-    """`self.xs = []`, filled, then `self.xs = nn.ModuleList(self.xs)` → `xs = []`, filled, then `self.xs = nnx.List(xs)`.
+class BuildContainersInLocals(Rule):
+    """Fill a list before it becomes a container: `self.xs = []`, …, `self.xs = nn.ModuleList(self.xs)` → `xs = []`, …, `self.xs = nnx.List(xs)`.
 
-    NNX would have taken the plain list for a static attribute. Declines where a method reads the list in between.
+    NNX fixes at the first assignment whether an attribute is data; a plain list is not.
+    Declines where a method reads the list in between.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = []\n        self.x.append(x)\n        self.x = tuple(self.x)\n",)

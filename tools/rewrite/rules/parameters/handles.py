@@ -31,9 +31,10 @@ def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
 
 
 class PassVariables(Rule):
-    """`init(self.w)` → `init(self.w)` where `init` writes to its parameter; `init(m.weight)` → `init(reference(m, "weight"))`; loops over lists of parameters alike.
+    """Pass the variable to functions that write to it: `init(m.weight)` → `init(reference(m, "weight"))`; `init(self.w)` stays.
 
-    Inside, the parameter is written and read as `w[...]`.
+    Inside, the parameter is written and read as `w[...]`; loops over lists of parameters likewise. Declines
+    where the function only reads its parameter.
     """
 
     KEEP = ("def f(x, g):\n    g(x)\n    return x\n",)

@@ -8,10 +8,11 @@ from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class KeepArraysInLists(Rule):
-    """`self.heads = [torch.rand(1)] * n` → `self.heads = nnx.List([jax.random.uniform(rngs.params(), 1)] * n)`.
+class WrapListsOfArrays(Rule):
+    """Make lists of arrays data: `self.heads = [torch.rand(1)] * n` → `self.heads = nnx.List([jax.random.uniform(rngs.params(), 1)] * n)`.
 
-    NNX takes a plain list for a static attribute, which must not hold arrays. Declines where something else may be among the elements.
+    NNX takes a plain list for a static attribute, which must not hold arrays. Declines where something else
+    may be among the elements.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = [x]\n",)

@@ -18,12 +18,13 @@ CONTAINERS = frozenset("Sequential ModuleList ModuleDict ParameterList Parameter
 ADDING = frozenset({"append", "insert", "setdefault"})
 
 
-class HoldRegisteredModules(Rule):
-    """`self.cells = [a, b]` of modules that `register_module` or `setattr` also registers → `self.cells = UnregisteredList([a, b])`.
+class WrapUnregisteredModules(Rule):
+    """Hold modules that a plain container also keeps: `self.cells = [a, b]` → `self.cells = UnregisteredList([a, b])`.
 
-    NNX sees them, and they stand in the state dictionary under their registered names alone. Likewise for `{}`, and for what is put in later.
-    So with layers that have no parameters (losses, activations), and with attributes that are modules, whatever the class registers.
-    Declines where the class registers nothing by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
+    `register_module` or `setattr` registers them too: NNX sees them, and the state dictionary has their
+    registered names alone. Likewise `{}`, what is put in later, layers without parameters (losses, activations),
+    and attributes that are modules, whatever the class registers. Declines where the class registers nothing
+    by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.parts = [x]\n        setattr(self, 'x', x)\n",)

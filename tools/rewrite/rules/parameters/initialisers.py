@@ -53,11 +53,11 @@ def initialiser(context: Context, call: cst.BaseExpression) -> bool:
 
 
 class ReplaceInitialisers(Rule):
-    """`nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`; nested in an expression, the value itself.
+    """Replace initialisers by assignments: `nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`.
 
-    As a value, `init = nn.init.normal_`, it is the vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`.
-
-    Declines (a hole) where it is not known whether the target is a variable.
+    Nested in an expression it becomes the value itself. As a value, `init = nn.init.normal_`, it is the
+    vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`. Declines (a
+    hole) where it is not known whether the target is a variable.
     """
 
     KEEP = ("def init(x):\n    return x\n",)

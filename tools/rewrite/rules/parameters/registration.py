@@ -16,9 +16,10 @@ REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", 
 
 
 class ReplaceRegistrations(Rule):
-    """`self.register_buffer("m", x)` → `self.m = nnx.Variable(x)`, not persistent → `nnx.Cache(x)`; a computed name → `setattr`.
+    """Replace registrations by assignments: `self.register_buffer("m", x)` → `self.m = nnx.Variable(x)`.
 
-    `add_module` of a container makes an entry. Declines (a hole) where the arguments are not spelled out.
+    Not persistent → `nnx.Cache(x)`; under a computed name → `setattr`; `add_module` of a container makes an
+    entry. Declines (a hole) where the arguments are not spelled out.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        self.register_buffer('x', 3)\n",)
@@ -138,8 +139,11 @@ class ReplaceRegistrations(Rule):
         return next((name for name in ("Sequential", "ModuleDict") if name in bases), "")
 
 
-class RegisterParts(Rule):
-    """`self.conv = nn.Conv2d(…)` in a subclass of `nn.Sequential` → `self.add_module("conv", …)`: it is one of the parts that are called in turn."""
+class RegisterSequentialParts(Rule):
+    """Register parts of a subclass of `nn.Sequential`: `self.conv = nn.Conv2d(…)` → `self.add_module("conv", …)`.
+
+    It is one of the parts that are called in turn. Declines for values that are no modules.
+    """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.x = x\n",)
     CHANGE = (

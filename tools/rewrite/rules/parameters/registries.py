@@ -7,8 +7,11 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
-class ReadRegistries(Rule):
-    """`self._modules` → `dict(named_children(self))` where it is read. Declines (a hole) where it is changed or deleted from."""
+class ReplaceModuleRegistries(Rule):
+    """Read parts through a function: `self._modules` → `dict(named_children(self))`.
+
+    Declines (a hole) where the registry is changed.
+    """
 
     KEEP = ("class Plain:\n    def f(self):\n        return self._modules\n",)
     CHANGE = (

@@ -11,10 +11,11 @@ from migrate_agent.tools.rewrite.tables.registry import layers
 
 
 class CallResets(Rule):
-    """`super().reset_parameters()` in a subclass of `nn.Linear` → `reset_affine(self, rngs=rngs)`; `self.norm.reset_parameters()` likewise.
+    """Call resets of torch's layers as functions: `super().reset_parameters()` in a subclass of `nn.Linear` → `reset_affine(self, rngs=rngs)`.
 
-    `reset_layer(m, rngs=rngs)` where it is a layer of several kinds. Declines where a class of the repository defines the method. A hole where
-    it is that of another layer, or that of a layer at times only.
+    `self.norm.reset_parameters()` likewise; `reset_layer(m, rngs=rngs)` where it is a layer of several
+    kinds. Declines where a class of the repository defines the method. A hole where it is that of another
+    layer, or that of a layer at times only.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        self.reset_parameters()\n",)

@@ -14,9 +14,9 @@ STATISTICS: Mapping[str, str] = {"running_mean": "mean", "running_var": "var"}
 
 
 class MoveInheritedStatistics(Rule):
-    """`F.batch_norm(x, self.running_mean, self.running_var, …)` → `tracked_batch_norm(x, self.mean, self.var, …)`, which moves them in training.
+    """Update running statistics that a subclass passes on: `F.batch_norm(x, self.running_mean, self.running_var, …)` → `tracked_batch_norm(x, self.mean, self.var, …)`.
 
-    They may also be `self.running_mean if … else None`. Declines where the statistics are anything else, or `training` is False.
+    They may also be `self.running_mean if … else None`. Declines where the statistics are anything else.
     """
 
     KEEP = ("def f(self, x, norm):\n    return norm(x, self.running_mean, self.running_var)\n",)

@@ -17,9 +17,10 @@ GENERATED = COMMON | {"kernel", "embedding", "scale", "mean", "var", "epsilon"}
 
 
 class RenameTakenAttributes(Rule):
-    """`self.mask`, set by a class that derives from `nn.Conv2d` → `self.mask_`, since `nnx.Conv` has a `mask`; the state keeps its name.
+    """Rename attributes that NNX itself uses: `self.mask` in a subclass of `nn.Conv2d` → `self.mask_`.
 
-    Likewise `self.deterministic`, which NNX's `.train()` sets. Declines (a hole) where the name is looked up by a string.
+    `nnx.Conv` has a `mask`, and NNX's `.train()` sets `self.deterministic` on every module. The state
+    dictionary keeps torch's name. Declines (a hole) where the name is looked up by a string.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.mask = x\n        self.deterministic = True\n",)

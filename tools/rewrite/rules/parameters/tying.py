@@ -17,11 +17,12 @@ from migrate_agent.tools.types import Observed
 
 
 class ShareVariables(Rule):
-    """`self.head.weight = self.tok.weight` → `self.head.weight = self.tok.embedding`: the variable itself is shared, whatever its layout.
-    A layer that is made for the sake of its parameters alone gives them: `self.weight = nnx.Param(fc.weight)`.
+    """Share a parameter as a variable: `self.head.weight = self.tok.weight` → `self.head.weight = self.tok.embedding`.
 
-    `Head(self.tok.weight)` → `Head(self.tok.embedding)` likewise, where the constructor of the class keeps what it is given. Declines (a hole)
-    where the target cannot hold a variable of the other layout.
+    The variable itself is shared, whatever its layout. `Head(self.tok.weight)` → `Head(self.tok.embedding)`
+    likewise, where the constructor of the class keeps its argument. A layer that is made for its parameters
+    alone gives them: `self.weight = nnx.Param(fc.weight)`. Declines (a hole) where the target cannot hold a
+    variable of the other layout.
     """
 
     KEEP = ("class Plain:\n    def f(self, a, b):\n        a.weight = b.weight\n",)

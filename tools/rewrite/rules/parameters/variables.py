@@ -149,7 +149,10 @@ def trained(rule: Rule, name: str) -> bool:
 
 
 class MakeParameters(Rule):
-    """`nn.Parameter(x)` → `nnx.Param(x)`, `requires_grad=False` → `nnx.Variable(x)`, also where `.requires_grad_(False)` follows."""
+    """Make parameters variables: `nn.Parameter(x)` → `nnx.Param(x)`, with `requires_grad=False` → `nnx.Variable(x)`.
+
+    `.requires_grad_(False)` behind the call counts too. Declines (a hole) without the data.
+    """
 
     KEEP = ("def f(Parameter, x):\n    return Parameter(x)\n",)
     CHANGE = (
@@ -191,9 +194,10 @@ class MakeParameters(Rule):
 
 
 class ReadVariables(Rule):
-    """`self.w` → `self.w[...]` where it is a parameter or buffer that is read as an array; `self.w = x` → `self.w[...] = x` outside the constructor.
+    """Read variables as arrays: `self.w` → `self.w[...]`; outside the constructor, `self.w = x` → `self.w[...] = x`.
 
-    See `SetBuffers` for buffers that are set to something of another shape, or in the constructor.
+    Declines where the variable itself is meant (`self.w is None`, `self.w.shape`, `isinstance`). See
+    `SetBuffers` for buffers that are set to something of another shape, or in the constructor.
     """
 
     KEEP = ("class Plain:\n    def f(self):\n        return self.w\n",)
