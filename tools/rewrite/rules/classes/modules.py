@@ -21,8 +21,9 @@ RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs
 class ConvertModuleClass(Rule):
     """Convert module classes: `class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor.
 
-    It keeps `self.rngs` and `self.deterministic` where methods need them. What torch's own constructor of a layer does, calling an overridden `reset_parameters`, is written out.
-    Declines for classes that are no modules.
+    It keeps `self.rngs` and `self.deterministic` where methods need them. What torch's own constructor
+    of a layer does, calling an overridden `reset_parameters`, is written out. Declines for classes that
+    are no modules.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)

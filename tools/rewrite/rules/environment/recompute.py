@@ -84,8 +84,9 @@ class KeepRandomStates(Rule):
 class ReplaceManualBackward(Rule):
     """Replace a backward pass inside a method: `y = self.g(x); torch.autograd.backward(y, dy)` → `y, x_grad = pull_back(…)`.
 
-    Both stand under `with torch.enable_grad()`, behind `x.requires_grad = True`. `x.grad` → `x_grad` from there on. The gradients of the parameters go to the `ModuleFunction` whose
-    `backward` this is part of. Declines where the block does anything else, and outside of methods of modules.
+    Both stand under `with torch.enable_grad()`, behind `x.requires_grad = True`. `x.grad` → `x_grad` from
+    there on. The gradients of the parameters go to the `ModuleFunction` whose `backward` this is part of.
+    Declines where the block does anything else, and outside of methods of modules.
     """
 
     KEEP = ("def f(lock, x):\n    with lock:\n        x.grad = None\n        y = x.grad\n",)
