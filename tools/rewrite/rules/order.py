@@ -38,10 +38,14 @@ from migrate_agent.tools.rewrite.rules.cleanup.undefined import RefuseUndefinedN
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused import DropUnusedLocals
-from migrate_agent.tools.rewrite.rules.control_flow.branches import ReplaceBranchChains, ReplaceEarlyReturns, ReplaceTensorLoops
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
-from migrate_agent.tools.rewrite.rules.control_flow.control import ReplaceTensorBranches
 from migrate_agent.tools.rewrite.rules.control_flow.telling import DropPrintsOfValues
+from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
+    ReplaceBranchChains,
+    ReplaceEarlyReturns,
+    ReplaceTensorBranches,
+    ReplaceTensorLoops,
+)
 from migrate_agent.tools.rewrite.rules.environment.contexts import ReplaceGradientContexts
 from migrate_agent.tools.rewrite.rules.environment.custom_kernels import ReplaceKernelLaunches
 from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing

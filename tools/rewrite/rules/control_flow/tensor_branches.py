@@ -1,15 +1,22 @@
-"""Python control flow on tensor values, which cannot be traced: `lax.cond` where both sides fit, else a hole."""
+"""Python control flow on tensor values, which cannot be traced: `lax.cond` and `lax.while_loop` where both sides fit, else a hole.
+
+`ReplaceTensorBranches` looks at every test first, and notes a hole where it cannot express the branch. The rules after it look for that hole:
+chains of `elif`, branches that change a module's state or return early, and loops.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.calls.reduced import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
+from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 from migrate_agent.tools.types import Observed
@@ -18,8 +25,9 @@ CONCRETE = frozenset({"int", "float", "bool", "range"})
 SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty", "eye", "rand", "randn"))
 """Functions all of whose positional arguments say how large a new tensor is."""
 
-
 ITEM = "item() needs the tensor's value while JAX traces: keep it an array, bound what it sizes, or pass the number as an argument"
+HELPERS = frozenset({"if_true", "if_false"})
+"""The functions that a branch on tensors becomes."""
 
 
 class ReplaceTensorBranches(Rule):
@@ -260,6 +268,283 @@ class ReplaceTensorBranches(Rule):
         self.context.holes[:] = [hole for hole in self.context.holes if hole not in inside]
 
 
+@dataclass(frozen=True)
+class _Arm:
+    """One side of a branch: its statements, the local names that they bind, and whether they change the module.
+
+    `perhaps` are those of the names that are bound inside a branch of Python's own.
+    """
+
+    body: tuple[cst.BaseStatement, ...] = ()
+    names: tuple[str, ...] = ()
+    stateful: bool = False
+    perhaps: tuple[str, ...] = ()
+
+
+class _Branching(Rule):
+    """What the rules here share."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.plain = ReplaceTensorBranches(context)
+
+    def _open(self, test: cst.BaseExpression) -> bool:
+        """Whether this test was left as a hole."""
+        span = self.context.span(test)
+        return any(hole.code == "tensor-branch" and hole.span == span for hole in self.context.holes)
+
+    def _close(self, test: cst.BaseExpression) -> None:
+        span = self.context.span(test)
+        self.context.holes[:] = [hole for hole in self.context.holes if not (hole.code == "tensor-branch" and hole.span == span)]
+
+    def _call(self, test: cst.BaseExpression, names: Sequence[str], stateful: bool) -> cst.BaseExpression:
+        """`lax.cond(test, if_true, if_false, x)`, or `nnx.cond` with the module as first operand."""
+        operands = [self.context.self_name(), *names] if stateful else list(names)
+        call = self.context.build(f"{'nnx' if stateful else 'lax'}.cond({{test}}, if_true, if_false)", test=test)
+        assert isinstance(call, cst.Call)
+        return call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in operands)])
+
+    def _function(self, label: str, arm: _Arm, inputs: Sequence[str], outputs: Sequence[str], stateful: bool) -> cst.FunctionDef:
+        head = ", ".join([self.context.self_name(), *inputs] if stateful else inputs)
+        result = f"return {', '.join(outputs)}" if outputs else "pass"
+        function = cst.parse_statement(f"def {label}({head}):\n    {result}\n")
+        assert isinstance(function, cst.FunctionDef)
+        end = [s for s in function.body.body if isinstance(s, cst.BaseStatement)] if outputs or not arm.body else []
+        inner = function.body.with_changes(body=_flush([*arm.body, *end]))
+        return function.with_changes(body=inner, leading_lines=[cst.EmptyLine(indent=False)])
+
+    def _arm(self, suite: cst.BaseSuite | None) -> _Arm | None:
+        """A side of a branch after rewriting; `None` where it does more than bind names and change the module."""
+        arm = _Arm()
+        for statement in suite.body if isinstance(suite, cst.IndentedBlock) else ():
+            if isinstance(statement, cst.FunctionDef) and statement.name.value in HELPERS:
+                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
+            elif isinstance(statement, cst.If):
+                inside = [self._arm(suite) for suite in _suites(statement)]
+                if None in inside:
+                    return None
+                bound = tuple(name for one in inside if one for name in one.names)
+                stateful = any(one.stateful for one in inside if one)
+                arm = _Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or stateful, (*arm.perhaps, *bound))
+            elif not isinstance(statement, cst.SimpleStatementLine):
+                return None
+            else:
+                for small in statement.body:
+                    found = self._effect(small)
+                    if found is None:
+                        return None
+                    arm = _Arm(arm.body, (*arm.names, *found[0]), arm.stateful or found[1], arm.perhaps)
+                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
+        return arm if suite is None or isinstance(suite, cst.IndentedBlock) else None
+
+    def _effect(self, small: cst.BaseSmallStatement) -> tuple[list[str], bool] | None:
+        """Names that a statement binds, and whether it changes the module; `None` for anything else."""
+        if isinstance(small, cst.Pass):
+            return [], False
+        if isinstance(small, cst.Expr):
+            return ([], True) if isinstance(small.value, cst.Call) and self._of_self(small.value.func) else None
+        if not isinstance(small, (cst.Assign, cst.AugAssign)) or (isinstance(small.value, cst.Name) and small.value.value == "None"):
+            return None
+        names: list[str] = []
+        stateful = False
+        for target in [t.target for t in small.targets] if isinstance(small, cst.Assign) else [small.target]:
+            for one in [e.value for e in target.elements] if isinstance(target, cst.Tuple) else [target]:
+                if isinstance(one, cst.Name):
+                    names.append(one.value)
+                elif isinstance(one, cst.Subscript) and self._of_self(one.value):
+                    stateful = True
+                else:
+                    return None
+        return names, stateful
+
+    def _of_self(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == self.context.self_name()
+
+
+class ReplaceBranchChains(_Branching):
+    """Nest branches on tensors: `if`, `elif` and `else` → nested `lax.cond`; a branch that changes buffers → `nnx.cond` over the module.
+
+    Declines (the hole stays) where an arm does more, or a name is bound on one side only and read later.
+    """
+
+    KEEP = ("def f(x: int):\n    if x > 0:\n        x = 1\n    elif x < 3:\n        x = 2\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('n', torch.zeros(()))\n\n    def forward(self, x):\n        if self.training and self.n > 3:\n"
+            "            self.n.zero_()\n        return x\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n"
+            "        self.n = nnx.Variable(jnp.zeros(()))\n\n    def __call__(self, x):\n        if not self.deterministic:\n"
+            "            def if_true(self):\n                self.n[...] = jnp.zeros_like(self.n[...])\n\n"
+            "            def if_false(self):\n                pass\n\n            nnx.cond(self.n[...] > 3, if_true, if_false, self)\n        return x\n",
+        ),
+    )
+
+    def leave_If(self, original: cst.If, updated: cst.If) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
+        if isinstance(self.context.parent(), cst.If) or not self._open(original.test):
+            return None
+        static, tests = self._split(original, updated)
+        converted = self._chain(original, updated, tests)
+        if converted is None:
+            return None
+        self._settle(original)
+        statements = list(converted[0])
+        if static is None:
+            first = statements[0]
+            if isinstance(first, (cst.FunctionDef, cst.SimpleStatementLine)):
+                statements[0] = first.with_changes(leading_lines=[*updated.leading_lines, *first.leading_lines])
+            return cst.FlattenSentinel(statements)
+        return cst.If(static, cst.IndentedBlock(_flush(statements)), leading_lines=updated.leading_lines)
+
+    def _split(self, original: cst.If, updated: cst.If) -> tuple[cst.BaseExpression | None, tuple[cst.BaseExpression, cst.BaseExpression]]:
+        """A test that tracing decides, in front of `and`, apart from the rest of it (original and rewritten)."""
+        old, new = original.test, updated.test
+        joined = isinstance(old, cst.BooleanOperation) and isinstance(old.operator, cst.And) and original.orelse is None
+        if joined and isinstance(old, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation) and not self.plain._tensor(old.left):
+            return new.left, (old.right, new.right)
+        return None, (old, new)
+
+    def _chain(
+        self, original: cst.If, updated: cst.If, tests: tuple[cst.BaseExpression, cst.BaseExpression]
+    ) -> tuple[Sequence[cst.BaseStatement], list[str], bool] | None:
+        """The statements for a branch, the names they bind, and whether they change the module."""
+        true = self._arm(updated.body)
+        if isinstance(original.orelse, cst.If) and isinstance(updated.orelse, cst.If):
+            inner = self._chain(original.orelse, updated.orelse, (original.orelse.test, updated.orelse.test))
+            false = _Arm(tuple(inner[0]), tuple(inner[1]), inner[2]) if inner and self._open(original.orelse.test) else None
+        else:
+            false = self._arm(updated.orelse.body if isinstance(updated.orelse, cst.Else) else None)
+        if true is None or false is None:
+            return None
+        stateful = true.stateful or false.stateful
+        every = list(dict.fromkeys([*true.names, *false.names]))
+        outputs = [name for name in every if self.plain._read_outside(original, name)]
+        before = [name for name in every if self.plain._bound_before(original, name)]
+        perhaps = {*true.perhaps, *false.perhaps}
+        if not (outputs or stateful) or any(
+            n not in before and (n in perhaps or not (n in true.names and n in false.names)) for n in outputs
+        ):
+            return None
+        inputs = [name for name in every if name in before]
+        functions = [
+            self._function(label, arm, inputs, outputs, stateful) for label, arm in zip(("if_true", "if_false"), (true, false), strict=True)
+        ]
+        call = self._call(self.plain._predicate(*tests), inputs, stateful)
+        line: cst.BaseSmallStatement = cst.Expr(call)
+        if outputs:
+            target = cst.parse_expression(", ".join(outputs)) if len(outputs) > 1 else cst.Name(outputs[0])
+            line = cst.Assign([cst.AssignTarget(target)], call)  # type: ignore[arg-type]
+        end = cst.SimpleStatementLine([line], leading_lines=[cst.EmptyLine(indent=False)])
+        return [*functions, end], outputs, stateful
+
+    def _settle(self, node: cst.If) -> None:
+        self._close(node.test)
+        if isinstance(node.orelse, cst.If):
+            self._settle(node.orelse)
+
+
+class ReplaceEarlyReturns(_Branching):
+    """Return early on tensors by `lax.cond`: `if x.sum() > 0: return a`, and what follows → two functions and `return lax.cond(…)`.
+
+    Declines (the hole stays) where what follows returns nothing.
+    """
+
+    KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        return x * 2\n    return x + 1\n",
+            "def f(x: jax.Array):\n    def if_true():\n        return x * 2\n\n    def if_false():\n        return x + 1\n\n"
+            "    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
+        ),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.early: list[tuple[cst.If, cst.If]] = []
+
+    def leave_If(self, original: cst.If, updated: cst.If) -> None:
+        if original.orelse is None and self._open(original.test) and isinstance(updated, cst.If) and _returns(updated.body.body):
+            self.early.append((original, updated))
+
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+        if not self.early or not isinstance(updated.body, cst.IndentedBlock):
+            return None
+        body: list[cst.BaseStatement] = list(updated.body.body)
+        for old, new in reversed(self.early):
+            place = next((i for i, statement in enumerate(body) if statement is new), -1)
+            if place >= 0 and _returns(body[place + 1 :]):
+                body[place:] = self._returned(original, old, new, body[place + 1 :])
+                self._close(old.test)
+        if len(self.context.functions) == 1:
+            self.early = []
+        return updated.with_changes(body=updated.body.with_changes(body=body))
+
+    def _returned(self, function: cst.FunctionDef, old: cst.If, new: cst.If, rest: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)], list(rest)]
+        bound = {name for side in sides for name in _bound(side)}
+        inputs = sorted(name for name in bound if self.plain._bound_before(old, name))
+        stateful = any(self._changes(side) for side in sides)
+        functions = [
+            self._function(label, _Arm(tuple(side)), inputs, (), stateful)
+            for label, side in zip(("if_true", "if_false"), sides, strict=True)
+        ]
+        functions[0] = functions[0].with_changes(leading_lines=new.leading_lines)
+        call = self._call(self.plain._predicate(old.test, new.test), inputs, stateful)
+        return [*functions, cst.SimpleStatementLine([cst.Return(call)], leading_lines=[cst.EmptyLine(indent=False)])]
+
+    def _changes(self, statements: Sequence[cst.BaseStatement]) -> bool:
+        """Whether statements write to the module's variables."""
+        name = self.context.self_name()
+        written = re.compile(rf"^\s*{name}\.[\w.]+(\[.*\])?\s*[-+*/]?=[^=]", re.MULTILINE)
+        return bool(name) and any(written.search(_code(statement)) for statement in statements)
+
+
+class ReplaceTensorLoops(_Branching):
+    """Loop on tensors by `lax.while_loop`: `while y.max() > 1: y = y / 2` → two functions and `lax.while_loop`.
+
+    No gradient flows backwards through it. Declines (the hole stays) where the body does anything but bind
+    names that are bound before the loop.
+    """
+
+    KEEP = ("def f(x: int):\n    while x > 0:\n        x = x - 1\n    return x\n",)
+    CHANGE = (
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    while x.max() > 1:\n        x = x / 2\n    return x\n",
+            "def f(x: jax.Array):\n    def condition(x):\n        return jnp.max(x) > 1\n\n    def body(x):\n        x = x / 2\n        return x\n\n"
+            "    x = lax.while_loop(condition, body, x)\n    return x\n",
+        ),
+    )
+
+    def leave_While(self, original: cst.While, updated: cst.While) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        if not self._open(original.test) or original.orelse is not None or {"condition", "body"} & self.context.taken:
+            return None
+        arm = self._arm(updated.body)
+        names = list(dict.fromkeys(arm.names)) if arm is not None and not arm.stateful else []
+        carried = [name for name in names if self.plain._bound_before(original, name)]
+        if arm is None or not carried or any(name not in carried and self.plain._read_outside(original, name) for name in names):
+            return None
+        self._close(original.test)
+        state, several = ", ".join(carried), len(carried) > 1
+        test = _code(cst.SimpleStatementLine([cst.Return(self.plain._predicate(original.test, updated.test))])).strip()
+        unpack = f"    {state} = state\n" if several else ""
+        head = "state" if several else state
+        condition = cst.parse_statement(f"def condition({head}):\n{unpack}    {test}\n")
+        body = cst.parse_statement(f"def body({head}):\n{unpack}    return {state}\n")
+        assert isinstance(condition, cst.FunctionDef) and isinstance(body, cst.FunctionDef)
+        lines = list(body.body.body)
+        body = body.with_changes(body=body.body.with_changes(body=[*lines[:-1], *arm.body, lines[-1]]))
+        call = cst.parse_statement(f"{state} = lax.while_loop(condition, body, {f'({state})' if several else state})\n")
+        assert isinstance(call, cst.SimpleStatementLine)
+        blank = [cst.EmptyLine(indent=False)]
+        return cst.FlattenSentinel(
+            [
+                condition.with_changes(leading_lines=updated.leading_lines or blank),
+                body.with_changes(leading_lines=blank),
+                call.with_changes(leading_lines=blank),
+            ]
+        )
+
+
 class _WithoutItems(cst.CSTTransformer):
     """`x.item()` → `x`."""
 
@@ -324,3 +609,36 @@ def _assigned(lines: Sequence[cst.SimpleStatementLine]) -> list[str] | None:
                     return None
                 names += [one.value for one in found if isinstance(one, cst.Name)]
     return names
+
+
+def _suites(node: cst.If) -> list[cst.BaseSuite]:
+    """The bodies of a chain of `if`, `elif` and `else`."""
+    rest = node.orelse
+    return [node.body, *(_suites(rest) if isinstance(rest, cst.If) else [rest.body] if rest else [])]
+
+
+def _flush(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """A block that does not begin with an empty line."""
+    first = statements[0]
+    lines = [line for line in getattr(first, "leading_lines", ()) if line.comment is not None]
+    return [first.with_changes(leading_lines=lines), *statements[1:]]
+
+
+def _code(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
+
+
+def _returns(statements: Sequence[cst.CSTNode]) -> bool:
+    """Whether a block ends by returning a value."""
+    last = statements[-1] if statements else None
+    final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    return isinstance(final, cst.Return) and final.value is not None and _code(final.value) != "None"
+
+
+def _bound(statements: Sequence[cst.BaseStatement]) -> set[str]:
+    """Local names that statements bind."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse("".join(_code(s) for s in statements if not isinstance(s, cst.FunctionDef)) or "pass")):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
