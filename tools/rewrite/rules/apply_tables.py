@@ -81,8 +81,8 @@ class SourceCall:
         return bool(functions) and functions <= self.context.randomness.parameter
 
     def count(self, name: str) -> int:
-        given = self.bound.variadic.get(name, ())
-        return len(given) + sum(1 for argument in given if argument.star)
+        arguments = self.bound.variadic.get(name, ())
+        return len(arguments) + sum(1 for argument in arguments if argument.star)
 
 
 def apply_op(
@@ -96,10 +96,10 @@ def apply_op(
     signature = parse_signature(op.signature)
     spread = [argument for argument in arguments if argument.star == "**"]
     if len(spread) == 1 and not signature.keywords and op.name.startswith("torch.") and op.name.removeprefix("torch.") in CREATION:
-        kept = [i for i, argument in enumerate(arguments) if argument.star != "**"]
-        made = apply_op(context, op, [arguments[i] for i in kept], [originals[i] for i in kept], receiver)
-        if isinstance(made, cst.Call):
-            return made.with_changes(args=tidy([*made.args, *spread]))
+        plain = [i for i, argument in enumerate(arguments) if argument.star != "**"]
+        call_without_options = apply_op(context, op, [arguments[i] for i in plain], [originals[i] for i in plain], receiver)
+        if isinstance(call_without_options, cst.Call):
+            return call_without_options.with_changes(args=tidy([*call_without_options.args, *spread]))
     arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
     if receiver is None and any(argument.star for argument in arguments) and passes_on(op):
         return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _without_meaning(a, signature)]))
@@ -124,17 +124,17 @@ def takes_options(dotted: str) -> bool:
     if not isinstance(definition, ast.FunctionDef):
         return False
     names = [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
-    asked = [name for name in signature.names if not name.startswith("_")]
+    expected = [name for name in signature.names if not name.startswith("_")]
     required = [name for name in signature.names if name not in signature.defaults]
-    return len(names) > len(required) and names == asked[: len(names)]
+    return len(names) > len(required) and names == expected[: len(names)]
 
 
 def passes_on(op: Op) -> bool:
     """Whether what a call spreads (`*args`, `**options`) may go to the vendored function as it is: that has torch's parameters, and none of
     them takes what JAX spells otherwise."""
     signature = parse_signature(op.signature)
-    same = isinstance(op.to, str) and op.to.startswith(f"vendored.{op.name.rpartition('.')[2]}(") and takes_options(op.name)
-    return same and not signature.variadic and not {*signature.names, *signature.keyword_only} & TORCHS_OWN
+    is_vendored_as_it_is = isinstance(op.to, str) and op.to.startswith(f"vendored.{op.name.rpartition('.')[2]}(") and takes_options(op.name)
+    return is_vendored_as_it_is and not signature.variadic and not {*signature.names, *signature.keyword_only} & TORCHS_OWN
 
 
 def _without_meaning(argument: cst.Arg, signature: Signature) -> bool:
@@ -162,18 +162,18 @@ def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseE
 
 def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:
     """Whether the result of an in-place call would have another dtype than the tensor that it is written to, as far as dtypes are known."""
-    kept = set(receiver.dtypes) if receiver else set()
+    receiver_dtypes = set(receiver.dtypes) if receiver else set()
     if op.dtype:
-        return kept != {op.dtype}
+        return receiver_dtypes != {op.dtype}
     facts = [context.observed(argument.value) for argument in originals]
-    return any(_widens(a, b) for fact in facts if fact for b in fact.dtypes for a in kept)
+    return any(_widens(a, b) for fact in facts if fact for b in fact.dtypes for a in receiver_dtypes)
 
 
 def _widens(dtype: str, other: str) -> bool:
     """Whether arithmetic of these two of one kind (float, int, …) gives something else than `dtype`."""
     kinds, bits = zip(*(re.match(r"(b?float|complex|u?int|bool)(\d*)", name).groups() for name in (dtype, other)), strict=True)  # type: ignore[union-attr]
-    same = kinds[0].lstrip("bu") == kinds[1].lstrip("bu") and "bool" not in kinds
-    return same and dtype != other and int(bits[0]) <= int(bits[1])
+    one_kind = kinds[0].lstrip("bu") == kinds[1].lstrip("bu") and "bool" not in kinds
+    return one_kind and dtype != other and int(bits[0]) <= int(bits[1])
 
 
 def _template(op: Op, call: SourceCall) -> str:
@@ -219,14 +219,14 @@ def expand(context: Context, template: str, bound: Bound, name: str, torch_defau
 
 
 def _randomness(context: Context, template: str, name: str) -> Mapping[str, cst.BaseExpression]:
-    found: dict[str, cst.BaseExpression] = {}
+    values: dict[str, cst.BaseExpression] = {}
     for placeholder, make in (("rng", context.key), ("rngs", context.rngs)):
         if f"{{{placeholder}}}" in template:
             value = make()
             if value is None:
                 raise Refuse(f"{name} draws random numbers where no nnx.Rngs is at hand", "randomness")
-            found[placeholder] = value
-    return found
+            values[placeholder] = value
+    return values
 
 
 def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
@@ -244,8 +244,8 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
 
 
 def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
-    kept = [new for new, old in zip(arguments, originals, strict=True) if not _idle_option(context, old)]
-    call = cst.Call(context.helper(layer.vendored), tidy(kept))
+    plain_arguments = [new for new, old in zip(arguments, originals, strict=True) if not _idle_option(context, old)]
+    call = cst.Call(context.helper(layer.vendored), tidy(plain_arguments))
     if rngs_of(layer.vendored) != "required":
         return call
     return with_rngs(context, call, layer.name)

@@ -86,8 +86,8 @@ class Context:
     # -- facts ------------------------------------------------------------------------------------------------------
     def span(self, node: cst.CSTNode) -> Span:
         """Where an original node stands."""
-        found = self.positions.get(node)
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column) if found else NO_SPAN
+        position = self.positions.get(node)
+        return Span(position.start.line, position.start.column, position.end.line, position.end.column) if position else NO_SPAN
 
     def observed(self, node: cst.CSTNode) -> Observed | None:
         """What an original expression is."""
@@ -178,14 +178,14 @@ class Context:
         text = cst.Module([]).code_for_node(node)
         self.holes.append(Hole(self.file.file.path, self.span(node), code, reason, text, ""))
 
-    def forget(self, *nodes: cst.CSTNode) -> None:
+    def drop_holes(self, *nodes: cst.CSTNode) -> None:
         """Original nodes that are not in the rewrite: what could not be rewritten inside them is no hole."""
         spans = [self.span(node) for node in nodes]
         gone = [h for h in self.holes if any((s.line, s.column) <= h.span[:2] <= (s.end_line, s.end_column) for s in spans)]
         self.holes[:] = [hole for hole in self.holes if hole not in gone]
 
     def build(self, template: str, /, **arguments: cst.BaseExpression) -> cst.BaseExpression:
-        """Fill a template and note the helpers it uses. The result may need parentheses: see `place`."""
+        """Fill a template and note the helpers it uses. The result may need parentheses: see `parenthesise`."""
         return self.use(fill(template, arguments))
 
     def use(self, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -204,10 +204,10 @@ class Context:
             inside = holder
         return False
 
-    def place(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def parenthesise(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """`node` with the parentheses that the place of the node being left asks for, or that its line breaks do."""
-        found = wrap(node, self.parent())
-        return found if isinstance(self.parent(), (cst.Arg, cst.Element)) else unbroken(found)
+        wrapped = wrap(node, self.parent())
+        return wrapped if isinstance(self.parent(), (cst.Arg, cst.Element)) else unbroken(wrapped)
 
     def helper(self, name: str) -> cst.BaseExpression:
         """A reference to a vendored helper, by its bare name unless that stands for something else here."""
@@ -221,7 +221,7 @@ class Context:
         """The expression for the `nnx.Rngs` reachable here."""
         outer = self.method()
         if outer is None:
-            return cst.Name("rngs") if any(isinstance(n, cst.Lambda) and self.given_rngs(n) for n in self.stack) else None
+            return cst.Name("rngs") if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack) else None
         key = (self.file.file.path, ".".join(self.path[: self._depth()]))
         if key in self.randomness.parameter:
             return cst.Name("rngs")
@@ -231,7 +231,7 @@ class Context:
             return cst.Attribute(cst.Name(name), cst.Name("rngs"))
         return None
 
-    def given_rngs(self, function: cst.Lambda) -> bool:
+    def lambda_takes_rngs(self, function: cst.Lambda) -> bool:
         """Whether an original lambda, which stands in no function, gains a keyword-only `rngs`."""
         return not self.functions and (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
 

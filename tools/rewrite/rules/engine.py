@@ -61,7 +61,7 @@ class _Pass(cst.CSTTransformer):
                 continue
             changed = handler(original_node, result)
             if isinstance(changed, cst.RemovalSentinel):
-                context.forget(original_node)
+                context.drop_holes(original_node)
             if changed is not None:
                 result = changed
                 replaced = isinstance(original_node, cst.Call) or type(result) is not type(original_node)

@@ -74,9 +74,9 @@ class ReplaceTensorAttributes(Rule):
         context = self.context
         name = original.attr.value
         if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
-            return context.place(context.build(template, self=updated.value))
+            return context.parenthesise(context.build(template, self=updated.value))
         if name in DTYPES and self._of_a_dtype(original):
-            return context.place(context.build(DTYPES[name], x=updated.value))
+            return context.parenthesise(context.build(DTYPES[name], x=updated.value))
         parent, fact = context.parent(), context.observed(original.value)
         if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
             context.hole(original, "whether this is trained was neither observed nor inferred", "unknown-receiver")
@@ -94,9 +94,9 @@ class ReplaceTensorAttributes(Rule):
             return None
         if isinstance(parent, cst.AssignTarget):
             return None
-        if name == "requires_grad" and (place := variable_behind(self, original.value)) is not None:
-            return context.place(context.build("isinstance({x}, nnx.Param)", x=place.deep_clone()))
-        return context.place(context.build(TEMPLATES[name], x=updated.value))
+        if name == "requires_grad" and (holder := variable_behind(self, original.value)) is not None:
+            return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
+        return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
 
     def _of_a_dtype(self, node: cst.Attribute) -> bool:
         fact, parent = self.context.observed(node.value), self.context.parent()

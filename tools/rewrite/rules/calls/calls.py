@@ -65,13 +65,13 @@ class ReplaceTorchCalls(Rule):
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
-        return None if result is None else self.context.place(result)
+        return None if result is None else self.context.parenthesise(result)
 
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
         """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
         if isinstance(original.operator, cst.Power) and self._integral(original.left) and self._integral(original.right, tensor=True):
             parts = {"x": bare(updated.left), "y": bare(updated.right)}
-            return self.context.place(self.context.build("vendored.integer_power({x}, {y})", **parts))
+            return self.context.parenthesise(self.context.build("vendored.integer_power({x}, {y})", **parts))
         for side, other in (("left", "right"), ("right", "left")):
             if stays_narrow(self.context, getattr(original, side), getattr(original, other)):
                 parts = {"x": bare(getattr(updated, side)), "y": bare(getattr(updated, other))}
@@ -95,11 +95,11 @@ class ReplaceTorchCalls(Rule):
         if dotted in LAZY:
             return self._lazy(original, updated, dotted)
         if isinstance(original.func, cst.Call) and (function := AT_ONCE.get(context.dotted(original.func.func))):
-            made = updated.func.args if isinstance(updated.func, cst.Call) else ()
-            return apply_op(context, ops()[function], [*updated.args, *made], [*original.args, *original.func.args])
+            layer_arguments = updated.func.args if isinstance(updated.func, cst.Call) else ()
+            return apply_op(context, ops()[function], [*updated.args, *layer_arguments], [*original.args, *original.func.args])
         if dotted in ops():
-            kept = self._without_out(original)
-            return apply_op(context, ops()[dotted], [updated.args[i] for i in kept], [original.args[i] for i in kept])
+            indices = self._without_out(original)
+            return apply_op(context, ops()[dotted], [updated.args[i] for i in indices], [original.args[i] for i in indices])
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
             return None
         if constructs_module(context.repo, dotted, context.observed(original.func)):
@@ -133,8 +133,8 @@ class ReplaceTorchCalls(Rule):
 
     def _without_out(self, call: cst.Call) -> list[int]:
         """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""
-        places = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
-        at = places.get("out")
+        index_of = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
+        at = index_of.get("out")
         if at is not None and not isinstance(self.context.parent(), cst.Expr):
             value = call.args[at].value
             if not (isinstance(value, cst.Name) and value.value == "None"):
@@ -168,14 +168,14 @@ class ReplaceTorchCalls(Rule):
         fact = self.context.observed(original)
         sizes = sorted({shape[0] for shape in fact.shapes}) if fact else []
         if len(sizes) != 1:
-            seen = f"examples gave it {', '.join(map(str, sizes))}" if sizes else "no example calls it"
-            raise Refuse(f"{dotted} takes the size of its input from its first call, and {seen}: write the size", "lazy-shape")
+            evidence = f"examples gave it {', '.join(map(str, sizes))}" if sizes else "no example calls it"
+            raise Refuse(f"{dotted} takes the size of its input from its first call, and {evidence}: write the size", "lazy-shape")
         size = cst.Arg(cst.Integer(str(sizes[0])))
         return apply_layer(self.context, layers()[LAZY[dotted]], [size, *updated.args], [size, *original.args])
 
     def _function(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
-        found = self.context.repo.resolve(dotted)
-        if found and (found[0].file.path, found[1]) in self.context.randomness.parameter:
+        target = self.context.repo.resolve(dotted)
+        if target and (target[0].file.path, target[1]) in self.context.randomness.parameter:
             return with_rngs(self.context, updated, dotted)
         return None
 

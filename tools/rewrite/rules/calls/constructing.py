@@ -53,4 +53,4 @@ class SelectWhileConstructing(Rule):
         except BindError:
             return None
         defaults = {key: cst.parse_expression(text) for key, text in parse_signature(signature).defaults.items()}
-        return context.place(context.build(template, **{**defaults, **bound.values}))
+        return context.parenthesise(context.build(template, **{**defaults, **bound.values}))

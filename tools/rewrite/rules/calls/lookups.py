@@ -59,13 +59,13 @@ class ReplaceLookups(Rule):
 
     def _table(self, namespace: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         fact = self.context.observed(original)
-        seen = {kind.removeprefix("class:").removeprefix("function:") for kind in fact.kinds} if fact else set()
-        if not all(_known(dotted) for dotted in seen):
+        observed = {kind.removeprefix("class:").removeprefix("function:") for kind in fact.kinds} if fact else set()
+        if not all(_known(dotted) for dotted in observed):
             raise Refuse("what a computed name of torch stands for is not known to be a layer", "dynamic-name")
-        wanted = sorted(seen | set(self._named(namespace)))
-        if not wanted:
+        candidates = sorted(observed | set(self._named(namespace)))
+        if not candidates:
             raise Refuse("no example shows which layer a computed name stands for", "dynamic-name")
-        elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in wanted]
+        elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in candidates]
         index = cst.SubscriptElement(cst.Index(updated.args[1].value))
         if len(updated.args) == 3:
             return cst.Call(cst.Attribute(cst.Dict(elements), cst.Name("get")), updated.args[1:])

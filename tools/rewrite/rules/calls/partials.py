@@ -64,14 +64,14 @@ class BindTorchFunctions(Rule):
             context.hole(original, refusal.reason, refusal.code)
             return None
         if isinstance(body, cst.Call) and (fixed := _fixed(body, loose)) is not None:
-            return updated.with_changes(args=tidy([cst.Arg(body.func), *fixed])) if fixed else context.place(body.func)
+            return updated.with_changes(args=tidy([cst.Arg(body.func), *fixed])) if fixed else context.parenthesise(body.func)
         if not all(_literal(argument) for argument in updated.args[1:]):
             context.hole(original, f"options of {dotted} that are fixed beforehand by other than literals", "unbound-call")
             return None
         spread = cst.Param(cst.Name(signature.variadic)) if signature.variadic else cst.MaybeSentinel.DEFAULT
         keywords = cst.Param(cst.Name(signature.keywords)) if signature.keywords else None
         parameters = cst.Parameters([cst.Param(cst.Name(name)) for name in free], star_arg=spread, star_kwarg=keywords)
-        return context.place(cst.Lambda(parameters, body))
+        return context.parenthesise(cst.Lambda(parameters, body))
 
     def _takes_options(self, dotted: str, rewritten: cst.BaseExpression) -> bool:
         """Whether the function became a vendored one that takes torch's arguments."""
@@ -90,12 +90,12 @@ def _later(op: Op) -> Op:
 def _fixed(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:
     """Of `g(a, f, *args, k=1)`, whose last positional arguments are the `loose` ones as they are, what stands in front of them and behind;
     None for other calls."""
-    given, options = [a for a in call.args if not a.keyword], [a for a in call.args if a.keyword]
+    positional, options = [a for a in call.args if not a.keyword], [a for a in call.args if a.keyword]
     if any(argument.keyword for argument in loose):
         return None
-    texts = [argument.star + cst.Module([]).code_for_node(argument.value) for argument in (*given, *loose)]
-    count = len(given) - len(loose)
-    return [*given[:count], *options] if count >= 0 and texts[count : len(given)] == texts[len(given) :] else None
+    texts = [argument.star + cst.Module([]).code_for_node(argument.value) for argument in (*positional, *loose)]
+    count = len(positional) - len(loose)
+    return [*positional[:count], *options] if count >= 0 and texts[count : len(positional)] == texts[len(positional) :] else None
 
 
 def _literal(argument: cst.Arg) -> bool:

@@ -27,11 +27,11 @@ class KeepRangesStatic(Rule):
         func, new = original.func, updated.func
         if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute) or func.attr.value != "tolist" or original.args:
             return None
-        made, inner = func.value, new.value
-        if not isinstance(made, cst.Call) or not isinstance(inner, cst.Call) or self.context.dotted(made.func) != "torch.arange":
+        arange, inner = func.value, new.value
+        if not isinstance(arange, cst.Call) or not isinstance(inner, cst.Call) or self.context.dotted(arange.func) != "torch.arange":
             return None
-        fact = self.context.observed(made)
-        if not 1 <= len(inner.args) <= 3 or any(argument.keyword or argument.star for argument in (*inner.args, *made.args)):
+        fact = self.context.observed(arange)
+        if not 1 <= len(inner.args) <= 3 or any(argument.keyword or argument.star for argument in (*inner.args, *arange.args)):
             return None
         if fact is not None and fact.dtypes and not set(fact.dtypes) <= INTEGERS:
             return None

@@ -103,18 +103,18 @@ class ReplaceTorchReferences(Rule):
             return None
         if isinstance(parent, cst.Call) and parent.func is node:
             return None
-        asked = self.context.parent(2)
-        if isinstance(parent, cst.Arg) and isinstance(asked, cst.Call) and self._asked(asked, dotted):
+        call = self.context.parent(2)
+        if isinstance(parent, cst.Arg) and isinstance(call, cst.Call) and self._is_decided_later(call, dotted):
             return None
         if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
             return None
         try:
-            return context.place(self.value(dotted))
+            return context.parenthesise(self.value(dotted))
         except Refuse as refusal:
             context.hole(node, refusal.reason, refusal.code)
             return None
 
-    def _asked(self, call: cst.Call, dotted: str) -> bool:
+    def _is_decided_later(self, call: cst.Call, dotted: str) -> bool:
         """Whether the question itself is answered while rewriting (see `DecideConstants`)."""
         name = call.func.value if isinstance(call.func, cst.Name) else ""
         looked_up = (name == "getattr" and dotted in NAMESPACES) or (name == "partial" and dotted in AUTOCAST)
@@ -156,8 +156,8 @@ class ReplaceTorchReferences(Rule):
         return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name), default=defaults.get(name)) for name in parameters]), body)
 
     def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
-        given = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
-        return given == parameters
+        names = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
+        return names == parameters
 
 
 class DropTorchImports(Rule):
@@ -170,12 +170,12 @@ class DropTorchImports(Rule):
     CHANGE = (("import math\nimport torch\nfrom torch import nn\n", "import math\n"),)
 
     def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | cst.Import | None:
-        kept = [alias for alias in updated.names if not _is_torch(alias)]
-        if len(kept) == len(updated.names):
+        others = [alias for alias in updated.names if not _is_torch(alias)]
+        if len(others) == len(updated.names):
             return None
-        if not kept:
+        if not others:
             return cst.RemoveFromParent()
-        return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        return updated.with_changes(names=[*others[:-1], others[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
 
     def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.RemovalSentinel | None:
         module = cst.Module([]).code_for_node(updated.module) if updated.module else ""

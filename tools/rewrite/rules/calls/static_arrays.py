@@ -56,21 +56,21 @@ class KeepArraysStatic(Rule):
         self._known: dict[str, tuple[frozenset[Span], frozenset[Span]]] = {}
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
-        if self.context.span(original) not in self._found()[0]:
+        if self.context.span(original) not in self._static_spans()[0]:
             return None
         return updated.with_changes(value=self.context.build("vendored.Static({value})", value=updated.value))
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        return cst.Attribute(updated, cst.Name("value")) if self.context.span(original) in self._found()[1] else None
+        return cst.Attribute(updated, cst.Name("value")) if self.context.span(original) in self._static_spans()[1] else None
 
-    def _found(self) -> tuple[frozenset[Span], frozenset[Span]]:
+    def _static_spans(self) -> tuple[frozenset[Span], frozenset[Span]]:
         context = self.context
         if context.cls is None:
             return frozenset(), frozenset()
         if context.cls.id not in self._known:
-            found = list(_static(context.repo, context.cls, context.facts))
-            spans = [(isinstance(node, ast.Assign), span_of(node, context.file.lines)) for node in found]
-            stores, reads = (frozenset(span for store, span in spans if store is wanted) for wanted in (True, False))
+            nodes = list(_static(context.repo, context.cls, context.facts))
+            spans = [(isinstance(node, ast.Assign), span_of(node, context.file.lines)) for node in nodes]
+            stores, reads = (frozenset(span for store, span in spans if store is of_stores) for of_stores in (True, False))
             self._known[context.cls.id] = stores, reads
         return self._known[context.cls.id]
 
@@ -81,7 +81,7 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
     if constructor is None or not repo.is_module_class(model):
         return
     members = family(repo, model)
-    for name, stores in _kept(model, facts).items():
+    for name, stores in _array_stores(model, facts).items():
         others = [one for one in members if one is not model and name in one.own.values()]
         nodes = [node for node in walk(model.node) if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name]
         reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
@@ -95,14 +95,14 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
             yield from reads
 
 
-def _kept(model: ClassModel, facts: Facts) -> dict[str, list[ast.Assign]]:
+def _array_stores(model: ClassModel, facts: Facts) -> dict[str, list[ast.Assign]]:
     """Attributes to which the constructor, and nothing else, assigns numpy arrays."""
-    found: dict[str, list[ast.Assign]] = {}
+    assignments: dict[str, list[ast.Assign]] = {}
     for node in walk(model.methods["__init__"]):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and (name := model.own.get(id(node.targets[0]))):
-            found.setdefault(name, []).append(node)
+            assignments.setdefault(name, []).append(node)
     lines = model.file.lines
-    return {name: nodes for name, nodes in found.items() if all(_is_array(node.value, facts, lines, model) for node in nodes)}
+    return {name: nodes for name, nodes in assignments.items() if all(_is_array(node.value, facts, lines, model) for node in nodes)}
 
 
 def _is_array(value: ast.expr, facts: Facts, lines: list[str], model: ClassModel) -> bool:

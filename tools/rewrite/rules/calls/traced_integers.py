@@ -45,7 +45,7 @@ def is_traced_integer(context: Context, call: cst.Call) -> bool:
         case [cst.Arg() as argument, cst.Call(func=called, args=args), *_]:
             method = isinstance(called, cst.Attribute) and called.attr.value == "roll" and is_tensor(context.observed(called.value))
             shifts = 0 if method else 1
-            given = [i for i, one in enumerate(args) if one is argument]
+            positions = [i for i, one in enumerate(args) if one is argument]
             named = argument.keyword is not None and argument.keyword.value == "shifts"
-            return (method or context.dotted(called) == "torch.roll") and (named or given == [shifts])
+            return (method or context.dotted(called) == "torch.roll") and (named or positions == [shifts])
     return False

@@ -49,8 +49,8 @@ class CallBasesByName(Rule):
             return None
         owner = context.helper(layers()[base].vendored) if base in layers() else updated.func.value
         arguments = list(updated.args)
-        given = any(a.keyword and a.keyword.value == "rngs" for a in arguments)
-        if method == "__init__" and not given and (base not in layers() or rngs_of(layers()[base].vendored) == "required"):
+        has_rngs = any(a.keyword and a.keyword.value == "rngs" for a in arguments)
+        if method == "__init__" and not has_rngs and (base not in layers() or rngs_of(layers()[base].vendored) == "required"):
             spread = [a for a in arguments if a.star == "**"]
             plain = [a for a in arguments if a.star != "**"]
             arguments = tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread])

@@ -105,11 +105,11 @@ class UnbindKeptMethods(Rule):
         """A hole where the function holds more of what NNX rebuilds: another module, a parameter, a generator."""
         names = [node for node in _names(original) if not self.context.is_self(node)]
         kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]
-        held = [name for name, given in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in given)]
+        rebuilt = [name for name, name_kinds in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in name_kinds)]
         if any(node.value == "rngs" for node in _names(updated)):
-            held.append("rngs")
-        if held:
-            self.context.hole(original, f"{HELD}it holds {held[0]} too", "captured-module")
+            rebuilt.append("rngs")
+        if rebuilt:
+            self.context.hole(original, f"{HELD}it holds {rebuilt[0]} too", "captured-module")
 
 
 def _names(node: cst.CSTNode) -> list[cst.Name]:

@@ -39,18 +39,18 @@ class ExtendIsinstanceTests(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not isinstance(original.func, cst.Name) or original.func.value != "isinstance" or len(original.args) != 2:
             return None
-        value, asked = original.args[0].value, self.context.dotted(original.args[1].value)
+        value, tested_class = original.args[0].value, self.context.dotted(original.args[1].value)
         if not isinstance(value, (cst.Name, cst.Attribute)):
             return None
-        if asked == "torch.nn.Module":
+        if tested_class == "torch.nn.Module":
             fact = self.context.observed(value)
-            seen = [kind.removeprefix("module:") for kind in (fact.kinds if fact else ()) if kind.startswith("module:")]
+            classes = [kind.removeprefix("module:") for kind in (fact.kinds if fact else ()) if kind.startswith("module:")]
         else:
-            seen = [asked]
-        functions = sorted({functional()[name] for name in seen if name in functional()})
+            classes = [tested_class]
+        functions = sorted({functional()[name] for name in classes if name in functional()})
         if not functions:
             return None
         test: cst.BaseExpression = updated
         for function in reversed(functions):
             test = self.context.build(f"{{x}} is {function} or {{test}}", x=updated.args[0].value, test=test)
-        return self.context.place(test)
+        return self.context.parenthesise(test)

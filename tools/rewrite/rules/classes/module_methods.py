@@ -121,15 +121,15 @@ class ReplaceModuleMethods(Rule):
             for model in overrides(context.repo, context.cls, function.attr.value):
                 return (model.file.file.path, f"{model.qualname}.{function.attr.value}") in context.randomness.parameter
         if dotted := context.dotted(function):
-            found = context.repo.resolve(dotted)
-            return bool(found) and (found[0].file.path, found[1]) in context.randomness.parameter  # type: ignore[index]
+            target = context.repo.resolve(dotted)
+            return bool(target) and (target[0].file.path, target[1]) in context.randomness.parameter  # type: ignore[index]
         return False
 
     def _train(self, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression:
         mode = updated.args[0].value
         if isinstance(mode, cst.Name) and mode.value in ("True", "False"):
             return cst.Call(new.with_changes(attr=cst.Name("train" if mode.value == "True" else "eval")))
-        return self.context.place(self.context.build("{m}.train() if {mode} else {m}.eval()", m=new.value, mode=mode))
+        return self.context.parenthesise(self.context.build("{m}.train() if {mode} else {m}.eval()", m=new.value, mode=mode))
 
     def _above(self, node: cst.BaseExpression, name: str) -> bool:
         """Whether this is `super()` in a module class, and the method of this name there is that of `nn.Module` itself."""

@@ -188,8 +188,8 @@ class ConvertMethods(Rule):
     def _above(self, call: cst.Call) -> ClassModel | None:
         """The class above which `super().__init__()` looks: this one, or X of `super(X, self)`."""
         named = call.func.value.args[:1] if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call) else ()
-        found = self.context.repo.class_of(self.context.dotted(named[0].value)) if named else None
-        return found or self.context.cls
+        model = self.context.repo.class_of(self.context.dotted(named[0].value)) if named else None
+        return model or self.context.cls
 
     def _plain_module(self, model: ClassModel | None) -> bool:
         """Whether the class derives from `nn.Module` alone."""
@@ -234,7 +234,7 @@ class ReplaceTrainingFlag(Rule):
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
-        if not self._asked(original):
+        if not self._is_training_flag(original):
             fact = context.observed(original.value) if original.attr.value == "training" else None
             if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
                 context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
@@ -242,13 +242,13 @@ class ReplaceTrainingFlag(Rule):
         flag = updated.with_changes(attr=cst.Name("deterministic"))
         if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
             return flag  # what is set is turned round: see `leave_Assign`
-        return context.place(cst.UnaryOperation(cst.Not(), flag))
+        return context.parenthesise(cst.UnaryOperation(cst.Not(), flag))
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
-        asked = [isinstance(target.target, cst.Attribute) and self._asked(target.target) for target in original.targets]
-        if not any(asked):
+        is_flag = [isinstance(target.target, cst.Attribute) and self._is_training_flag(target.target) for target in original.targets]
+        if not any(is_flag):
             return None
-        if not all(asked):
+        if not all(is_flag):
             self.context.hole(original, "several targets, one of them the mode of the module", "module-method")
             return None
         match updated.value:
@@ -259,7 +259,7 @@ class ReplaceTrainingFlag(Rule):
         turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
         return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
 
-    def _asked(self, node: cst.Attribute) -> bool:
+    def _is_training_flag(self, node: cst.Attribute) -> bool:
         """Whether this is `self.training` of a module."""
         context = self.context
         own = node.attr.value == "training" and context.cls is not None and context.is_self(node.value)
@@ -294,15 +294,15 @@ def _insert(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) 
     if not isinstance(function.body, cst.IndentedBlock):
         return function
     body = list(function.body.body)
-    place = 0
+    index = 0
     for i, statement in enumerate(body):
         code = cst.Module([]).code_for_node(statement).strip()
         if (i == 0 and code[:1] in "\"'rRbB" and isinstance(statement, cst.SimpleStatementLine)) and _is_string(statement):
-            place = i + 1
+            index = i + 1
         if "super(" in code and "__init__" in code:
-            place = i + 1
+            index = i + 1
             break
-    body[place:place] = statements
+    body[index:index] = statements
     return function.with_changes(body=function.body.with_changes(body=body or [cst.parse_statement("pass")]))
 
 
@@ -313,14 +313,14 @@ def _is_string(statement: cst.SimpleStatementLine) -> bool:
 
 def _with_constructor(body: list[cst.BaseStatement], constructor: cst.FunctionDef) -> list[cst.BaseStatement]:
     """Put a constructor before the first method."""
-    place = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef)), len(body))
+    index = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef)), len(body))
     blank = [cst.EmptyLine(indent=False)]
-    constructor = constructor.with_changes(leading_lines=blank if place else [])
-    rest = body[place:]
+    constructor = constructor.with_changes(leading_lines=blank if index else [])
+    rest = body[index:]
     if rest and isinstance(rest[0], cst.FunctionDef) and not rest[0].leading_lines:
         rest[0] = rest[0].with_changes(leading_lines=blank)
-    kept = [s for s in body[:place] if not (isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Pass) for x in s.body))]
-    return [*kept, constructor, *rest]
+    before = [s for s in body[:index] if not (isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Pass) for x in s.body))]
+    return [*before, constructor, *rest]
 
 
 class GiveLambdasRngs(Rule):
@@ -338,7 +338,7 @@ class GiveLambdasRngs(Rule):
     )
 
     def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.Lambda | None:
-        if not self.context.given_rngs(original):
+        if not self.context.lambda_takes_rngs(original):
             return None
         params = updated.params
         star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()

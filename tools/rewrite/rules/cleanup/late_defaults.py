@@ -30,12 +30,12 @@ class EvaluateDefaultsLate(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if len(self.context.functions) != 1:
             return None
-        given = {param.name.value: param.default for param in _parameters(original.params)}
+        defaults = {param.name.value: param.default for param in _parameters(original.params)}
         late = [param for param in _parameters(updated.params) if param.default is not None and _draws(param.default)]
         if not late:
             return None
         for param in late:
-            source = given.get(param.name.value)
+            source = defaults.get(param.name.value)
             if source is not None and not self._gives_function(source):
                 self.context.hole(source, "a module made once, as a default, is shared by all that use the default: make it in the body")
         names = {param.name.value for param in late}
@@ -56,8 +56,8 @@ class EvaluateDefaultsLate(Rule):
 
 def _returns_functions(repo: Repo, dotted: str) -> bool:
     """Whether this names a function of the repository that gives nothing but lambdas and functions defined inside it."""
-    found = repo.resolve(dotted) if dotted else None
-    node = found[0].functions.get(found[1]) if found and found[1] else None
+    target = repo.resolve(dotted) if dotted else None
+    node = target[0].functions.get(target[1]) if target and target[1] else None
     if node is None:
         return False
     inner = {child.name for child in ast.walk(node) if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and child is not node}
@@ -68,13 +68,13 @@ def _returns_functions(repo: Repo, dotted: str) -> bool:
 
 
 def _own_returns(node: ast.AST) -> list[ast.Return]:
-    found: list[ast.Return] = []
+    returns: list[ast.Return] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
-            found.append(child)
+            returns.append(child)
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            found.extend(_own_returns(child))
-    return found
+            returns.extend(_own_returns(child))
+    return returns
 
 
 def _parameters(params: cst.Parameters) -> list[cst.Param]:

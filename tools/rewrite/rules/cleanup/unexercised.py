@@ -68,10 +68,10 @@ class StubUnexercised(Rule):
             return None
         if any(span.line <= line <= context.span(parent.body[-1]).end_line for line in context.observed_lines):
             return None
-        made = self._not_migrated(span.line, span.end_line)
-        if made is not None:
-            self._stubs.append(made)
-        return made
+        stub = self._not_migrated(span.line, span.end_line)
+        if stub is not None:
+            self._stubs.append(stub)
+        return stub
 
     def _not_migrated(self, first: int, last: int) -> cst.SimpleStatementLine | None:
         """The statement that stands for these lines, where there is a hole in them; the holes go."""
@@ -95,8 +95,8 @@ class StubUnexercised(Rule):
             return None
         if not (lines or (outer is not None and context.exercised)) or self._ran(suite):
             return None
-        made = self._not_migrated(first, last)
-        return cst.IndentedBlock([made]) if made else None
+        stub = self._not_migrated(first, last)
+        return cst.IndentedBlock([stub]) if stub else None
 
     def _ran(self, suite: cst.BaseSuite) -> bool:
         first, last = self._lines(suite)

@@ -31,15 +31,15 @@ class StubUnmigratedReferences(Rule):
     KEEP = ('import json\n\nTABLE = {"load": json.load}\n',)
 
     def leave_DictElement(self, original: cst.DictElement, updated: cst.DictElement) -> cst.DictElement | None:
-        return self._kept(original.value, updated)
+        return self._stub_entry(original.value, updated)
 
     def leave_Element(self, original: cst.Element, updated: cst.Element) -> cst.Element | None:
-        return self._kept(original.value, updated)
+        return self._stub_entry(original.value, updated)
 
     def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
         call = self.context.parent()
         keeps = isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and (original.keyword or call.func.value == "partial")
-        return self._kept(original.value, updated) if keeps and not original.star else None
+        return self._stub_entry(original.value, updated) if keeps and not original.star else None
 
     def leave_Param(self, original: cst.Param, updated: cst.Param) -> cst.Param | None:
         function = self.context.functions[0] if len(self.context.functions) == 1 else None
@@ -53,15 +53,15 @@ class StubUnmigratedReferences(Rule):
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         targets = [target.target for target in original.targets]
         if any(isinstance(node, cst.ClassDef) for node in self.context.stack):
-            return self._kept(original.value, updated)
-        stub = self._whole([original.value], targets)
+            return self._stub_entry(original.value, updated)
+        stub = self._stub_whole([original.value], targets)
         if stub is None:
             return None
         names = [cst.AssignTarget(name) for target in targets for name in _names(target)]
         return updated.with_changes(targets=names, value=stub)
 
     def leave_AnnAssign(self, original: cst.AnnAssign, updated: cst.AnnAssign) -> cst.AnnAssign | None:
-        stub = self._whole([original.value], [original.target]) if original.value else None
+        stub = self._stub_whole([original.value], [original.target]) if original.value else None
         return updated.with_changes(value=stub) if stub else None
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.SimpleStatementLine | None:
@@ -76,27 +76,27 @@ class StubUnmigratedReferences(Rule):
         span = self.context.span(original)
         if any(span.line <= line <= span.end_line for line in self.context.observed_lines):
             return None
-        stub = self._whole([original], [original.name]) if isinstance(self.context.parent(), cst.Module) else None
+        stub = self._stub_whole([original], [original.name]) if isinstance(self.context.parent(), cst.Module) else None
         if stub is None:
             return None
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(original.name)], stub)], leading_lines=lines)
 
-    def _whole(self, nodes: Sequence[cst.CSTNode], targets: Sequence[cst.BaseExpression]) -> cst.BaseExpression | None:
+    def _stub_whole(self, nodes: Sequence[cst.CSTNode], targets: Sequence[cst.BaseExpression]) -> cst.BaseExpression | None:
         """What stands for all of a top-level statement, where only names are bound, which no example reads and no code asks about."""
         context = self.context
         names = [name for target in targets for name in _names(target)]
         uses = context.exercised
         if uses is None or not names or any(isinstance(n, (cst.ClassDef, cst.FunctionDef, cst.Lambda)) for n in context.stack):
             return None
-        places = {(context.file.file.path, name.value) for name in names}
-        if places & (uses.read | uses.compared) or any(not _names(target) for target in targets):
+        keys = {(context.file.file.path, name.value) for name in names}
+        if keys & (uses.read | uses.compared) or any(not _names(target) for target in targets):
             return None
         stub = self._stub(nodes[0], nodes[0])
         if stub is not None:
             context.dead |= {name.value: self.reason for name in names}
         return stub
 
-    def _kept(self, value: cst.BaseExpression, updated: Node) -> Node | None:
+    def _stub_entry(self, value: cst.BaseExpression, updated: Node) -> Node | None:
         """A part of a table, or what `dict` and its like are given."""
         if self._inside_function() or not self._only_stored() or not self._present(value):
             return None

@@ -53,8 +53,8 @@ class DropUnusedLocals(Rule):
 
     def _source(self, function: cst.FunctionDef) -> ast.AST:
         line = self.context.span(function.name).line
-        known = (self.context.cls.methods if self.context.cls else self.context.file.functions).values()
-        return next((node for node in known if node.lineno == line), None) or _tree(function)
+        functions = (self.context.cls.methods if self.context.cls else self.context.file.functions).values()
+        return next((node for node in functions if node.lineno == line), None) or _tree(function)
 
 
 def _tree(node: cst.FunctionDef) -> ast.AST:
@@ -93,8 +93,8 @@ def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
     elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
         starred = [isinstance(e, ast.Starred) for e in target.elts], [isinstance(e, ast.Starred) for e in node.value.elts]
         for i, value in enumerate(node.value.elts):
-            place = partner(*starred, i)
-            if place is not None and isinstance(name := target.elts[place], ast.Name):
+            position = partner(*starred, i)
+            if position is not None and isinstance(name := target.elts[position], ast.Name):
                 yield name, value
 
 
@@ -126,12 +126,12 @@ class _Drop(cst.CSTTransformer):
             return cst.RemoveFromParent()
         if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
             return updated_node
-        places = [i for i, e in enumerate(target.elements) if isinstance(e.value, cst.Name) and e.value.value in self.names]
+        positions = [i for i, e in enumerate(target.elements) if isinstance(e.value, cst.Name) and e.value.value in self.names]
         starred = starred_places(value), starred_places(target)
-        pairs = [(place, i) for place in places if (i := partner(*starred, place)) is not None and not starred[1][place]]
+        pairs = [(position, i) for position in positions if (i := partner(*starred, position)) is not None and not starred[1][position]]
         if len(pairs) == len(target.elements):
             return cst.RemoveFromParent()
-        return without(updated_node, [place for place, _ in pairs], [i for _, i in pairs])
+        return without(updated_node, [position for position, _ in pairs], [i for _, i in pairs])
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         if updated_node.body or not original_node.body:

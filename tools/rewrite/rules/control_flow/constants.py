@@ -81,14 +81,14 @@ class DecideConstants(Rule):
         value = self._decided(original.test, updated.test)
         if value is None or isinstance(self.context.parent(), cst.If):
             return None
-        self.context.forget(original.test)
+        self.context.drop_holes(original.test)
         if value:
             if original.orelse:
-                self.context.forget(original.orelse)
+                self.context.drop_holes(original.orelse)
             if leaves(updated.body):
                 self._left.append(original)
             return self._body(updated.body, updated)
-        self.context.forget(original.body)
+        self.context.drop_holes(original.body)
         orelse = updated.orelse
         if orelse is None:
             return cst.RemoveFromParent()
@@ -102,15 +102,15 @@ class DecideConstants(Rule):
         end = next((index for index, statement in enumerate(updated.body) if _last(statement)), None)
         if end is None:
             return None
-        self.context.forget(*original.body[at + 1 :])
+        self.context.drop_holes(*original.body[at + 1 :])
         return updated.with_changes(body=updated.body[: end + 1])
 
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
         value = self._decided(original.test, updated.test)
         if value is None:
             return None
-        self.context.forget(original.test, original.orelse if value else original.body)
-        return self.context.place(bare(updated.body if value else updated.orelse))
+        self.context.drop_holes(original.test, original.orelse if value else original.body)
+        return self.context.parenthesise(bare(updated.body if value else updated.orelse))
 
     def leave_BooleanOperation(self, original: cst.BooleanOperation, updated: cst.BooleanOperation) -> cst.BaseExpression | None:
         absorbing = isinstance(updated.operator, cst.Or)
@@ -118,8 +118,8 @@ class DecideConstants(Rule):
         for (old, new), (other, rest) in (sides, sides[::-1]):
             value = self._decided(old, new)
             if value is not None:
-                self.context.forget(other if value is absorbing else old)
-                return new if value is absorbing else self.context.place(bare(rest))
+                self.context.drop_holes(other if value is absorbing else old)
+                return new if value is absorbing else self.context.parenthesise(bare(rest))
         return None
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
@@ -142,11 +142,11 @@ class DecideConstants(Rule):
             return _compared(updated)
         if all(self._parses(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
             return _compared(updated, release)
-        asked = original.comparisons[0].comparator
+        right = original.comparisons[0].comparator
         only = len(original.comparisons) == 1 and isinstance(original.comparisons[0].operator, cst.In)
-        if not only or not isinstance(asked, cst.Call) or not isinstance(asked.func, cst.Name) or asked.func.value != "dir":
+        if not only or not isinstance(right, cst.Call) or not isinstance(right.func, cst.Name) or right.func.value != "dir":
             return None
-        return self._holds(asked.args[0].value, original.left) if len(asked.args) == 1 else None
+        return self._holds(right.args[0].value, original.left) if len(right.args) == 1 else None
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
         return cst.RemoveFromParent() if self._decided(original.test, updated.test) else None
@@ -155,9 +155,9 @@ class DecideConstants(Rule):
         """Whether this makes a version of one text."""
         return isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) in PARSES
 
-    def _holds(self, place: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
+    def _holds(self, owner: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
         """Whether a module of torch has a name; `None` where this is no question about torch."""
-        dotted = self.context.dotted(place)
+        dotted = self.context.dotted(owner)
         if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):
             return None
         full = f"{dotted}.{name.raw_value}"
@@ -182,8 +182,8 @@ class DecideConstants(Rule):
 def _text(node: cst.BaseExpression) -> str | None:
     """A literal text, or the one that a call is given."""
     value = node.args[0].value if isinstance(node, cst.Call) else node
-    found = value.evaluated_value if isinstance(value, cst.SimpleString) else None
-    return found if isinstance(found, str) else None
+    text = value.evaluated_value if isinstance(value, cst.SimpleString) else None
+    return text if isinstance(text, str) else None
 
 
 def release(text: str) -> tuple[int, ...] | None:
@@ -202,8 +202,8 @@ def _compared(node: cst.Comparison, read: Callable[[str], Any] = str) -> cst.Nam
     compare, texts = COMPARED.get(type(only.operator)), (_text(node.left), _text(only.comparator))
     if compare is None or len(node.comparisons) > 1:
         return None
-    left, right = (None if text is None else read(text) for text in texts)
-    return None if left is None or right is None else cst.Name(str(compare(left, right)))
+    first, second = (None if text is None else read(text) for text in texts)
+    return None if first is None or second is None else cst.Name(str(compare(first, second)))
 
 
 def leaves(suite: cst.BaseSuite) -> bool:

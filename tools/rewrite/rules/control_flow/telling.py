@@ -39,7 +39,7 @@ class DropPrintsOfValues(Rule):
             return None
         if self.context.dotted(call.func) == "torch._assert":
             return self._assertion(original, call, updated)
-        if not self._tells(call) or not self._of_values(call):
+        if not self._reports(call) or not self._of_values(call):
             return None
         self._forget(original, "what is told about tensor values was dropped")
         return cst.RemoveFromParent()
@@ -53,7 +53,7 @@ class DropPrintsOfValues(Rule):
             return None
         for line in original.body.body:
             only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-            if not (isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) and self._tells(only.value)):
+            if not (isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) and self._reports(only.value)):
                 return None
         self._forget(original, "what is told about tensor values was dropped")
         return cst.RemoveFromParent()
@@ -78,7 +78,7 @@ class DropPrintsOfValues(Rule):
         if note:
             context.notes.append(f"{context.file.file.path}:{span.line}: {note}")
 
-    def _tells(self, call: cst.Call) -> bool:
+    def _reports(self, call: cst.Call) -> bool:
         if isinstance(call.func, cst.Name):
             return call.func.value == "print" or self.context.dotted(call.func) == "warnings.warn"
         if not isinstance(call.func, cst.Attribute):

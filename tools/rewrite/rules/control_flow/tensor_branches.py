@@ -330,10 +330,10 @@ class _Branching(Rule):
                 return None
             else:
                 for small in statement.body:
-                    found = self._effect(small)
-                    if found is None:
+                    effect = self._effect(small)
+                    if effect is None:
                         return None
-                    arm = _Arm(arm.body, (*arm.names, *found[0]), arm.stateful or found[1], arm.perhaps)
+                    arm = _Arm(arm.body, (*arm.names, *effect[0]), arm.stateful or effect[1], arm.perhaps)
                 arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
         return arm if suite is None or isinstance(suite, cst.IndentedBlock) else None
 
@@ -471,9 +471,9 @@ class ReplaceEarlyReturns(_Branching):
             return None
         body: list[cst.BaseStatement] = list(updated.body.body)
         for old, new in reversed(self.early):
-            place = next((i for i, statement in enumerate(body) if statement is new), -1)
-            if place >= 0 and _returns(body[place + 1 :]):
-                body[place:] = self._returned(original, old, new, body[place + 1 :])
+            index = next((i for i, statement in enumerate(body) if statement is new), -1)
+            if index >= 0 and _returns(body[index + 1 :]):
+                body[index:] = self._returned(original, old, new, body[index + 1 :])
                 self._close(old.test)
         if len(self.context.functions) == 1:
             self.early = []
@@ -604,10 +604,10 @@ def _assigned(lines: Sequence[cst.SimpleStatementLine]) -> list[str] | None:
             else:
                 return None
             for target in targets:
-                found = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else [target]
-                if not all(isinstance(one, cst.Name) for one in found):
+                parts = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else [target]
+                if not all(isinstance(one, cst.Name) for one in parts):
                     return None
-                names += [one.value for one in found if isinstance(one, cst.Name)]
+                names += [one.value for one in parts if isinstance(one, cst.Name)]
     return names
 
 
@@ -637,8 +637,8 @@ def _returns(statements: Sequence[cst.CSTNode]) -> bool:
 
 def _bound(statements: Sequence[cst.BaseStatement]) -> set[str]:
     """Local names that statements bind."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse("".join(_code(s) for s in statements if not isinstance(s, cst.FunctionDef)) or "pass")):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found
+            names.add(node.id)
+    return names

@@ -64,16 +64,18 @@ class ReplaceGradientContexts(Rule):
 
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
         names = [self._name(item.item) for item in original.items]
-        kept = [new for new, name in zip(updated.items, names, strict=True) if name not in NO_GRADIENT | DROPPED | AUTOCAST]
-        if len(kept) == len(names):
+        items = [new for new, name in zip(updated.items, names, strict=True) if name not in NO_GRADIENT | DROPPED | AUTOCAST]
+        if len(items) == len(names):
             return None
         for item, new, name in zip(original.items, updated.items, names, strict=True):
             if name in AUTOCAST and not idle(name, new.item):
                 self.context.hole(item, "autocast: decide on a dtype policy", "autocast")
                 return None
-        self.context.forget(*(item for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST))
-        if kept:
-            return updated.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        self.context.drop_holes(
+            *(item for item, name in zip(original.items, names, strict=True) if name in NO_GRADIENT | DROPPED | AUTOCAST)
+        )
+        if items:
+            return updated.with_changes(items=[*items[:-1], items[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
         body: list[cst.BaseStatement] = (
             list(updated.body.body)
             if isinstance(updated.body, cst.IndentedBlock)
@@ -119,8 +121,8 @@ class _StopGradient(cst.CSTTransformer):
         return False
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-        kept = isinstance(updated_node.value, cst.Call) and _last(updated_node.value.func) == "keep_gradient"
-        return updated_node if kept else updated_node.with_changes(value=_stop(updated_node.value))
+        keeps_gradient = isinstance(updated_node.value, cst.Call) and _last(updated_node.value.func) == "keep_gradient"
+        return updated_node if keeps_gradient else updated_node.with_changes(value=_stop(updated_node.value))
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         return updated_node.with_changes(value=_stop(updated_node.value)) if updated_node.value else updated_node

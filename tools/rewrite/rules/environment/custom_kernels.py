@@ -57,14 +57,14 @@ class ReplaceKernelLaunches(Rule):
         name = ".".join(self.context.path)
         function = self.context.file.functions.get(name)
         if function is not None and is_kernel(function, self.context.file):
-            self.context.forget(original.body)
+            self.context.drop_holes(original.body)
             return original
         if name not in self.launches.found or function is None:
             return None
         reference = self.launches.reference(name)
         if not reference:
             return None
-        self.context.forget(original.body)
+        self.context.drop_holes(original.body)
         call = f"{reference}({', '.join(_passed(function))})"
         text = call if self.launches.found[name].differentiable else f"jax.lax.stop_gradient({call})"
         self._note(name, reference)
@@ -92,19 +92,19 @@ class ReplaceKernelLaunches(Rule):
         """What is launched, and what by: the function's parameters and result as they were observed."""
         name = ".".join(self.context.path)
         function = self.context.file.functions.get(name)
-        asked = f"{name} launches {launch}, and no function of plain torch here has its name and parameters: write it in jax.numpy"
+        request = f"{name} launches {launch}, and no function of plain torch here has its name and parameters: write it in jax.numpy"
         if function is None:
-            return asked
-        seen = {parameter: _seen(self._observed(function, parameter)) for parameter in parameters(function)}
-        given = ", ".join(f"{parameter}: {kind}" if kind else parameter for parameter, kind in seen.items())
+            return request
+        observed = {parameter: _seen(self._observed(function, parameter)) for parameter in parameters(function)}
+        arguments = ", ".join(f"{parameter}: {kind}" if kind else parameter for parameter, kind in observed.items())
         returned = [_seen(self._of(node.value)) for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
         result = f" -> {returned[0]}" if len(returned) == 1 and returned[0] else ""
-        return f"{asked}, as {function.name}({given}){result}"
+        return f"{request}, as {function.name}({arguments}){result}"
 
     def _observed(self, function: FunctionNode, name: str) -> Observed | None:
         """What a parameter was where the function first uses it."""
         uses = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load))
-        return next((found for node in uses if (found := self._of(node))), None)
+        return next((fact for node in uses if (fact := self._of(node))), None)
 
     def _of(self, node: ast.expr) -> Observed | None:
         return self.context.facts.observed.get(span_of(node, self.context.file.lines))
@@ -114,19 +114,19 @@ class ReplaceKernelLaunches(Rule):
         self.context.notes.append(f"{file.file.path}: `{name}` launches {self.launches.found[name].text}; `{reference}` takes its place")
 
 
-def _seen(found: Observed | None) -> str:
+def _seen(fact: Observed | None) -> str:
     """`float32[2, 5, 24]` of what was one tensor shape all along, else its kind."""
-    if found is None:
+    if fact is None:
         return ""
-    if found.shapes and found.dtypes:
-        return f"{found.dtypes[0]}{list(found.shapes[0])}"
-    return "" if "tensor" in found.kinds else "|".join(found.kinds)
+    if fact.shapes and fact.dtypes:
+        return f"{fact.dtypes[0]}{list(fact.shapes[0])}"
+    return "" if "tensor" in fact.kinds else "|".join(fact.kinds)
 
 
 def _passed(function: FunctionNode) -> list[str]:
     """A function's parameters, handed on."""
-    given = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-    return [*given, *(f"{argument.arg}={argument.arg}" for argument in function.args.kwonlyargs)]
+    positional = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    return [*positional, *(f"{argument.arg}={argument.arg}" for argument in function.args.kwonlyargs)]
 
 
 def _parsed(call: cst.Call) -> ast.expr:

@@ -52,11 +52,11 @@ class DropDevicePlumbing(Rule):
         if not devices:
             return None
         starred = starred_places(target), starred_places(value)
-        places = [partner(*starred, i) for i in devices]
-        found = [place for place in places if place is not None and isinstance(target.elements[place].value, cst.Name)]
-        if len(found) < len(places) or len(found) == len(target.elements):
+        partners = [partner(*starred, i) for i in devices]
+        targets = [index for index in partners if index is not None and isinstance(target.elements[index].value, cst.Name)]
+        if len(targets) < len(partners) or len(targets) == len(target.elements):
             return None
-        return without(updated, found, devices)
+        return without(updated, targets, devices)
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         parent = self.context.parent()

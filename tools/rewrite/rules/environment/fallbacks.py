@@ -55,9 +55,11 @@ class TakeImportFallbacks(Rule):
             return None
         end = self.context.span(original).end_line
         handled = next(h for h, new in zip(original.handlers, updated.handlers, strict=True) if new is handler)
-        kept = self.context.span(handled)
+        handler_span = self.context.span(handled)
         self.context.holes[:] = [
-            hole for hole in self.context.holes if not first <= hole.span.line <= end or kept.line <= hole.span.line <= kept.end_line
+            hole
+            for hole in self.context.holes
+            if not first <= hole.span.line <= end or handler_span.line <= hole.span.line <= handler_span.end_line
         ]
         body = list(handler.body.body)
         if not body:
@@ -96,6 +98,6 @@ def _imported(suite: cst.BaseSuite) -> set[str]:
                 if module.partition(".")[0] in TORCH:
                     names |= {alias.evaluated_alias or alias.evaluated_name for alias in small.names}
             elif isinstance(small, cst.Import):
-                found = [alias for alias in small.names if alias.evaluated_name.partition(".")[0] in TORCH]
-                names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in found}
+                aliases = [alias for alias in small.names if alias.evaluated_name.partition(".")[0] in TORCH]
+                names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in aliases}
     return names

@@ -62,12 +62,12 @@ class TakeFusedKernels(Rule):
         if original.relative or original.module is None or isinstance(original.names, cst.ImportStar):
             return None
         module = cst.Module([]).code_for_node(original.module)
-        kept = [alias for alias in original.names if not of_fused_package(f"{module}.{alias.evaluated_name}")]
-        if len(kept) == len(original.names):
+        aliases = [alias for alias in original.names if not of_fused_package(f"{module}.{alias.evaluated_name}")]
+        if len(aliases) == len(original.names):
             return None
-        if not kept:
+        if not aliases:
             return cst.RemoveFromParent()
-        return updated.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        return updated.with_changes(names=[*aliases[:-1], aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
 
     def leave_Import(self, original: cst.Import, updated: cst.Import) -> cst.RemovalSentinel | None:
         return cst.RemoveFromParent() if all(of_fused_package(alias.evaluated_name) for alias in original.names) else None
@@ -76,17 +76,17 @@ class TakeFusedKernels(Rule):
         handlers = [handler for handler in original.handlers if catches_import(handler)]
         if not handlers or original.finalbody or original.orelse or not imports_fused(original.body):
             return None
-        kept, missing = updated.body, list[str]()
-        if imports_fused(kept):  # something that the kernel library lacks
-            lacking = kept
-            kept = next(handler for handler in updated.handlers if catches_import(handler)).body
-            missing = self._read(_bound(lacking) - _bound(kept))
-            self.context.forget(original.body)
-        elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(kept)):
+        block, missing = updated.body, list[str]()
+        if imports_fused(block):  # something that the kernel library lacks
+            lacking = block
+            block = next(handler for handler in updated.handlers if catches_import(handler)).body
+            missing = self._read(_bound(lacking) - _bound(block))
+            self.context.drop_holes(original.body)
+        elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(block)):
             return None
         else:
-            self.context.forget(*original.handlers)
-        body = [statement for statement in kept.body if isinstance(statement, cst.BaseStatement)]
+            self.context.drop_holes(*original.handlers)
+        body = [statement for statement in block.body if isinstance(statement, cst.BaseStatement)]
         body += [cst.parse_statement(f"{name} = None\n") for name in missing]
         return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
 

@@ -33,12 +33,12 @@ class WriteOutLocals(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if isinstance(original.func, cst.Name) and original.func.value == "dict" and len(original.args) == 1:
             inner = updated.args[0].value
-            asked = _asks(original.args[0].value) and not original.args[0].star and not original.args[0].keyword
-            return inner if asked and not _asks(inner) else None
+            of_locals = _is_locals_call(original.args[0].value) and not original.args[0].star and not original.args[0].keyword
+            return inner if of_locals and not _is_locals_call(inner) else None
         function = self.context.function
         if (
             not self.context.repo.names_torch
-            or not _asks(original)
+            or not _is_locals_call(original)
             or "locals" in self.context.taken
             or function is None
             or not self._only_parameters(original, function)
@@ -47,7 +47,7 @@ class WriteOutLocals(Rule):
         arguments = function.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         names += [a.arg for a in (arguments.vararg, arguments.kwarg) if a]
-        self.context.forget(original)
+        self.context.drop_holes(original)
         return cst.parse_expression(f"dict({', '.join(f'{name}={name}' for name in names)})")
 
     def _only_parameters(self, call: cst.Call, function: FunctionNode) -> bool:
@@ -63,5 +63,5 @@ class WriteOutLocals(Rule):
         return not stored and not any(isinstance(n, BINDERS) for n in before)
 
 
-def _asks(node: cst.CSTNode) -> bool:
+def _is_locals_call(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "locals" and not node.args

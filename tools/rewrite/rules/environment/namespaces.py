@@ -32,7 +32,7 @@ class SpellOutGlobals(Rule):
             return None
         file = self.context.file
         names = sorted({name for name in (*file.functions, *file.classes, *_assigned(file.tree)) if "." not in name})
-        self.context.forget(original)
+        self.context.drop_holes(original)
         return cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), cst.Name(name)) for name in names])
 
     def _read(self) -> bool:

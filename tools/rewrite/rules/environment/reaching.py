@@ -64,17 +64,17 @@ class RefuseOutsideAccess(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if _asks_for_fields(context, original):
-            return context.place(context.build("{x}.__dict__", x=updated.args[0].value))
+            return context.parenthesise(context.build("{x}.__dict__", x=updated.args[0].value))
         if not self._is_default(original):
             return None
         default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
         self._unset(original.args[0].value)
-        return context.place(bare(default))
+        return context.parenthesise(bare(default))
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
         if not self.context.repo.names_torch or not _asks_whether_set(self.context, original):
             return None
-        self.context.forget(original)
+        self.context.drop_holes(original)
         self._unset(original.left)
         return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
 

@@ -70,8 +70,8 @@ class KeepRandomStates(Rule):
         helper = STATES.get(context.dotted(original.func))
         if helper is None or not in_module(context):
             return None
-        given = {argument.keyword.value: argument.value for argument in original.args if argument.keyword}
-        switched = given.get("enabled")
+        keywords = {argument.keyword.value: argument.value for argument in original.args if argument.keyword}
+        switched = keywords.get("enabled")
         if helper == "fork_rng" and isinstance(switched, cst.BaseExpression):
             if not (isinstance(switched, cst.Name) and switched.value == "True"):
                 return None
@@ -115,7 +115,7 @@ class ReplaceManualBackward(Rule):
         value = next((one.value for one in _assignments(updated.body) if output in _bound(one)), None)
         if not name or not output or cotangent is None or value is None or f"{name}_grad" in context.taken:
             return None
-        context.forget(lines[0], lines[2], original.items[0])
+        context.drop_holes(lines[0], lines[2], original.items[0])
         self._pulled.add((".".join(context.path), name))
         own = context.self_name()
         call = context.build(

@@ -53,8 +53,8 @@ def _by_element(context: Context, node: cst.BaseExpression, mask: str) -> bool:
             plain = all(not argument.star and argument.keyword is None for argument in args)
             of_torch = context.dotted(node.func).startswith("torch.")
             operands = [argument.value for argument in args] if of_torch else [inner, *(argument.value for argument in args)]
-            known = of_torch or (not context.dotted(node.func) and is_tensor(context.observed(inner)))
-            return plain and known and all(_by_element(context, operand, mask) for operand in operands)
+            is_tensor_function = of_torch or (not context.dotted(node.func) and is_tensor(context.observed(inner)))
+            return plain and is_tensor_function and all(_by_element(context, operand, mask) for operand in operands)
     return scalar(context.observed(node))
 
 

@@ -34,11 +34,11 @@ class ComputeMasksAtOnce(Rule):
     )
 
     def leave_Index(self, original: cst.Index, updated: cst.Index) -> cst.Index | None:
-        found = known_selections(self.context)
-        if self.context.span(original.value) not in found.indices or _plain(updated.value):
+        masks = known_selections(self.context)
+        if self.context.span(original.value) not in masks.indices or _plain(updated.value):
             return None
         statements = [node for node in self.context.stack if isinstance(node, cst.Assign)]
-        if statements and any(isinstance(t.target, cst.Name) and t.target.value in found.names for t in statements[-1].targets):
+        if statements and any(isinstance(t.target, cst.Name) and t.target.value in masks.names for t in statements[-1].targets):
             return None  # computed at once as a whole
         return updated.with_changes(value=self.context.build("vendored.concrete(lambda: {x})", x=updated.value))
 
@@ -63,11 +63,11 @@ def known_selections(context: Context) -> Selections:
     function = context.function
     if function is None:
         return NOTHING
-    kept: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})
-    if id(function) not in kept:
+    cache: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})
+    if id(function) not in cache:
         owner = context.cls.qualname if context.cls is not None else ""
-        kept[id(function)] = selections(context.repo, context.file, context.facts, function, context.file.classes, owner)
-    return kept[id(function)]
+        cache[id(function)] = selections(context.repo, context.file, context.facts, function, context.file.classes, owner)
+    return cache[id(function)]
 
 
 def _plain(node: cst.BaseExpression) -> bool:

@@ -103,8 +103,8 @@ def _reduced(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression
 def _compared(call: cst.Call, template: str) -> tuple[tuple[cst.BaseExpression, ...], str]:
     named = {argument.keyword.value: argument.value for argument in call.args if argument.keyword}
     positional = [argument.value for argument in call.args if not argument.keyword and not argument.star]
-    how = named.pop("reduction", cst.SimpleString('"mean"'))
-    kind = how.evaluated_value if isinstance(how, cst.SimpleString) else ""
+    mode = named.pop("reduction", cst.SimpleString('"mean"'))
+    kind = mode.evaluated_value if isinstance(mode, cst.SimpleString) else ""
     if len(positional) != 2 or named or kind not in ("mean", "sum") or any(argument.star for argument in call.args):
         return (), ""
     return tuple(positional), template.replace("{reduction}", str(kind))
@@ -137,8 +137,8 @@ def _inner(context: Context, node: cst.BaseExpression) -> tuple[cst.BaseExpressi
         ):
             return left, right
         case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(name)) as func, args=args) if name in ELEMENTWISE:
-            given = tuple(argument.value for argument in args)
-            return given if context.dotted(func).startswith("torch.") else (value, *given)
+            arguments = tuple(argument.value for argument in args)
+            return arguments if context.dotted(func).startswith("torch.") else (value, *arguments)
         case cst.Integer() | cst.Float():
             return ()
         case cst.Name() | cst.Attribute() if _scalar(context, node):

@@ -22,19 +22,19 @@ def selected_rows(function: FunctionNode, file: FileModel) -> tuple[frozenset[Sp
     """
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     calls: set[Span] = set()
-    kept: set[str] = set()
+    index_names: set[str] = set()
     for assign in (node for node in walk(function) if isinstance(node, ast.Assign)):
         names = _unpacked(assign, file)
         if not names:
             continue
         names |= {name for name, value in _plain(function) if _list_of(value) in names}
         uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)]
-        found = [_use(node, parents) for node in uses]
+        purposes = [_use(node, parents) for node in uses]
         stores = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Store)]
-        if all(found) and "write" in found and len(stores) == len(names):
+        if all(purposes) and "write" in purposes and len(stores) == len(names):
             calls.add(_span(assign.value))
-            kept |= names
-    return frozenset(calls), frozenset(kept)
+            index_names |= names
+    return frozenset(calls), frozenset(index_names)
 
 
 def selected_here(context: Context) -> tuple[frozenset[Span], frozenset[str]]:
@@ -42,11 +42,11 @@ def selected_here(context: Context) -> tuple[frozenset[Span], frozenset[str]]:
     function = context.function
     if function is None:
         return NOTHING
-    known = context.file.__dict__.setdefault("_selected_rows", {})
-    if id(function) not in known:
-        known[id(function)] = selected_rows(function, context.file)
-    found: tuple[frozenset[Span], frozenset[str]] = known[id(function)]
-    return found
+    cache = context.file.__dict__.setdefault("_selected_rows", {})
+    if id(function) not in cache:
+        cache[id(function)] = selected_rows(function, context.file)
+    rows: tuple[frozenset[Span], frozenset[str]] = cache[id(function)]
+    return rows
 
 
 def _unpacked(assign: ast.Assign, file: FileModel) -> set[str]:
@@ -54,11 +54,11 @@ def _unpacked(assign: ast.Assign, file: FileModel) -> set[str]:
     call, targets = assign.value, assign.targets
     if len(targets) != 1 or not isinstance(targets[0], ast.Tuple) or not isinstance(call, ast.Call):
         return set()
-    where = dotted_name(call.func, file) == "torch.where" and len(call.args) == 1 and not call.keywords
+    by_where = dotted_name(call.func, file) == "torch.where" and len(call.args) == 1 and not call.keywords
     tupled = [k.arg for k in call.keywords if isinstance(k.value, ast.Constant) and k.value.value is True] == ["as_tuple"]
     nonzero = isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and tupled and len(call.keywords) == 1
     names = [target.id for target in targets[0].elts if isinstance(target, ast.Name)]
-    return set(names) if (where or nonzero) and len(names) == len(targets[0].elts) else set()
+    return set(names) if (by_where or nonzero) and len(names) == len(targets[0].elts) else set()
 
 
 def _plain(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:

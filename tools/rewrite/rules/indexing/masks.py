@@ -47,17 +47,17 @@ class ReduceMaskedParts(Rule):
         return self.context.build("vendored.fill_unselected({x}, {mask})", x=updated.value, mask=mask)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        found = reduction(self.context, original)
-        if found is None or not all(self.context.span(part) in self.masks for part in found.parts):
+        masked = reduction(self.context, original)
+        if masked is None or not all(self.context.span(part) in self.masks for part in masked.parts):
             return None
-        mask: cst.BaseExpression = self.masks[self.context.span(found.parts[0])]
-        if found.trailing:
-            mask = self.context.build(f"{{mask}}[..., {', '.join(['None'] * found.trailing)}]", mask=mask)
-        if len(found.operands) == 2:
-            return self.context.build(found.template, x=updated.args[0].value, y=updated.args[1].value, mask=mask)
-        if found.operands[0] is not getattr(original.func, "value", None):
-            return self.context.build(found.template, x=updated.args[0].value, mask=mask)
-        return self.context.build(found.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
+        mask: cst.BaseExpression = self.masks[self.context.span(masked.parts[0])]
+        if masked.trailing:
+            mask = self.context.build(f"{{mask}}[..., {', '.join(['None'] * masked.trailing)}]", mask=mask)
+        if len(masked.operands) == 2:
+            return self.context.build(masked.template, x=updated.args[0].value, y=updated.args[1].value, mask=mask)
+        if masked.operands[0] is not getattr(original.func, "value", None):
+            return self.context.build(masked.template, x=updated.args[0].value, mask=mask)
+        return self.context.build(masked.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
 
     def _known(self, part: cst.Subscript) -> bool:
         index = part.slice[0].slice
@@ -72,9 +72,9 @@ class ReduceMaskedParts(Rule):
         for node in reversed(self.context.stack):
             if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget)):
                 return None
-            found = reduction(self.context, node) if isinstance(node, cst.Call) else None
-            if found is not None and any(one is part for one in found.parts):
-                return found
+            masked = reduction(self.context, node) if isinstance(node, cst.Call) else None
+            if masked is not None and any(one is part for one in masked.parts):
+                return masked
         return None
 
 

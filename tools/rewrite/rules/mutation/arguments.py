@@ -81,18 +81,18 @@ class ReturnChangedArguments(Rule):
         """The names that a call as a statement gives new values to; `None` where it does not hand them back."""
         keys = callees(self.context, call)
         names = handed_back(self.context, keys[0]) if len(keys) == 1 else ()
-        given = dict(self._changed(keys[0], call)) if names else {}
-        values = [given.get(name) for name in names]
-        found = [value.value for value in values if isinstance(value, cst.Name)]
-        return found if names and len(found) == len(names) == len(set(found)) else None
+        arguments = dict(self._changed(keys[0], call)) if names else {}
+        values = [arguments.get(name) for name in names]
+        targets = [value.value for value in values if isinstance(value, cst.Name)]
+        return targets if names and len(targets) == len(names) == len(set(targets)) else None
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
         """(parameter, argument) of what a function changes in place."""
         context = self.context
         names = mutated(context, key)
         rows = [
-            (argument.keyword.value if argument.keyword else parameter_at(context.repo, key, place), argument.value)
-            for place, argument in enumerate(call.args)
+            (argument.keyword.value if argument.keyword else parameter_at(context.repo, key, position), argument.value)
+            for position, argument in enumerate(call.args)
             if not argument.star
         ]
         return [(name, value) for name, value in rows if name in names]

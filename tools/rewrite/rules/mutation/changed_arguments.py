@@ -57,7 +57,9 @@ class RebindChangedArguments(_Writes):
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         changed = (
-            [name for name, how in self._seen_changed(original.value) if how == "returned"] if isinstance(original.value, cst.Call) else []
+            [name for name, change in self._seen_changed(original.value) if change == "returned"]
+            if isinstance(original.value, cst.Call)
+            else []
         )
         if len(changed) != 1 or not self._wanted(original, changed[0]):
             return None
@@ -69,12 +71,12 @@ class RebindChangedArguments(_Writes):
         alone = isinstance(parent, cst.Expr) or (
             isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name)
         )
-        for name, how in changed:
+        for name, change in changed:
             statement = self._statement()
-            if how == "returned" and alone and len(changed) == 1 and self._function() is not None:
+            if change == "returned" and alone and len(changed) == 1 and self._function() is not None:
                 continue
             if self._wanted(statement, name) or self._twice(statement, name):
-                if how == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
+                if change == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
                     write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
                     self._before[self.context.span(statement)] = self._synchronised(name, write)
                     return cst.Name(name.value)
@@ -106,7 +108,7 @@ class RebindChangedArguments(_Writes):
         receiver = call.func.value if own and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
         if isinstance(receiver, cst.Name) and is_tensor(self.context.observed(receiver)):
             return [receiver]
-        return [name for name, how in self._seen_changed(call) if how == "returned"]
+        return [name for name, change in self._seen_changed(call) if change == "returned"]
 
     def _seen_changed(self, call: cst.Call) -> list[tuple[cst.Name, str]]:
         """The names whose tensors a call was seen to change, and how; not what torch's own functions do, or functions that hand them back."""

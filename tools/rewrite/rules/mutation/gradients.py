@@ -35,10 +35,10 @@ class KeepParameterGradients(Rule):
         key = context.function_key
         if context.cls is None or key not in context.randomness.live or key in context.randomness.constructing:
             return None
-        body = [self._kept(statement) for statement in updated.body]
+        body = [self._keep_gradient(statement) for statement in updated.body]
         return updated.with_changes(body=body) if any(new is not old for new, old in zip(body, updated.body, strict=True)) else None
 
-    def _kept(self, statement: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+    def _keep_gradient(self, statement: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         match statement:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Attribute() as held, slice=[only]) as target)]):
                 whole = isinstance(only.slice, cst.Index) and isinstance(only.slice.value, cst.Ellipsis)

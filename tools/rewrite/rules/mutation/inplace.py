@@ -192,7 +192,7 @@ class ReplaceInplaceUpdates(_Writes):
     def _write_all(self, original: cst.Assign, target: cst.Tuple | cst.List, updated: cst.Assign) -> cst.BaseSmallStatement:
         """`x[0], y = a, b`: the values first, then one write after the other."""
         new, value = updated.targets[0].target, original.value
-        names = [f"new_{place}" for place in range(len(target.elements))]
+        names = [f"new_{position}" for position in range(len(target.elements))]
         starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
         sources = list(value.elements) if isinstance(value, cst.Tuple) else []
         if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
@@ -202,9 +202,9 @@ class ReplaceInplaceUpdates(_Writes):
             raise Refuse("parts of a tensor take values that share its memory: write one after the other", "alias-write")
         loose: list[cst.BaseElement] = [cst.Element(cst.Name(name)) for name in names]
         statements: list[cst.BaseSmallStatement] = [cst.Assign([cst.AssignTarget(cst.Tuple(loose, lpar=[], rpar=[]))], updated.value)]
-        for place, (old, element, name) in enumerate(zip(target.elements, new.elements, names, strict=True)):
+        for position, (old, element, name) in enumerate(zip(target.elements, new.elements, names, strict=True)):
             if self._part(old.value):
-                source = sources[place].value if len(sources) == len(names) else cst.Name(name)
+                source = sources[position].value if len(sources) == len(names) else cst.Name(name)
                 assert isinstance(old.value, cst.Subscript) and isinstance(element.value, cst.Subscript)
                 statement = self._write(old.value, element.value, cst.Name(name), source)
             else:
@@ -246,8 +246,8 @@ class ReplaceInplaceUpdates(_Writes):
         if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         whole = cst.BinaryOperation(base, operator, self._atom(right))
-        made = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
-        return self._assign(target.value, base, made)
+        masked = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
+        return self._assign(target.value, base, masked)
 
     def _unmasked(
         self, target: cst.Subscript, new: cst.Subscript, source: cst.BaseExpression, value: cst.BaseExpression
@@ -289,14 +289,14 @@ class ReplaceInplaceUpdates(_Writes):
     def _repeated(self, name: cst.Name) -> bool:
         """Whether a comprehension changes what it did not make itself, once for each element."""
         inside = [node for node in self.context.stack if isinstance(node, cst.BaseComp)]
-        made = {
+        loop_names = {
             node.value
             for comp in inside
             for target in _targets(comp.for_in)
             for node in m.findall(target, m.Name())
             if isinstance(node, cst.Name)
         }
-        return bool(inside) and name.value not in made
+        return bool(inside) and name.value not in loop_names
 
 
 def _expression(node: cst.BaseExpression) -> ast.expr:

@@ -48,7 +48,7 @@ class RecomputeMemos(Rule):
         )
         if memo.early:
             return cst.RemoveFromParent()
-        self.context.forget(original.test)
+        self.context.drop_holes(original.test)
         assert isinstance(updated.body, cst.IndentedBlock)
         body = list(updated.body.body)
         if body and isinstance(body[0], (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
@@ -131,5 +131,5 @@ class UncacheArrays(Rule):
     def _makes_arrays(self, function: cst.FunctionDef) -> bool:
         """Whether it names functions of torch, and no layers."""
         named = {self.context.dotted(node) for node in m.findall(function.body, m.Name() | m.Attribute())}
-        made = {self.context.dotted(node.func) for node in m.findall(function.body, m.Call()) if isinstance(node, cst.Call)}
-        return any(name.startswith("torch.") for name in named) and not any(self.context.repo.is_module(name) for name in made)
+        called = {self.context.dotted(node.func) for node in m.findall(function.body, m.Call()) if isinstance(node, cst.Call)}
+        return any(name.startswith("torch.") for name in named) and not any(self.context.repo.is_module(name) for name in called)

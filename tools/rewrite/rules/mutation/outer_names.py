@@ -28,5 +28,5 @@ class BindOuterNames(Rule):
         if not names or not isinstance(updated.body, cst.IndentedBlock):
             return None
         line = cst.SimpleStatementLine([cst.Nonlocal([cst.NameItem(cst.Name(name)) for name in sorted(names)])])
-        place = 1 if original.get_docstring() is not None else 0
-        return updated.with_changes(body=updated.body.with_changes(body=[*updated.body.body[:place], line, *updated.body.body[place:]]))
+        index = 1 if original.get_docstring() is not None else 0
+        return updated.with_changes(body=updated.body.with_changes(body=[*updated.body.body[:index], line, *updated.body.body[index:]]))

@@ -34,8 +34,8 @@ class SaveForBackwardLast(Rule):
         if path not in context.saved_last or function is None or saved_at_top(function) is None:
             return None
         body = list(updated.body.body)
-        place = next(i for i, statement in enumerate(body) if _saves(statement))
-        body.insert(-1, body.pop(place))
+        index = next(i for i, statement in enumerate(body) if _saves(statement))
+        body.insert(-1, body.pop(index))
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
 

@@ -59,8 +59,8 @@ class _Writes(Rule):
             case cst.Subscript(value=inner):
                 again = self._again(receiver)
                 assert isinstance(again, cst.Subscript)
-                if held := self._holder(inner):
-                    return self._hold(held, inner, again, value)
+                if kind := self._holder(inner):
+                    return self._hold(kind, inner, again, value)
                 if self._mask(receiver) is not None:
                     raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
                 base = self._base(receiver, again)
@@ -109,8 +109,8 @@ class _Writes(Rule):
 
     def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
         """The array that is written into: `self.x[...]` where `self.x` is a variable."""
-        held = variable(self, target.value) or self.context.is_handle(target.value)
-        return subscript(new.value) if held and not isinstance(new.value, cst.Subscript) else new.value
+        is_variable = variable(self, target.value) or self.context.is_handle(target.value)
+        return subscript(new.value) if is_variable and not isinstance(new.value, cst.Subscript) else new.value
 
     def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
         at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
@@ -155,8 +155,8 @@ class _Writes(Rule):
         names = parse_signature(op.signature).names if op else ()
         if op and self.context.dotted(call.func) == f"{op.name}_" and call.args and not call.args[0].keyword:
             return call.args[0].value
-        for place, argument in enumerate(call.args):
-            name = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
+        for position, argument in enumerate(call.args):
+            name = argument.keyword.value if argument.keyword else names[position] if position < len(names) else ""
             if name == "inplace" and isinstance(argument.value, cst.Name) and argument.value.value == "True":
                 first = call.args[0]
                 return first.value if not first.keyword else None
@@ -184,13 +184,13 @@ class _Writes(Rule):
     def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
         """Along which a write to this name or attribute must be passed on."""
         function = self._function()
-        given = handed_back(self.context, self.context.function_key)
-        found = stale_aliases(function, _text(name), self.context.span(name).line, given, self._seen) if function is not None else []
-        saved = [alias for alias in found if alias.one.endswith(f".{SAVE}")]
+        returned = handed_back(self.context, self.context.function_key)
+        aliases = stale_aliases(function, _text(name), self.context.span(name).line, returned, self._seen) if function is not None else []
+        saved = [alias for alias in aliases if alias.one.endswith(f".{SAVE}")]
         if saved and function is not None and saved_at_top(function) is not None:
             self.context.saved_last.add(".".join(self.context.path))
-            return [alias for alias in found if alias not in saved]
-        return found
+            return [alias for alias in aliases if alias not in saved]
+        return aliases
 
     def _seen(self, node: ast.expr) -> bool:
         """Whether an expression of the source was seen to be a tensor."""
@@ -243,10 +243,10 @@ class _Writes(Rule):
 
     def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
         """Note that the new parts which a loop makes are put together after it; whether that can be done."""
-        found = part(function, loop, name, self._seen)
-        if found is None or parts_name(found) in self.context.taken:
+        slices = part(function, loop, name, self._seen)
+        if slices is None or parts_name(slices) in self.context.taken:
             return False
-        self.context.parted.setdefault(loop.lineno, {})[name] = found
+        self.context.parted.setdefault(loop.lineno, {})[name] = slices
         return True
 
     def _assign_view(self, view: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:

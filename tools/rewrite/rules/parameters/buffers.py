@@ -68,14 +68,14 @@ class SetBuffers(Rule):
         context = self.context
         assert context.cls
         line = context.span(assign).line
-        places = [node.lineno for node in walk(context.cls.node) if isinstance(node, ast.Call) and _registers(node, name)]
+        registrations = [node.lineno for node in walk(context.cls.node) if isinstance(node, ast.Call) and _registers(node, name)]
         branches = [node for node in walk(context.cls.node) if isinstance(node, ast.If) and node.orelse]
-        return bool(places) and all(any(_apart(branch, line, place) for branch in branches) for place in places)
+        return bool(registrations) and all(any(_apart(branch, line, registration) for branch in branches) for registration in registrations)
 
 
 def _registers(call: ast.Call, name: str) -> bool:
-    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "name")]
-    named = any(isinstance(value, ast.Constant) and value.value == name for value in given)
+    names = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "name")]
+    named = any(isinstance(value, ast.Constant) and value.value == name for value in names)
     return isinstance(call.func, ast.Attribute) and call.func.attr == "register_buffer" and named
 
 

@@ -106,34 +106,34 @@ class FreezeParameters(Rule):
 
     def _variable(self, statement: cst.BaseSmallStatement, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
         """One parameter that is frozen."""
-        place = self._place(node)
-        if not _is(value, "False") or place is None:
+        target = self._variable_of(node)
+        if not _is(value, "False") or target is None:
             fact = self.context.observed(node)
             if fact is not None and set(fact.kinds) <= {"parameter"} and not _is(value, "True"):
                 self.context.hole(statement, "whether a parameter is trained is decided one by one", "frozen")
             return None
-        return cst.Assign([cst.AssignTarget(place)], self.context.build("vendored.frozen({x})", x=place.deep_clone()))
+        return cst.Assign([cst.AssignTarget(target)], self.context.build("vendored.frozen({x})", x=target.deep_clone()))
 
-    def _place(self, node: cst.BaseExpression) -> cst.Attribute | cst.Name | None:
+    def _variable_of(self, node: cst.BaseExpression) -> cst.Attribute | cst.Name | None:
         """The attribute, or the name of a parameter that this function makes, that holds the variable behind `node`."""
-        if isinstance(node, cst.Name) and self._made_here(node):
+        if isinstance(node, cst.Name) and self._is_made_here(node):
             return node
         return variable_behind(self, node)
 
-    def _made_here(self, node: cst.Name) -> bool:
+    def _is_made_here(self, node: cst.Name) -> bool:
         """Whether all that binds this local name are calls of `nn.Parameter`."""
         context = self.context
         function = context.function
         if function is None or node.value in argument_names(function):
             return False
         stores = sum(isinstance(n, ast.Name) and n.id == node.value and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
-        made = 0
+        parameter_count = 0
         for child in ast.walk(function):
             if isinstance(child, ast.Assign) and isinstance(child.value, ast.Call) and len(child.targets) == 1:
                 target = child.targets[0]
                 dotted = context.facts.dotted.get(span_of(child.value.func, context.file.lines), "")
-                made += isinstance(target, ast.Name) and target.id == node.value and dotted in PARAMETERS
-        return 0 < stores == made
+                parameter_count += isinstance(target, ast.Name) and target.id == node.value and dotted in PARAMETERS
+        return 0 < stores == parameter_count
 
     def _frozen(self, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
         """What a statement freezes, or `None`."""
@@ -178,5 +178,5 @@ def variable_behind(rule: Rule, node: cst.BaseExpression) -> cst.Attribute | Non
     fact = rule.context.observed(node.value)
     templates = {layers()[k].params.get(node.attr.value, "") for kind in fact.kinds if (k := kind[7:]) in layers()} if fact else set()
     template = templates.pop() if len(templates) == 1 else ""
-    place = fill(template, {"self": node.value}) if template else None
-    return place if isinstance(place, cst.Attribute) else None
+    attribute = fill(template, {"self": node.value}) if template else None
+    return attribute if isinstance(attribute, cst.Attribute) else None

@@ -22,8 +22,8 @@ READABLE = frozenset({"shape", "ndim", "dtype"})
 def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
     """The functions of the repository that a call may reach, by name or as methods of `self` or of plain objects."""
     func = call.func
-    if (dotted := context.dotted(func)) and (place := context.repo.resolve(dotted)) and place[1]:
-        return [(place[0].file.path, place[1])]
+    if (dotted := context.dotted(func)) and (target := context.repo.resolve(dotted)) and target[1]:
+        return [(target[0].file.path, target[1])]
     if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
         name = func.attr.value
         return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
@@ -66,10 +66,10 @@ class PassVariables(Rule):
 
     def _written(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether the called function writes to this argument."""
-        place = next(i for i, a in enumerate(call.args) if a is argument)
+        position = next(i for i, a in enumerate(call.args) if a is argument)
         written = self.context.randomness.written
         for key in callees(self.context, call):
-            name = argument.keyword.value if argument.keyword else parameter_at(self.context.repo, key, place)
+            name = argument.keyword.value if argument.keyword else parameter_at(self.context.repo, key, position)
             if name in written.get(key, ()):
                 return True
         return False
@@ -87,8 +87,8 @@ class PassVariables(Rule):
         mine = [loop for loop in loops if function and (store := listed(function, loop.iter)) and store.lineno == line]
         if not mine or not isinstance(updated.value, (cst.List, cst.Tuple)) or function is None:
             return None
-        known = context.randomness.written
-        if not any(walks_parameters(context.repo, context.file, context.facts, known, function, loop) for loop in mine):
+        written = context.randomness.written
+        if not any(walks_parameters(context.repo, context.file, context.facts, written, function, loop) for loop in mine):
             return None
         return updated.with_changes(value=self._references(original.value, updated.value))
 
@@ -102,9 +102,9 @@ class PassVariables(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A read of such a parameter."""
-        return subscript(updated) if self.context.is_handle(original) and not self._kept(original) else None
+        return subscript(updated) if self.context.is_handle(original) and not self._means_variable(original) else None
 
-    def _kept(self, node: cst.Name) -> bool:
+    def _means_variable(self, node: cst.Name) -> bool:
         context, parent, grand = self.context, self.context.parent(), self.context.parent(2)
         if isinstance(parent, (cst.Param, cst.AssignTarget, cst.For, cst.Comparison, cst.ComparisonTarget, cst.AugAssign)):
             return True

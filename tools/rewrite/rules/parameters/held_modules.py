@@ -83,12 +83,14 @@ class WrapUnregisteredModules(Rule):
 
     def _without_parameters(self, display: cst.BaseExpression) -> bool:
         """Whether some of what stands in a display are layers without parameters or attributes that are modules, and none are other modules."""
-        found = [(value, self.context.dotted(value.func) if isinstance(value, cst.Call) else "") for value in _values(display)]
+        values = [(value, self.context.dotted(value.func) if isinstance(value, cst.Call) else "") for value in _values(display)]
         own = [
-            value for value, _ in found if isinstance(value, cst.Attribute) and self.context.is_self(value.value) and self._is_module(value)
+            value
+            for value, _ in values
+            if isinstance(value, cst.Attribute) and self.context.is_self(value.value) and self._is_module(value)
         ]
-        bare = [value for value, dotted in found if dotted in layers() and _bare(dotted)]
-        others = [v for v, dotted in found if (dotted and self.context.repo.is_module(dotted)) or self._is_module(v)]
+        bare = [value for value, dotted in values if dotted in layers() and _bare(dotted)]
+        others = [v for v, dotted in values if (dotted and self.context.repo.is_module(dotted)) or self._is_module(v)]
         return bool(own or bare) and all(value in own or value in bare for value in others)
 
     def _is_module(self, node: cst.BaseExpression) -> bool:
@@ -114,17 +116,21 @@ class WrapUnregisteredModules(Rule):
 
     def _filled(self, name: str) -> bool:
         """Whether modules are put into `self.<name>`, and nothing else."""
-        return self._modules([value for place, value in self._given() if isinstance(place, ast.Attribute) and place.attr == name])
+        return self._modules(
+            [value for container, value in self._additions() if isinstance(container, ast.Attribute) and container.attr == name]
+        )
 
     def _filled_here(self, statement: cst.Assign) -> bool:
         """Whether modules are put into the local container that a statement keeps, and nothing else, and none after it."""
         if not isinstance(statement.value, cst.Name):
             return False
         name, line = statement.value.value, self.context.span(statement).line
-        given = [(place.lineno, value) for place, value in self._given() if isinstance(place, ast.Name) and place.id == name]
-        return all(at < line for at, _ in given) and self._modules([value for _, value in given])
+        additions = [
+            (container.lineno, value) for container, value in self._additions() if isinstance(container, ast.Name) and container.id == name
+        ]
+        return all(at < line for at, _ in additions) and self._modules([value for _, value in additions])
 
-    def _given(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+    def _additions(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Each value that is put into a container, with the container."""
         for node in self._nodes():
             match node:
@@ -141,8 +147,8 @@ class WrapUnregisteredModules(Rule):
 def _bare(dotted: str) -> bool:
     """Whether a layer has neither parameters nor parts."""
     layer = layers()[dotted]
-    made = layer.vendored and rngs_of(layer.vendored) == "required" and "Dropout" not in dotted
-    return not layer.params and not made and dotted.rpartition(".")[2] not in CONTAINERS
+    draws = layer.vendored and rngs_of(layer.vendored) == "required" and "Dropout" not in dotted
+    return not layer.params and not draws and dotted.rpartition(".")[2] not in CONTAINERS
 
 
 def _values(display: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -92,7 +92,7 @@ class ReplaceInitialisers(Rule):
         if not name and not value:
             return None
         try:
-            return self.context.place(self._value(name, original, updated) if name else self._passed(original, updated))
+            return self.context.parenthesise(self._value(name, original, updated) if name else self._passed(original, updated))
         except (Refuse, BindError) as refusal:
             self.context.hole(original, f"torch.nn.init.{name or 'a'}_: {refusal}", getattr(refusal, "code", "unbound-call"))
             return None
@@ -130,10 +130,10 @@ class ReplaceInitialisers(Rule):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
-        place, target = original.targets[0].target, self._initialised(original.value)
-        if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(place, cst.Attribute):
+        assigned, target = original.targets[0].target, self._initialised(original.value)
+        if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(assigned, cst.Attribute):
             return None
-        return self._write(original, target, updated.value) if place.deep_equals(target) else None
+        return self._write(original, target, updated.value) if assigned.deep_equals(target) else None
 
     def _initialised(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
         """What an original call initialises, where it is one that does."""

@@ -94,21 +94,21 @@ class ReplaceRegistrations(Rule):
         if (
             func.attr.value == "register_parameter"
             and isinstance(value, cst.Subscript)
-            and not isinstance(self._given(call), cst.Subscript)
+            and not isinstance(self._source(call), cst.Subscript)
         ):
             value = value.value  # the parameter itself, which another name may have too
         if func.attr.value == "register_buffer":
             value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
-            if isinstance(values["value"], cst.Name) and self._asked_for_none(values["value"].value):
+            if isinstance(values["value"], cst.Name) and self._is_tested_for_none(values["value"].value):
                 value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
         return new.func.value, values["name"], value
 
-    def _given(self, call: cst.Call) -> cst.BaseExpression | None:
+    def _source(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a call registers, as it stood before rewriting."""
         named = [a.value for a in call.args if a.keyword and ARGUMENTS.get(a.keyword.value) == "value"]
         return next(iter([*named, *(a.value for a in call.args[1:2])]), None)
 
-    def _asked_for_none(self, name: str) -> bool:
+    def _is_tested_for_none(self, name: str) -> bool:
         """Whether the function does something only where this local name `is not None`: then it may be `None`, and there is no variable."""
         function = self.context.function
         branches = [node for node in walk(function) if isinstance(node, ast.If)] if function else []
@@ -176,12 +176,12 @@ def _bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
     if context.is_self(node):
         return own_layer(rule)
     fact = context.observed(node)
-    found: list[str] = []
+    bases: list[str] = []
     for kind in fact.kinds if fact else ():
         name = kind.removeprefix("module:")
         model = context.repo.class_of(name)
-        found += [name] if model is None else [base for one in context.repo.ancestors(model) for base in context.repo.bases(one)]
-    return found
+        bases += [name] if model is None else [base for one in context.repo.ancestors(model) for base in context.repo.bases(one)]
+    return bases
 
 
 def _is(node: cst.BaseExpression | None, name: str) -> bool:

@@ -51,12 +51,12 @@ class CallResets(Rule):
             owner = cst.Name(context.self_name())
         kinds = reset_layers(context.repo, context.cls, context.observed(receiver), upwards, context.is_self(receiver))
         helpers = {RESETS.get(kind, "") for kind in kinds}
-        seen = {kind.removeprefix("module:") for kind in fact.kinds} if (fact := context.observed(receiver)) else set()
-        mixed = not kinds and bool(seen & layers().keys())
+        observed = {kind.removeprefix("module:") for kind in fact.kinds} if (fact := context.observed(receiver)) else set()
+        mixed = not kinds and bool(observed & layers().keys())
         if not kinds and not mixed:
             return None
         if mixed or "" in helpers or original.args:
-            context.hole(original, f"no rule for reset_parameters of {', '.join(sorted(kinds or seen))}", "unknown-op")
+            context.hole(original, f"no rule for reset_parameters of {', '.join(sorted(kinds or observed))}", "unknown-op")
             return None
         name = helpers.pop() if len(helpers) == 1 else "reset_layer"
         call = cst.Call(context.helper(name), [cst.Arg(owner)])

@@ -37,16 +37,16 @@ class MoveInheritedStatistics(Rule):
             return None
         if any(argument.star for argument in original.args):
             return None
-        arguments, seen = list(updated.args), set()
-        for place, argument in enumerate(original.args):
-            name = argument.keyword.value if argument.keyword else {1: "running_mean", 2: "running_var"}.get(place, "")
+        arguments, replaced = list(updated.args), set()
+        for position, argument in enumerate(original.args):
+            name = argument.keyword.value if argument.keyword else {1: "running_mean", 2: "running_var"}.get(position, "")
             if name in STATISTICS:
-                value = self._variable(argument.value, arguments[place].value, name)
+                value = self._variable(argument.value, arguments[position].value, name)
                 if value is None:
                     return None
-                arguments[place] = arguments[place].with_changes(value=value)
-                seen.add(name)
-        return cst.Call(self.context.helper("tracked_batch_norm"), arguments) if seen == STATISTICS.keys() else None
+                arguments[position] = arguments[position].with_changes(value=value)
+                replaced.add(name)
+        return cst.Call(self.context.helper("tracked_batch_norm"), arguments) if replaced == STATISTICS.keys() else None
 
     def _variable(self, original: cst.BaseExpression, updated: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
         """The variable that holds what an expression reads; `None` where it reads anything but the layer's own statistic, or None."""

@@ -49,13 +49,13 @@ class RenameTakenAttributes(Rule):
         if name not in ALL:
             return None
         if context.is_self(original.value):
-            taken = name in context.class_facts.taken_names
+            renames = name in context.class_facts.taken_names
         else:
             fact = context.observed(original.value)
             classes = [context.repo.class_of(kind.removeprefix("module:")) for kind in fact.kinds] if fact else []
             models = [model for model in classes if model]
-            taken = bool(models) and all(name in taken_names(context.repo, model) for model in models)
-        return updated.with_changes(attr=cst.Name(f"{name}_")) if taken else None
+            renames = bool(models) and all(name in taken_names(context.repo, model) for model in models)
+        return updated.with_changes(attr=cst.Name(f"{name}_")) if renames else None
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
         model = self.context.cls

@@ -72,11 +72,15 @@ class ShareVariables(Rule):
         model = self.context.repo.class_of(self.context.dotted(call.func)) if self.context.dotted(call.func) else None
         if model is None or not self.context.repo.is_module_class(model) or "__init__" not in model.methods or argument.star:
             return False
-        place = next(i for i, one in enumerate(call.args) if one is argument)
+        position = next(i for i, one in enumerate(call.args) if one is argument)
         names = argument_names(model.methods["__init__"])
-        wanted = argument.keyword.value if argument.keyword else names[place + 1] if place + 1 < len(names) else ""
-        kept = (node for node in walk(model.methods["__init__"]) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name))
-        return any(isinstance(node.value, ast.Name) and node.value.id == wanted and id(node.targets[0]) in model.own for node in kept)
+        parameter = argument.keyword.value if argument.keyword else names[position + 1] if position + 1 < len(names) else ""
+        assignments = (
+            node for node in walk(model.methods["__init__"]) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
+        )
+        return any(
+            isinstance(node.value, ast.Name) and node.value.id == parameter and id(node.targets[0]) in model.own for node in assignments
+        )
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         source, target = original.value, original.targets[0].target
@@ -93,7 +97,7 @@ class ShareVariables(Rule):
         owner = _layers(self.context.observed(target.value))
         moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
         if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
-            if self._made_for_it(source) and len(original.targets) == 1:
+            if self._is_made_for_parameters(source) and len(original.targets) == 1:
                 return updated.with_changes(value=self.context.build("nnx.Param({value})", value=updated.value))
             self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")
             return None
@@ -101,16 +105,16 @@ class ShareVariables(Rule):
             return None
         return updated.with_changes(value=fill(template, {"self": updated.value.value}))
 
-    def _made_for_it(self, source: cst.Attribute) -> bool:
+    def _is_made_for_parameters(self, source: cst.Attribute) -> bool:
         """Whether the layer is a local variable of which nothing but its parameters is used, and this one only here."""
         function = self.context.function
         if function is None or not isinstance(source.value, cst.Name):
             return False
         uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == source.value.value]
-        taken = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.value in uses]
-        plain = all(isinstance(node.ctx, ast.Load) and node.attr in ("weight", "bias") for node in taken)
-        once = [node.attr for node in taken].count(source.attr.value) == 1
-        return plain and once and len(uses) == len(taken) + 1
+        reads = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.value in uses]
+        plain = all(isinstance(node.ctx, ast.Load) and node.attr in ("weight", "bias") for node in reads)
+        once = [node.attr for node in reads].count(source.attr.value) == 1
+        return plain and once and len(uses) == len(reads) + 1
 
 
 def _layers(fact: Observed | None) -> list[str]:

@@ -30,8 +30,8 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
         return False
     if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
         return True
-    known = _assigned(rule, context.cls, node.attr.value)
-    return "parameter" in known or (not known and _named_at_run_time(rule, context.cls, node))
+    kinds = _assigned(rule, context.cls, node.attr.value)
+    return "parameter" in kinds or (not kinds and _named_at_run_time(rule, context.cls, node))
 
 
 def _looked_up(rule: Rule, call: cst.Call) -> bool:
@@ -66,8 +66,8 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
         return subscript(node)
     if isinstance(node, cst.Name):
         fact = context.observed(node)
-        known = fact and set(fact.kinds) == {"parameter"}
-        return subscript(node) if known or context.is_handle(node) else node
+        is_parameter = fact and set(fact.kinds) == {"parameter"}
+        return subscript(node) if is_parameter or context.is_handle(node) else node
     if isinstance(node, cst.Attribute):
         if context.is_self(node.value):
             kinds = own_layer(rule)
@@ -174,7 +174,7 @@ class MakeParameters(Rule):
         match original.func, updated.func:
             case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="requires_grad_")), cst.Attribute(value=cst.Call() as new):
                 if self.context.dotted(made.func) in PARAMETERS and len(new.args) == 1:
-                    return self._made(new.args[0].value, updated.args[0].value if updated.args else None)
+                    return self._construct(new.args[0].value, updated.args[0].value if updated.args else None)
         if self.context.dotted(original.func) not in PARAMETERS:
             return None
         named = {a.keyword.value: a.value for a in updated.args if a.keyword}
@@ -184,9 +184,9 @@ class MakeParameters(Rule):
         if data is None or any(a.star for a in updated.args):
             self.context.hole(original, "nn.Parameter without its data", "unsupported")
             return None
-        return self._made(data, grad)
+        return self._construct(data, grad)
 
-    def _made(self, data: cst.BaseExpression, grad: cst.BaseExpression | None) -> cst.BaseExpression:
+    def _construct(self, data: cst.BaseExpression, grad: cst.BaseExpression | None) -> cst.BaseExpression:
         if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
             return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
         kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
@@ -225,10 +225,10 @@ class ReadVariables(Rule):
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if self._of_another(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
-            return None if self._kept(original) else subscript(updated)
-        if not variable(self, original) or self._kept(original):
+            return None if self._means_variable(original) else subscript(updated)
+        if not variable(self, original) or self._means_variable(original):
             return None
-        if self._put_away():
+        if self._is_put_in_container():
             reason = "is kept in a container too, where it would stay what it is now: read the attribute where it is needed"
             self.context.hole(original, f"{cst.Module([]).code_for_node(original)} {reason}", "tied-weight")
             return None
@@ -236,7 +236,7 @@ class ReadVariables(Rule):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
 
-    def _put_away(self) -> bool:
+    def _is_put_in_container(self) -> bool:
         """Whether a constructor keeps the attribute at hand in a plain list, tuple or dictionary: `self.table = {"a": self.a}`."""
         around = iter(reversed(self.context.stack))
         inner = (cst.Element, cst.DictElement, cst.List, cst.Tuple, cst.Dict)
@@ -254,7 +254,7 @@ class ReadVariables(Rule):
         return all(model is not None and repo.buffer(model, node.attr.value) is not None for model in models)
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        return subscript(updated) if variable(self, original) and not self._kept(original) else None
+        return subscript(updated) if variable(self, original) and not self._means_variable(original) else None
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> cst.BaseExpression | None:
         """A parameter that a loop hands out, given to a function that knows no `nnx.Variable`."""
@@ -281,7 +281,7 @@ class ReadVariables(Rule):
         if function is None or context.cls is None or name in argument_names(function):
             return False
         own = context.cls.own
-        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in _given(node, name)]
+        values = [value for node in walk(function) if isinstance(node, ast.Assign) for value in _values_given_to(node, name)]
         stores = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in walk(function))
         return 0 < stores == len(values) and all(id(value) in own or isinstance(value, ast.Call | ast.BinOp) for value in values)
 
@@ -290,8 +290,8 @@ class ReadVariables(Rule):
         context = self.context
         if context.counts(node.attr.value):
             return False
-        known = context.cls and context.repo.attribute(context.cls, node.attr.value)
-        return bool(known) and bool(set(known.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
+        fact = context.cls and context.repo.attribute(context.cls, node.attr.value)
+        return bool(fact) and bool(set(fact.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
 
     def _optional(self, node: cst.Attribute) -> bool:
         """Whether the constructor may leave the attribute `None`; the bias of a layer may be that."""
@@ -299,11 +299,11 @@ class ReadVariables(Rule):
         if model is None:
             return False
         statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
-        taken = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
-        kept = {target.attr for assign in taken for target in assign.targets if isinstance(target, ast.Attribute)}
-        return node.attr.value in kept or "none" in _assigned(self, model, node.attr.value)
+        from_layers = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
+        attributes = {target.attr for assign in from_layers for target in assign.targets if isinstance(target, ast.Attribute)}
+        return node.attr.value in attributes or "none" in _assigned(self, model, node.attr.value)
 
-    def _kept(self, node: cst.Attribute | cst.Call) -> bool:
+    def _means_variable(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
             return self.context.constructing or self._tied(grand)
@@ -337,7 +337,7 @@ class ReadVariables(Rule):
         return " None" in text
 
 
-def _given(node: ast.Assign, name: str) -> list[ast.expr]:
+def _values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:
     """What an assignment gives a name, alone or in a tuple beside others."""
     target = node.targets[0]
     if isinstance(target, ast.Name):
