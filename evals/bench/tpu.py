@@ -1,7 +1,7 @@
 """What nets cost on TPUs: `python -m migrate_agent.evals.bench.tpu [--filter TEXT] [--zoo N] [--docs docs/tpu.md]`. Needs the extra `tpu`.
 
 Each case is asked with `migrate-agent tpu` on a copy of its repository, for all topologies at once; rows go to `evals/results/bench/tpu.json` as they
-come, and the table of all rows into the page between its two marks. What is there already is not asked again, unless `--again`.
+come. A table of all rows is printed, and the rows of the examples go into the page between its two marks. What is there already is not asked again, unless `--again`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = "\n".join(table(rows))
     print(text)
     if options.docs:
-        options.docs.write_text(between(options.docs.read_text(encoding="utf-8"), text), encoding="utf-8")
+        options.docs.write_text(between(options.docs.read_text(encoding="utf-8"), "\n".join(table(for_page(rows)))), encoding="utf-8")
     return 1 if bare else 0
 
 
@@ -201,6 +201,12 @@ def document(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     versions = {name: version(name) for name in ("jax", "libtpu", "flax")}
     return {"benchmark": "tpu", "date": records.today(), "commit": records.commit(), "versions": versions, "rows": list(rows)}
+
+
+def for_page(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows that a reader of the page needs: all of the examples; of the zoo's units those without figures, with the reason."""
+    examples = {case.name for case in CASES}
+    return [row for row in rows if row["case"] in examples or "error" in row or row["refused"]]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from migrate_agent.evals.bench import kernels as bench
-from migrate_agent.evals.bench.tpu import MARKS, between, table
+from migrate_agent.evals.bench.tpu import MARKS, OUTPUT, between, for_page, table
 from migrate_agent.tools.kernels.catalogue import Case, Kernel
 from migrate_agent.tools.kernels.catalogue import kernels as catalogue
 
@@ -48,6 +50,13 @@ def test_the_table_stands_between_its_marks() -> None:
     assert between(page, "new") == f"head\n{MARKS[0]}\nnew\n{MARKS[1]}\ntail\n"
     with pytest.raises(ValueError, match="lacks"):
         between("head", "new")
+
+
+def test_page_shows_the_stored_rows() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs/tpu.md").read_text(encoding="utf-8")
+    rows = for_page(json.loads((root / OUTPUT).read_text(encoding="utf-8"))["rows"])
+    assert between(page, "\n".join(table(rows))) == page
 
 
 def test_rows_of_kernels_are_kept_over_runs() -> None:
