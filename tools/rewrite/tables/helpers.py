@@ -74,6 +74,7 @@ def symbols() -> Mapping[str, Symbol]:
         for statement in ast.parse(text).body:
             if isinstance(statement, (ast.Import, ast.ImportFrom)) or _is_docstring(statement):
                 continue
+            # `lineno` points at `def`, so that decorators above it would be cut off.
             start = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
             source = "".join(lines[_comments(lines, start) - 1 : statement.end_lineno])
             for name in defined_names(statement):
@@ -82,6 +83,7 @@ def symbols() -> Mapping[str, Symbol]:
                 if name in by_name:
                     raise ValueError(f"two vendored definitions of {name}: {by_name[name].position[0]}.py and {file}.py")
                 by_name[name] = Symbol(name, source, global_names(source), _rngs(statement), (file, statement.lineno))
+            # A function with a custom derivative is incomplete without the rule that registers it.
             for registry in _registries(statement):
                 by_name[registry] = replace(by_name[registry], needs=by_name[registry].needs | {name})
     return by_name
@@ -173,6 +175,7 @@ def _ordered(chosen: list[Symbol]) -> list[Symbol]:
     placed: dict[str, Symbol] = {}
 
     def place(symbol: Symbol, trail: frozenset[str]) -> None:
+        # The trail breaks circles; functions that call each other do not need an order.
         if symbol.name in placed or symbol.name in trail:
             return
         for name in sorted(global_names(symbol.text, imports_only=True)):
@@ -204,6 +207,7 @@ def module_of(file: SourceFile) -> tuple[str, str]:
 
 def file_of(file: SourceFile) -> str:
     """Where the vendored helpers of a file's mirror lie: in its top package, or beside a top-level file."""
+    # One copy in each top package, so that the package stays importable by itself.
     root = PurePosixPath(file.import_root or ".")
     module = file.target_module.split(".")
     if len(module) > 1 or file.path.endswith("__init__.py"):

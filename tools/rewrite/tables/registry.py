@@ -145,6 +145,7 @@ def _index(rows: list[Any], names: Callable[[Any], tuple[str, ...]]) -> dict[str
     table: dict[str, Any] = {}
     for row in rows:
         for name in names(row):
+            # Two rows for one name would make the result depend on the order of the files.
             if table.get(name, row) is not row:
                 raise ValueError(f"two rows for {name}")
             table[name] = row
@@ -153,6 +154,7 @@ def _index(rows: list[Any], names: Callable[[Any], tuple[str, ...]]) -> dict[str
 
 def _names(op: Op) -> tuple[str, ...]:
     """The dotted names of a row; that of a function which writes to its first argument has an underscore (`torch.relu_`)."""
+    # `torch.relu_` exists, `torch.Tensor.relu__` does not: a method gets its underscore elsewhere.
     function = op.inplace and not op.name.startswith("torch.Tensor.")
     return (op.name, *op.aliases, *((f"{op.name}_",) if function else ()))
 
@@ -187,6 +189,7 @@ FUSED_PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "m
 @cache
 def of_fused_package(dotted: str) -> bool:
     """Whether this is a kernel of such a package that the tables have, or a module or class that holds one."""
+    # Nearly every name ends here; the search over all rows below would cost too much.
     if dotted.partition(".")[0] not in FUSED_PACKAGES:
         return False
     return any(name == dotted or name.startswith(f"{dotted}.") for name in (*ops(), *layers()))
@@ -194,6 +197,7 @@ def of_fused_package(dotted: str) -> bool:
 
 def public_name(dotted: str) -> str:
     """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` → `torch.nn.ELU`. Other names stay."""
+    # Code imports layers by the path of their file too, and examples report that path.
     if dotted.startswith("torch.nn.modules.") and (name := f"torch.nn.{dotted.rpartition('.')[2]}") in layers():
         return name
     return dotted

@@ -16,6 +16,7 @@ DROPPED = frozenset(
 """Torch arguments without a meaning in JAX; dropped where a signature does not name them."""
 
 
+# One row then serves both spellings; without this `x.sum(axis=1)` would be a hole.
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's argument names, which torch takes too."""
 
@@ -83,6 +84,8 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
     """Match arguments to names; `receiver` stands for the first one of a method call. Raises `BindError`."""
     pairs = list(zip(arguments, originals, strict=True))
     if receiver is not None:
+        # The receiver takes the first name like any argument, so that one row serves function and
+        # method.
         pairs.insert(0, (receiver, receiver))
     values: dict[str, cst.BaseExpression] = {}
     sources: dict[str, cst.BaseExpression] = {}
@@ -96,11 +99,13 @@ def bind(signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence
         if argument.star == "**" and signature.keywords:
             keywords.append(argument)
             continue
+        # How many names a spread argument fills is known only at run time.
         if argument.star == "**" or (argument.star == "*" and not (signature.variadic and position >= len(signature.names))):
             raise BindError("arguments are spread with a star")
         if name:
             if name in signature.names or name in signature.keyword_only:
                 pass
+            # `x.view(size=(2, 3))`: the variadic argument passed by its name holds all values.
             elif name == signature.variadic:
                 rest = [cst.Arg(argument.value)]
                 continue

@@ -22,6 +22,8 @@ def defined_names(statement: ast.stmt) -> list[str]:
             names[node.name] = None
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names |= dict.fromkeys(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        # A statement that fills a table belongs to the table's definition, so that it counts as
+        # one.
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
             names[node.value.id] = None
     return list(names)
@@ -89,6 +91,8 @@ def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
     table = symtable.symtable(source, "<source>", "exec")
     names: set[str] = set()
     _collect(table, names, imports_only)
+    # `symtable` does not look into strings; parsing them is slow, so that a regular expression asks
+    # first.
     if not imports_only and STRING_ANNOTATION.search(source):
         names |= _string_annotations(source)
     return frozenset(names)
@@ -100,6 +104,7 @@ def _collect(table: symtable.SymbolTable, names: set[str], imports_only: bool) -
         if symbol.is_referenced() and (top or symbol.is_global()):
             names.add(symbol.get_name())
     for child in table.get_children():
+        # Comprehensions are functions to `symtable` but run at once, unlike real functions.
         if imports_only and child.get_type() == "function" and child.get_name() not in ("listcomp", "genexpr", "setcomp", "dictcomp"):
             continue
         _collect(child, names, imports_only)

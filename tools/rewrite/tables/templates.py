@@ -74,6 +74,7 @@ def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpres
     """`node` as it may stand under `parent`: in parentheses where precedence asks for them."""
     if node.lpar or isinstance(node, ATOMIC):
         return node
+    # `1.shape` is a syntax error, `(1).shape` is not.
     if isinstance(node, NUMBERS):
         return _parenthesised(node) if isinstance(parent, cst.Attribute) else node
     if isinstance(parent, ENCLOSING) and not isinstance(node, LOOSE):
@@ -91,6 +92,7 @@ def unbroken(node: cst.BaseExpression) -> cst.BaseExpression:
     if "\n" not in text:
         return node
     try:
+        # Brackets inside may already hold the line breaks; only the parser can tell.
         ast.parse(text)
     except SyntaxError:
         return _parenthesised(node)
@@ -179,6 +181,7 @@ class _Fill(cst.CSTTransformer):
             value = argument.value
             if argument.star == "*" and isinstance(value, cst.Name) and value.value.startswith(_MARK):
                 continue
+            # Dropping it is right only where nothing positional follows that would move up.
             if name := _unfilled(value):
                 if not self._followed(call.args[index:]) or not isinstance(value, cst.Name) or name not in self.torch_defaults:
                     continue
@@ -194,6 +197,7 @@ class _Fill(cst.CSTTransformer):
 
 def _sequence(values: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
     """Several values as one: a tuple, or the single value as it is where it already is a sequence."""
+    # `x.permute((0, 2, 1))` and `x.permute(0, 2, 1)` mean the same.
     if len(values) == 1 and isinstance(values[0], (cst.Tuple, cst.List)):
         return wrap(values[0], None)
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
@@ -287,6 +291,7 @@ def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or node.attr.value not in ("shape", "dtype"):
         return None
     owner = call.func.value
+    # Only where the call allocates nothing else: reading the shape of a fresh array is no work.
     if not (isinstance(owner, cst.Name) and owner.value == "jnp" and call.func.attr.value in ("empty", "zeros", "ones")):
         return None
     if node.attr.value == "shape":

@@ -9,7 +9,10 @@ ROWS = (
         "torch.nn.Dropout",
         "p=0.5, inplace=False",
         "Dropout",
+        # Only this one masks single elements; the others mask whole channels, which NNX has no
+        # layer for.
         to="nnx.Dropout({p=0.5}, rngs={rngs})",
+        # NNX calls the probability `rate`.
         reads={"p": "{self}.rate"},
         samples=("0.1",),
     ),

@@ -13,8 +13,11 @@ def _softmax(name: str) -> Template:
 
     def to(call: Call) -> str:
         tensor = "{input}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{input}"
+        # Torch picks axis 0 for 0, 1 and 3 axes and axis 1 otherwise; the helper repeats that
+        # choice.
         if not call.given("dim") or call.literal("dim") is None:
             return f"vendored.{name}({tensor})"
+        # Torch lets a tensor without axes take `dim=0`; JAX raises there.
         dim = "None" if ndim(call, "input") == 0 else "{dim}"
         return f"jax.nn.softmax(-{tensor}, axis={dim})" if name == "softmin" else f"jax.nn.{name}({tensor}, axis={dim})"
 
@@ -22,6 +25,7 @@ def _softmax(name: str) -> Template:
 
 
 def _gelu(call: Call) -> str:
+    # `jax.nn.gelu` approximates by default, torch does not: the flag must always be written.
     exact = {"none": "approximate=False", "tanh": "approximate=True"}.get(call.literal("approximate"))
     return f"jax.nn.gelu({{input}}, {exact})" if exact else "vendored.gelu({input}, approximate={approximate})"
 
@@ -40,6 +44,7 @@ SOFTMAX = [
 ]
 
 JAX_NN = [
+    # Here stand only functions whose gradient agrees with torch also at the kinks.
     *spelled("relu", "input", "jax.nn.relu({input})", inplace=True),
     Op(f"{F}relu", "input, inplace=False", "jax.nn.relu({input})", inplace=True),
     Op(f"{F}silu", "input, inplace=False", "jax.nn.silu({input})"),
@@ -58,8 +63,10 @@ JAX_NN = [
 
 VENDORED = [
     Op(f"{F}relu6", "input, inplace=False", "vendored.relu6({input})"),
+    # At 0 torch's gradient is the negative slope; that of `jax.nn.leaky_relu` is 1.
     Op(f"{F}leaky_relu", "input, negative_slope=0.01, inplace=False", "vendored.leaky_relu({input}, {negative_slope})", inplace=True),
     Op(
+        # At the bounds torch's gradient is 0; that of `jax.nn.hard_tanh` is 1.
         f"{F}hardtanh",
         "input, min_val=-1.0, max_val=1.0, inplace=False",
         "vendored.hardtanh({input}, min_val={min_val}, max_val={max_val})",
@@ -67,6 +74,7 @@ VENDORED = [
     ),
     Op(f"{F}hardsigmoid", "input, inplace=False", "vendored.hardsigmoid({input})"),
     Op(f"{F}hardswish", "input, inplace=False", "vendored.hardswish({input})"),
+    # `jax.nn.softplus` has neither `beta` nor the threshold above which torch returns x itself.
     Op(f"{F}softplus", "input, beta=1, threshold=20", "vendored.softplus({input}, beta={beta}, threshold={threshold})"),
     Op(f"{F}softshrink", "input, lambd=0.5", "vendored.softshrink({input}, {lambd})"),
     *spelled("hardshrink", "input, lambd=0.5", "vendored.hardshrink({input}, {lambd})", "nn.functional.hardshrink"),
@@ -78,6 +86,7 @@ VENDORED = [
         aliases=("torch.threshold",),
     ),
     Op(
+        # In evaluation the slope is the mean of the bounds, so that no key must be at hand.
         f"{F}rrelu",
         "input, lower=0.125, upper=1 / 3, training=False",
         lambda call: (

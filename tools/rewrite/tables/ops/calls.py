@@ -59,6 +59,7 @@ def axis(call: Call, name: str = "dim") -> str:
         return f"{{{name}}}"
     value = call.literal(name)
     if isinstance(value, list):
+        # The comma keeps a tuple of one axis a tuple.
         return f"({', '.join(map(str, value))}{',' if len(value) == 1 else ''})"
     if value is UNKNOWN and (may_be_kind(call, name, "list") or call.text(name).startswith("[")):
         return f"tuple({{{name}}})"
@@ -67,8 +68,10 @@ def axis(call: Call, name: str = "dim") -> str:
 
 def reduction_axis(call: Call, name: str = "dim", tensor: str = "input") -> str:
     """Like `axis`, for reductions: an empty list means all axes, and a tensor without axes takes 0 and -1."""
+    # `axis=()` reduces over nothing in NumPy and over everything in torch.
     if call.given(name) and (call.literal(name) in ([], ()) or ndim(call, tensor) == 0):
         return "None"
+    # A sequence that turns out empty at run time must reduce over everything as well.
     return f"{axis(call, name)} or None" if _perhaps_empty(call, name) else axis(call, name)
 
 
@@ -77,6 +80,7 @@ def _perhaps_empty(call: Call, name: str) -> bool:
     if not call.given(name) or call.literal(name) is not UNKNOWN:
         return False
     node, fact = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
+    # With an element written out it cannot be empty.
     if isinstance(node, (ast.Tuple, ast.List)):
         return all(isinstance(element, ast.Starred) for element in node.elts)
     constructed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list")
@@ -97,6 +101,7 @@ def sequence(call: Call, name: str) -> str:
 
 def is_single(call: Call, name: str) -> bool:
     """Whether the one value of a variadic argument stands for itself, and is not spread with a star."""
+    # `f(*xs)` hands over several values although the source shows one argument.
     return not call.text(name).lstrip("( ").startswith("*")
 
 

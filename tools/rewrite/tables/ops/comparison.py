@@ -19,6 +19,8 @@ OPERATORS = {
     "bitwise_right_shift": (">>",),
 }
 FUNCTIONS = {
+    # Of two equal values torch sends the whole gradient to the first; `jnp.fmax` sends it to the
+    # second.
     "fmax": "vendored.fmax",
     "fmin": "vendored.fmin",
     "logical_and": "jnp.logical_and",
@@ -33,7 +35,13 @@ OPERATOR_ROWS = [
     row
     for name, (operator, *aliases) in OPERATORS.items()
     for row in spelled(
-        name, "input, other", f"{{input}} {operator} {{other}}", *aliases, inplace=True, dtype="" if name.startswith("bitwise") else "bool"
+        # The dtype of bitwise operators follows the operands, so that it stays open.
+        name,
+        "input, other",
+        f"{{input}} {operator} {{other}}",
+        *aliases,
+        inplace=True,
+        dtype="" if name.startswith("bitwise") else "bool",
     )
 ]
 FUNCTION_ROWS = [

@@ -13,9 +13,11 @@ def _filled(function: str) -> Template:
     return to
 
 
+# `new_*` takes the dtype of the tensor; NumPy's default would make float32 of an integer tensor.
 def _new(function: str, value: str = "") -> Template:
     def to(call: Call) -> str:
         size = "{size}" if value else sequence(call, "size")
+        # A literal `dtype=None` means "as the tensor" in torch and "the default" in NumPy.
         dtype = "{dtype}" if call.given("dtype") and call.literal("dtype") is not None else "{self}.dtype"
         return f"{function}({size}, {value}dtype={dtype})"
 
@@ -26,8 +28,10 @@ def _arange(call: Call) -> str:
     """With an integral dtype torch first cuts the bounds to integers."""
     bounds = [name for name in ("start", "end", "step") if call.given(name)]
     if "int" in call.text("dtype") and any(is_kind(call, name, "float") or isinstance(call.literal(name), float) for name in bounds):
+        # A step of 1.5 is 1 to torch; JAX steps by 1.5 and rounds each element.
         integers = ", ".join(f"int({{{name}}})" for name in bounds)
         return f"jnp.arange({integers}, dtype={{dtype}})"
+    # The signature calls the only positional argument `start`, although torch means the end by it.
     if call.given("start") and not call.given("end"):
         return "jnp.arange({start}, dtype={dtype})"
     return "jnp.arange({start=0}, {end}, {step}, dtype={dtype})"
@@ -38,6 +42,7 @@ def _spaced(name: str, extra: str = "") -> Template:
 
     def to(call: Call) -> str:
         integral = "int" in call.text("dtype")
+        # Torch computes in float32 and rounds once; each step of JAX's float16 would round.
         if "float16" in call.text("dtype"):
             return f"jnp.{name}({{start}}, {{end}}, {{steps}}{extra}, dtype=jnp.float32).astype({{dtype}})"
         return f"{'vendored.integer_' if integral else 'jnp.'}{name}({{start}}, {{end}}, {{steps}}{extra}, dtype={{dtype}})"
@@ -54,6 +59,7 @@ def _fill_diagonal(call: Call) -> str:
 
 def _complex(call: Call) -> str:
     real, imag = call.observed("real"), call.observed("imag")
+    # `lax.complex` does not broadcast, torch does.
     if real and imag and real.shapes and real.shapes == imag.shapes:
         return "lax.complex({real}, {imag})"
     return "lax.complex(*jnp.broadcast_arrays({real}, {imag}))"
@@ -61,6 +67,7 @@ def _complex(call: Call) -> str:
 
 def _constructor(dtype: str) -> Template:
     def to(call: Call) -> str:
+        # One number or `torch.Size` is a shape, one list or tensor is data.
         if call.count("args") == 1 and not may_be_kind(call, "args", "int", "size"):
             return f"jnp.array({{*args}}, dtype={dtype})"
         return f"jnp.empty({sequence(call, 'args')}, dtype={dtype})"
@@ -87,6 +94,7 @@ def _new_legacy(call: Call) -> str:
 
 
 def _tensor(call: Call) -> str:
+    # `torch.tensor(x)` copies and leaves the graph: no gradient may flow back to `x`.
     if is_kind(call, "data", "tensor", "parameter"):
         return "lax.stop_gradient({data}).astype({dtype})" if call.given("dtype") else "lax.stop_gradient({data})"
     return "jnp.array({data}, dtype={dtype})"

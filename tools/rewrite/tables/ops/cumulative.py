@@ -9,8 +9,10 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 def _cumulative(name: str) -> Template:
     def to(call: Call) -> str:
         fact = call.observed("input")
+        # Torch accumulates every integer dtype in int64, JAX keeps int8 and lets it wrap around.
         narrow = fact is not None and bool(fact.dtypes) and set(fact.dtypes) <= INTEGERS - {"int64", "bool"}
         dtype = "int" if narrow and not call.given("dtype") else "{dtype}"
+        # A tensor without axes accepts `dim=0` in torch.
         if ndim(call, "input") == 0:
             return f"vendored.{name}({{input}}, {{dim}}, dtype={dtype})"
         return f"jnp.{name}({{input}}, axis={{dim}}, dtype={dtype})"

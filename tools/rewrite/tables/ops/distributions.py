@@ -38,6 +38,7 @@ def _row(path: str, signature: str) -> Op:
 def _divergence(call: Call) -> str:
     """That of two distributions of one kind, which their class knows."""
     kinds = [fact.kinds for name in ("p", "q") if (fact := call.observed(name))]
+    # Torch dispatches on pairs of classes; the vendored table holds pairs of one class only.
     if len(kinds) == 2 and not set(kinds[0]) & set(kinds[1]):
         raise Refuse(f"the divergence between {kinds[0][0]} and {kinds[1][0]}")
     return "vendored.kl_divergence({p}, {q})"

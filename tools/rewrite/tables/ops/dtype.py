@@ -12,6 +12,7 @@ LEGACY_TYPES = {
     "torch.DoubleTensor": "jnp.float64",
     "torch.HalfTensor": "jnp.float16",
     "torch.BFloat16Tensor": "jnp.bfloat16",
+    # `int`, not `jnp.int64`: without x64 JAX has no int64 and would warn at each use.
     "torch.LongTensor": "int",
     "torch.IntTensor": "jnp.int32",
     "torch.ShortTensor": "jnp.int16",
@@ -25,6 +26,7 @@ CASTS = {
     "double": "jnp.float64",
     "half": "jnp.float16",
     "bfloat16": "jnp.bfloat16",
+    # As above: `int` is int64 under x64 and int32 otherwise, without a warning.
     "long": "int",
     "int": "jnp.int32",
     "short": "jnp.int16",
@@ -53,6 +55,8 @@ def _to(call: Call) -> str:
         return "{self}"
     parts = [call.text("args")] if call.count("args") == 1 else [ast.unparse(part) for part in elements(call, "args") or ()]
     parts = [part for part in parts if part not in ("True", "False")] or ["None"]  # `non_blocking` and `copy` in their places
+    # `x.to(other)`, `x.to(dtype)` and `x.to(device)` look alike: what was observed tells them
+    # apart, and where nothing was, the spelling of the argument.
     if is_kind(call, "args", "tensor", "parameter"):
         return f"{{self}}.astype(({parts[0]}).dtype)" if not parts[0].isidentifier() else f"{{self}}.astype({parts[0]}.dtype)"
     if is_kind(call, "args", "dtype") or _is_dtype_text(parts[0]):
@@ -64,6 +68,7 @@ def _to(call: Call) -> str:
 
 def _type(call: Call) -> str:
     value = call.literal("dtype")
+    # `x.type()` without an argument returns a string such as "torch.FloatTensor".
     if value is None:
         raise Refuse("the name of a tensor's type has no counterpart in JAX: use `.dtype`")
     if isinstance(value, str):
@@ -90,6 +95,7 @@ DEVICES = [
     Op("torch.Tensor.cpu", "self", "{self}"),
     Op("torch.Tensor.cuda", "self, device=None", "{self}"),
     Op("torch.Tensor.pin_memory", "self", "{self}"),
+    # JAX differentiates with respect to arguments, not to arrays that carry a flag.
     Op("torch.Tensor.requires_grad_", "self, requires_grad=True", "{self}"),
     Op(
         "torch.autograd.Variable",
@@ -134,5 +140,6 @@ PYTHON = [
     Op("torch.iinfo", "type", "jnp.iinfo({type})", returns=""),
     Op("torch.promote_types", "type1, type2", "jnp.promote_types({type1}, {type2})", returns="dtype"),
     Op("torch.result_type", "tensor1, tensor2", "jnp.result_type({tensor1}, {tensor2})", returns="dtype"),
+    # Asked for at run time, so that the answer follows the precision that the code runs in.
     Op("torch.get_default_dtype", "", "jnp.result_type(float)", returns="dtype"),
 ]

@@ -23,6 +23,7 @@ NO = (
     "torch.are_deterministic_algorithms_enabled",
 )
 
+# Constants, so that the rules for branches can drop the arm that never runs under JAX.
 ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
     Op("torch.device", "*args, **kwargs", "None", returns=""),

@@ -20,6 +20,8 @@ def _tracking(name: str, training: str) -> Template:
     """The helper that also moves the running statistics where these are variables; refused where they are plain arrays."""
 
     def to(call: Call) -> str:
+        # In training torch writes new statistics into the tensors it was handed. A plain array
+        # cannot take that write, so the call needs the variable behind `running_mean[...]`.
         stateful = call.given("running_mean") and call.literal("running_mean") is not None
         if not stateful or call.literal(training) is False:
             return same(name, SIGNATURES[name])
@@ -36,6 +38,7 @@ def _tracking(name: str, training: str) -> Template:
 def _embedding(call: Call) -> str:
     """The helper that also shortens rows in the table, where that is a variable, or in a subclass of the layer its own."""
     table, bound = call.text("weight"), call.text("max_norm")
+    # A subclass of `nn.Embedding` reads its own table by torch's name; NNX calls it `embedding`.
     if bound == "self.max_norm" and table == "self.weight":
         table = "self.embedding[...]"
     if call.literal("max_norm") is None or not table.endswith("[...]") or not table[:-5].replace(".", "").isidentifier():
@@ -47,6 +50,7 @@ def _embedding(call: Call) -> str:
 def _dropout(name: str) -> Template:
     def to(call: Call) -> str:
         training = call.literal("training")  # what comes fourth is `inplace`, which the rule for updates looks at
+        # Then no key is drawn, and none needs to be reachable here.
         if training is False or call.literal("p") == 0:
             return "{input}"
         flag = "" if training is True else ", training={training=False}"
@@ -56,6 +60,7 @@ def _dropout(name: str) -> Template:
 
 
 def _attention(call: Call) -> str:
+    # A call without dropout must not ask for keys: its caller may have none.
     quiet = call.literal("dropout_p") == 0
     signature = "query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False" if quiet else ATTENTION
     return same("scaled_dot_product_attention", signature, "" if quiet else "rngs={rngs}")
@@ -70,8 +75,10 @@ def _multi_head(call: Call) -> str:
 
 
 def _one_hot(call: Call) -> str:
+    # A compiled function needs the number of columns before it sees the data.
     if call.literal("num_classes") == -1:
         raise Refuse("without `num_classes` the shape depends on the largest class in the data", "dynamic-shape")
+    # The dtype is written because JAX gives float32 where torch gives int64.
     return "jax.nn.one_hot({tensor}, {num_classes}, dtype=int)"
 
 
@@ -80,6 +87,7 @@ def _fractional(spatial: int) -> Template:
 
     def to(call: Call) -> str:
         names = "{kernel_size}, {output_size=None}, {output_ratio=None}"
+        # Torch's tests hand over the samples, which makes the windows reproducible on both sides.
         drawn = (
             "samples={_random_samples}" if call.given("_random_samples") and call.literal("_random_samples") is not None else "key={rng}"
         )
@@ -171,6 +179,7 @@ LAYERS = [
         signature,
         STATEFUL.get(name, same(name, signature)),
         aliases=(f"torch.{name}",) if name in TOP_LEVEL else (),
+        # With `return_indices` these give a tuple, so that static inference must not say "tensor".
         returns="" if name.startswith(("max_pool", "adaptive_max")) else "tensor",
     )
     for name, signature in SIGNATURES.items()
@@ -200,6 +209,7 @@ OTHERS = [
     Op(
         F + "upsample_bilinear",
         "input, size=None, scale_factor=None",
+        # The deprecated name fixed `align_corners=True`, the opposite of `interpolate`'s default.
         "vendored.interpolate({input}, size={size}, scale_factor={scale_factor}, mode='bilinear', align_corners=True)",
     ),
     Op("torch.constant_pad_nd", "input, pad, value=0", "vendored.pad({input}, {pad}, value={value})"),

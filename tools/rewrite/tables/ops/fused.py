@@ -15,6 +15,7 @@ def kernel(template: str, **refused: object) -> Template:
     def to(call: Call) -> str:
         for name, value in refused.items():
             unsupported = call.literal(name) if call.given(name) else value
+            # A value that is not written in the source may be the unsupported one.
             if unsupported is UNKNOWN or unsupported != value:
                 raise Refuse(f"`{name}` is not supported by the kernel library")
         return template
@@ -31,6 +32,7 @@ def _flash(operands: str) -> Template:
     )
 
     def to(call: Call) -> str:
+        # Evaluation code passes 0 and may have no keys.
         chosen = plain if call.literal("dropout_p") == 0 else drawn
         return chosen if isinstance(chosen, str) else chosen(call)
 

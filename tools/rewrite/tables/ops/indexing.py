@@ -9,6 +9,7 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 def _gather(call: Call) -> str:
     """`jnp.take_along_axis` where the index has the input's other axes, else only the part of the input that the index covers."""
     tensor, index, dim = call.observed("input"), call.observed("index"), call.literal("dim")
+    # `take_along_axis` wants the other axes of equal size; torch lets the index be smaller.
     if tensor and index and tensor.shapes and isinstance(dim, int) and len(tensor.shapes) == len(index.shapes):
         pairs = list(zip(tensor.shapes, index.shapes, strict=True))
         if all(len(a) == len(b) and len(a) and _without(a, dim) == _without(b, dim) for a, b in pairs):
@@ -25,6 +26,7 @@ def _at(update: str, helper: str) -> Template:
 
     def to(call: Call) -> str:
         dim, axes = call.literal("dim"), ndim(call, "input")
+        # `.at[…].add` refuses booleans, and a factor `alpha` has no place in `.at[…].add`.
         if isinstance(dim, int) and axes and not is_bool(call, "input") and not (call.given("alpha") and call.literal("alpha") != 1):
             leading = ":, " * (dim % axes)
             return f"{{input}}.at[{leading}{{index}}].{update}"
@@ -40,6 +42,7 @@ def _scatter(call: Call) -> str:
 
 def _index_select(call: Call) -> str:
     return (
+        # Torch takes a number as a tensor with one element; `jnp.take` has no axis to take from.
         "vendored.index_select({input}, {dim}, {index})" if ndim(call, "input") in (0, None) else "jnp.take({input}, {index}, axis={dim})"
     )
 
@@ -47,11 +50,13 @@ def _index_select(call: Call) -> str:
 def _take_along_dim(call: Call) -> str:
     if call.given("dim") and call.literal("dim") is not None:
         return "vendored.take_along_dim({input}, {indices}, {dim})"
+    # Without an axis torch flattens the input and the index.
     return "jnp.take({input}, {indices}.reshape(-1))"
 
 
 def _index_put(call: Call) -> str:
     accumulate = call.literal("accumulate")
+    # A list as an index means something else to NumPy, hence `tuple(…)`.
     if isinstance(accumulate, bool) and not (accumulate and is_bool(call, "input")):
         index = "{indices}" if is_kind(call, "indices", "tuple") else "tuple({indices})"
         return f"{{input}}.at[{index}].{'add' if accumulate else 'set'}({{values}})"
@@ -61,6 +66,7 @@ def _index_put(call: Call) -> str:
 def _masked_fill(call: Call) -> str:
     """The dtype stays the input's, also where the value's is another."""
     tensor, value = call.observed("input"), call.observed("value")
+    # `jnp.where` promotes: an int64 tensor filled with -1.5 would become a float.
     kinds = set(value.kinds) if value else {"float"}
     fits = kinds <= {"bool"} or not is_integral(call, "input") or (kinds <= {"int", "bool"} and not is_bool(call, "input"))
     same_shape = not (tensor and value and value.dtypes) or set(value.dtypes) == set(tensor.dtypes)

@@ -10,6 +10,8 @@ def _chunk(call: Call) -> str:
     """`jnp.split` where all shapes that were seen divide evenly (it raises where one does not), else torch's uneven chunks."""
     fact, chunks, dim = call.observed("input"), call.literal("chunks"), call.literal("dim")
     if fact and fact.shapes and isinstance(chunks, int) and isinstance(dim, int):
+        # `jnp.split` raises on a remainder; torch makes the last chunk smaller, or gives fewer
+        # chunks.
         if all(-len(shape) <= dim < len(shape) and shape[dim] and shape[dim] % chunks == 0 for shape in fact.shapes):
             return "jnp.split({input}, {chunks}, axis={dim})"
     return "vendored.chunk({input}, {chunks}, dim={dim})"
@@ -24,15 +26,18 @@ def _tensor_split(call: Call) -> str:
 def _cat(call: Call) -> str:
     """Torch leaves out vectors without elements among tensors of more axes."""
     shapes = [facts.shapes if facts else () for facts in call.each("tensors")]
+    # `torch.cat` skips a one-dimensional tensor without elements; JAX wants equal ranks.
     if any((0,) in facts for facts in shapes) and any(len(shape) > 1 for facts in shapes for shape in facts):
         return "vendored.cat({tensors}, axis={dim})"
     return "jnp.concatenate({tensors}, axis={dim})"
 
 
 def _meshgrid(call: Call) -> str:
+    # Torch reads a number as a vector of length one.
     if any(fact and () in fact.shapes for fact in call.each("tensors")):
         return "vendored.meshgrid({tensors}, indexing={indexing})"
     if call.count("tensors") > 1 or may_be_kind(call, "tensors", "tensor"):
+        # The indexing is written out: torch's default is `ij`, NumPy's is `xy`.
         return "jnp.meshgrid({*tensors}, indexing={indexing='ij'})"
     return "vendored.meshgrid({*tensors}, indexing={indexing})"
 

@@ -32,6 +32,7 @@ def _norm(helper: str) -> Template:
 def _qr(call: Call) -> str:
     """`complete` and `r` differ in what comes back; without Q torch gives an empty one."""
     mode = literal(call, "mode")
+    # The number of results would change, and with it what the caller unpacks.
     if mode == "r":
         raise Refuse("`mode='r'` gives an empty Q: call jnp.linalg.qr(…, mode='r') and use its one result")
     return "jnp.linalg.qr({A}, mode={mode})"
@@ -39,17 +40,21 @@ def _qr(call: Call) -> str:
 
 def _solve(call: Call) -> str:
     """`jnp.linalg.solve` where `B` is surely a matrix (or both are plain), since torch also takes batches of vectors."""
+    # A batched `A` with a `B` of one axis less is a batch of vectors in torch and of matrices in
+    # JAX.
     plain = ndim(call, "A") == 2 or (ndim(call, "A") is not None and ndim(call, "A") == ndim(call, "B"))
     return "jnp.linalg.solve({A}, {B})" if call.literal("left") is True and plain else "vendored.solve({A}, {B}, left={left})"
 
 
 def _legacy_lu(call: Call) -> str:
+    # The flag changes how many values come back, so that it must be known.
     return "vendored.lu_factor_ex({A})" if literal(call, "get_infos") else "vendored.lu_factor({A})"
 
 
 def _cholesky(tensor: str) -> Template:
     def to(call: Call) -> str:
         upper = call.literal("upper")
+        # `jnp.linalg.cholesky` first symmetrises its input; torch reads the lower triangle alone.
         if upper is False:
             return f"vendored.cholesky({{{tensor}}})"
         return f"vendored.cholesky({{{tensor}}}, upper={{upper}})"
@@ -90,6 +95,7 @@ DECOMPOSITIONS = [
     Op(f"{L}qr", "A, mode='reduced'", _qr, returns="tuple"),
     *spelled("qr", "input, some=True", "vendored.legacy_qr({input}, {some})", returns="tuple"),
     Op(f"{L}svd", "A, full_matrices=True, *, driver=None", "vendored.svd({A}, full_matrices={full_matrices})", returns="tuple"),
+    # `torch.svd` gives V, `torch.linalg.svd` its conjugate transpose; `some` is the opposite flag.
     *spelled("svd", "input, some=True, compute_uv=True", "vendored.legacy_svd({input}, {some}, {compute_uv})", returns="tuple"),
     Op(f"{L}svdvals", "A, *, driver=None", "jnp.linalg.svd({A}, compute_uv=False)"),
     Op(f"{L}eigh", "A, UPLO='L'", "vendored.eigh({A}, {UPLO})", returns="tuple"),
@@ -97,6 +103,7 @@ DECOMPOSITIONS = [
     Op(f"{L}eig", "A", "vendored.eig({A})", returns="tuple"),
     Op(f"{L}eigvals", "A", "jnp.linalg.eigvals({A})"),
     Op(f"{L}lu", "A, *, pivot=True", "vendored.lu({A})", returns="tuple"),
+    # Torch counts pivots from 1, as LAPACK does; JAX counts from 0.
     Op(f"{L}lu_factor", "A, *, pivot=True", "vendored.lu_factor({A})", returns="tuple"),
     Op(
         f"{L}lu_solve",
@@ -138,6 +145,7 @@ DECOMPOSITIONS = [
 
 PROPERTIES = [
     *spelled("det", "A", _det, "linalg.det"),
+    # A named tuple in JAX as in torch, in the same order: no helper is needed.
     *spelled("slogdet", "A", "jnp.linalg.slogdet({A})", "linalg.slogdet", returns="tuple"),
     *spelled("logdet", "input", "vendored.logdet({input})"),
     Op(
@@ -159,6 +167,7 @@ PROPERTIES = [
     ),
     *spelled("matrix_power", "A, n", "jnp.linalg.matrix_power({A}, {n})", "linalg.matrix_power"),
     *spelled("matrix_exp", "A", _matrix_exp, "linalg.matrix_exp"),
+    # `torch.linalg.vander` goes up in powers, `torch.vander` goes down.
     Op(f"{L}vander", "x, N=None", "vendored.vander({x}, {N})"),
     Op("torch.vander", "x, N=None, increasing=False", "jnp.vander({x}, {N}, increasing={increasing})"),
 ]

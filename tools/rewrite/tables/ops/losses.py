@@ -33,6 +33,7 @@ SIGNATURES = {
     "triplet_margin_with_distance_loss": "anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction='mean'",
 }
 
+# The vendored function has no such parameter, so that it is named for binding only.
 UNUSED = {"linear_cross_entropy": ", options=None"}
 """Arguments that only say how torch cuts the work."""
 

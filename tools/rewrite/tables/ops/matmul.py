@@ -13,8 +13,10 @@ def _added(product: str) -> Template:
 
     def to(call: Call) -> str:
         beta, alpha = (_factor(call, name) for name in ("beta", "alpha"))
+        # A factor would turn booleans into integers in JAX; torch's result stays boolean.
         if is_bool(call, "input"):
             return _logical(call, product)
+        # Torch ignores the input altogether at `beta=0`; `0 * inf` would bring a NaN into the sum.
         if call.given("beta") and call.literal("beta") == 0:
             return f"jnp.zeros_like({{input}}) + {alpha}({product})"
         return f"{beta}{{input}} + {alpha}({product})" if alpha else f"{beta}{{input}} + {product}"
@@ -27,6 +29,7 @@ def _factor(call: Call, name: str) -> str:
     value = call.literal(name)
     if not call.given(name) or value == 1:
         return ""
+    # Torch casts the factor to the integer dtype; a float factor would make the sum a float in JAX.
     return f"{int(value)} * " if isinstance(value, float) and is_integral(call, "input") else f"{{{name}}} * "
 
 
@@ -39,6 +42,7 @@ def _logical(call: Call, product: str) -> str:
 def _einsum(call: Call) -> str:
     if call.count("operands") == 1 and is_single(call, "operands"):
         parts = elements(call, "operands")
+        # `jnp.einsum` takes operands one by one only; torch also takes them as one list.
         if parts is not None and call.text("operands").lstrip().startswith(("(", "[")):
             return f"jnp.einsum({{equation}}, {', '.join(map(ast.unparse, parts))})"
         if not is_kind(call, "operands", "tensor", "parameter"):
@@ -49,12 +53,14 @@ def _einsum(call: Call) -> str:
 def _tensordot(call: Call) -> str:
     """`jnp.tensordot` where no axis of size 1 can stand for a larger one."""
     facts = [call.observed(name) for name in ("a", "b")]
+    # Torch broadcasts a contracted axis of size 1; JAX raises.
     plain = all(fact and fact.shapes and all(1 not in shape for shape in fact.shapes) for fact in facts)
     return "jnp.tensordot({a}, {b}, axes={dims})" if plain else "vendored.tensordot({a}, {b}, {dims=2})"
 
 
 def _cross(call: Call) -> str:
     return (
+        # Without `dim` torch takes the first axis of size 3, JAX the last one.
         "jnp.cross({input}, {other}, axis={dim})"
         if call.given("dim") and call.literal("dim") is not None
         else "vendored.cross({input}, {other})"
@@ -80,6 +86,7 @@ PRODUCTS = [
     Op("torch.einsum", "equation, *operands", _einsum),
     Op("torch.chain_matmul", "*matrices", "jnp.linalg.multi_dot({matrices})"),
     Op("torch.linalg.multi_dot", "tensors", "jnp.linalg.multi_dot({tensors})"),
+    # The gradient of a square root at 0 is infinite; torch defines it as 0 for equal points.
     Op("torch.cdist", "x1, x2, p=2.0, compute_mode=None", "vendored.cdist({x1}, {x2}, {p})"),
     Op("torch.nn.functional.pdist", "input, p=2.0", "vendored.pdist({input}, {p})", aliases=("torch.pdist",)),
 ]

@@ -10,6 +10,7 @@ SPECTRAL_TO = "({module}, name={name}, n_power_iterations={n_power_iterations}, 
 
 ROWS = (
     Op("torch.nn.utils.weight_norm", WEIGHT, "vendored.weight_norm({module}, name={name}, dim={dim})", returns=""),
+    # The power iteration starts at a random vector, hence `draws`.
     Op("torch.nn.utils.spectral_norm", SPECTRAL, f"vendored.spectral_norm{SPECTRAL_TO}", returns="", draws=True),
     Op("torch.nn.utils.remove_weight_norm", "module, name='weight'", "vendored.remove_weight_norm({module}, name={name})", returns=""),
     Op("torch.nn.utils.remove_spectral_norm", "module, name='weight'", "vendored.remove_spectral_norm({module}, name={name})", returns=""),

@@ -6,6 +6,7 @@ from migrate_agent.tools.rewrite.tables.ops.calls import is_bool, is_integral, i
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 UNARY = {
+    # The gradient of `jnp.abs` at 0 is 1, torch's is 0: an L1 loss would differ at exact hits.
     "abs": "vendored.absolute",
     "acos": "jnp.arccos",
     "acosh": "jnp.arccosh",
@@ -64,9 +65,11 @@ ALIASES = {
 BINARY = {
     "atan2": "jnp.arctan2",
     "copysign": "jnp.copysign",
+    # Torch computes in float64 whatever the inputs are; `jnp.float_power` keeps float32.
     "float_power": "vendored.float_power",
     "fmod": "jnp.fmod",
     "gcd": "jnp.gcd",
+    # Of integers JAX gives floats, torch integers.
     "heaviside": "vendored.heaviside",
     "hypot": "jnp.hypot",
     "igamma": "jax.scipy.special.gammainc",
@@ -75,6 +78,7 @@ BINARY = {
     "logaddexp": "jnp.logaddexp",
     "logaddexp2": "jnp.logaddexp2",
     "nextafter": "vendored.nextafter",
+    # The sign follows the divisor in both; `fmod` follows the dividend in both.
     "remainder": "jnp.remainder",
     "xlogy": "jax.scipy.special.xlogy",
 }
@@ -104,6 +108,7 @@ def _fused(operator: str) -> Template:
 def _div(call: Call) -> str:
     if not call.given("rounding_mode"):
         return "{input} / {other}"
+    # `trunc` has no operator in Python: `//` rounds down, also for negative numbers.
     modes = {None: "{input} / {other}", "floor": "{input} // {other}"}
     if call.literal("rounding_mode") in modes:
         return modes[call.literal("rounding_mode")]
@@ -112,6 +117,7 @@ def _div(call: Call) -> str:
 
 def _clamp(call: Call) -> str:
     """For floats `jnp.clip` halves the gradient at the bounds, where torch passes it on."""
+    # Integers have no gradient, so that JAX's own function serves.
     if is_integral(call, "input") and all(is_integral(call, bound) for bound in ("min", "max") if call.given(bound)):
         return "jnp.clip({input}, {min=None}, {max=None})"
     return "vendored.clamp({input}, {min=None}, {max})"
@@ -151,6 +157,7 @@ UNARY_ROWS = [
         f"{function}({{input}})",
         *ALIASES.get(name, ()),
         *([f"special.{name}"] if name in SPECIAL else []),
+        # Torch has no in-place form of these.
         inplace=name not in ("real", "imag", "angle", "conj", "signbit"),
     )
 ]
@@ -178,11 +185,14 @@ ARITHMETIC = [
         "nn.functional.sigmoid",
         inplace=True,
     ),
+    # A float base: an integer power of two with a negative exponent would be 0.
     *spelled("ldexp", "input, other", "{input} * 2.0 ** {other}", inplace=True),
+    # Of a NaN torch gives 0, JAX a NaN.
     *spelled("sign", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
     *spelled("sgn", "input", _unless_bool("vendored.sign({input})", "{input}"), inplace=True),
     *spelled("square", "input", _unless_bool("jnp.square({input})", "{input}.astype(int)"), inplace=True),
     *spelled("pow", "input, exponent", _pow, inplace=True),
+    # `fmod` keeps the sign of the input, `x - floor(x)` does not.
     *spelled("frac", "input", "jnp.fmod({input}, 1)", inplace=True),
     *spelled("round", "input, *, decimals=0", "jnp.round({input}, {decimals})", "special.round", inplace=True),
     *spelled("addcmul", "input, tensor1, tensor2, *, value=1", _fused("*"), inplace=True),
@@ -195,9 +205,11 @@ ARITHMETIC = [
 
 BOUNDED = [
     *spelled("clamp", "input, min=None, max=None", _clamp, "clip", inplace=True),
+    # Always the helper: at a bound `jnp.maximum` gives half of the gradient, torch all of it.
     *spelled("clamp_min", "input, min", "vendored.clamp({input}, min={min})", inplace=True),
     *spelled("clamp_max", "input, max", "vendored.clamp({input}, max={max})", inplace=True),
     *spelled(
+        # Both replace infinities by the largest number of the dtype.
         "nan_to_num",
         "input, nan=0.0, posinf=None, neginf=None",
         "jnp.nan_to_num({input}, nan={nan}, posinf={posinf}, neginf={neginf})",

@@ -12,6 +12,7 @@ def _drawn(function: str) -> Template:
     """Complex normal numbers have the variance 1 in both; of uniform ones torch draws the two parts alike."""
 
     def to(call: Call) -> str:
+        # `jax.random.uniform` refuses complex dtypes.
         if function == "uniform" and "complex" in call.text("dtype"):
             return f"vendored.complex_uniform({{rng}}, {sequence(call, 'size')}, {{dtype}})"
         return f"jax.random.{function}({{rng}}, {sequence(call, 'size')}, dtype={{dtype}})"
@@ -38,9 +39,12 @@ def _like(template: str) -> Callable[[Call], str]:
 
 def _randint(call: Call) -> str:
     """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers only, torch also casts them to floats."""
+    # `randint(high, size)` binds to `low` and `high`: the first positional argument changes its
+    # meaning.
     named = call.given("size") and call.given("high")
     size, high = ("{size}", "{high}") if named else ("{size}", "{low}") if call.given("size") else ("{high}", "{low}")
     bounds = f"{'{low}' if named and call.given('low') else '0'}, {high}"
+    # `jax.random.randint` raises on a float dtype.
     if "float" in call.text("dtype"):
         return f"jax.random.randint({{rng}}, {size}, {bounds}).astype({{dtype}})"
     return f"jax.random.randint({{rng}}, {size}, {bounds}, dtype={{dtype=int}})"
@@ -72,6 +76,7 @@ def _uniform_(call: Call) -> str:
 
 def _bernoulli(call: Call) -> str:
     """What stands for the tensor is written twice only where it is a plain name."""
+    # The template would evaluate an expression twice, and a draw in it would give two results.
     if not is_name(call, "input"):
         return "vendored.bernoulli({rng}, {input}, {p})" if call.given("p") else "vendored.bernoulli({rng}, {input})"
     return (
@@ -88,6 +93,7 @@ DRAW = [
     Op("torch.randn_like", "input, *, dtype=None", _like("jax.random.normal({rng}, {input}.shape, DTYPE)"), draws=True),
     Op("torch.randint", "low=0, high=None, size=None, *, dtype=None", _randint, draws=True),
     Op("torch.randint_like", "input, low=0, high=None, *, dtype=None", _randint_like, draws=True),
+    # `permutation` of a number permutes the range below it; the dtype is int, as torch's default.
     Op("torch.randperm", "n, *, dtype=None", "jax.random.permutation({rng}, {n})", draws=True),
     Op("torch.normal", "mean=0.0, std=1.0, size=None, *, dtype=None", _normal, draws=True),
     Op("torch.poisson", "input", "jax.random.poisson({rng}, {input}).astype({input}.dtype)", draws=True),
@@ -118,6 +124,7 @@ IN_PLACE = [
     Op(
         "torch.Tensor.exponential_",
         "self, lambd=1",
+        # JAX draws at rate 1; a rate is the inverse of the scale.
         "jax.random.exponential({rng}, {self}.shape, {self}.dtype) / {lambd=1}",
         inplace=True,
         draws=True,
@@ -139,6 +146,7 @@ IN_PLACE = [
     Op(
         "torch.Tensor.geometric_",
         "self, p",
+        # Drawn as integers: both count the trials, first success included.
         "jax.random.geometric({rng}, {p}, {self}.shape).astype({self}.dtype)",
         inplace=True,
         draws=True,

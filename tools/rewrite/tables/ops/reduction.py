@@ -23,14 +23,17 @@ def _extremum(name: str) -> Template:
     pairwise = {"max": "maximum", "min": "minimum"}[name]
 
     def to(call: Call) -> str:
+        # By keyword `other` is unambiguous; by position it lands in `dim`, see below.
         if call.given("other"):
             return f"jnp.{pairwise}({{input}}, {{other}})"
         if not call.given("dim"):
+            # Over everything torch gives the value alone, without indices.
             return f"jnp.{name}({{input}})"
         if may_be_kind(call, "dim", "tensor", "parameter"):
             return f"jnp.{pairwise}({{input}}, {{dim}})"
         if isinstance(call.literal("dim"), int) or is_kind(call, "dim", "int"):
             return f"vendored.{name}_with_indices({{input}}, {{dim}}, keepdim={{keepdim}})"
+        # The two meanings differ in shape and in what is returned; a guess could pass unnoticed.
         raise Refuse(f"cannot tell whether `{call.text('dim')}` is an axis or a tensor", "unknown-kind")
 
     return to
@@ -38,6 +41,7 @@ def _extremum(name: str) -> Template:
 
 def _correction(call: Call) -> tuple[str, str]:
     """The axis and `ddof` of a variance; `var(input, False)` passes `unbiased` in the place of the axis."""
+    # `True` is an `int` to Python, so that this test stands before any question about axes.
     if isinstance(call.literal("dim"), bool) or is_kind(call, "dim", "bool"):
         return "None", "int({dim})"
     dim = reduction_axis(call)
@@ -46,6 +50,7 @@ def _correction(call: Call) -> tuple[str, str]:
     unbiased = call.literal("unbiased")
     if unbiased is UNKNOWN:
         return dim, "int({unbiased})"
+    # Torch divides by n - 1 unless told otherwise, NumPy by n.
     return dim, "0" if unbiased is False else "1"
 
 
@@ -102,6 +107,7 @@ SUMS = [
     *spelled("nanmean", REDUCE_DTYPE, _reduce("jnp.nanmean", ", dtype={dtype}")),
     *spelled("prod", REDUCE_DTYPE, _reduce("jnp.prod", ", dtype={dtype}")),
     *spelled("var", SPREAD, _variance("jnp.var")),
+    # The gradient of a standard deviation of 0 is a NaN in JAX and 0 in torch.
     *spelled("std", SPREAD, _variance("vendored.std")),
     Op("torch.var_mean", SPREAD, _variance("vendored.var_mean"), returns="tuple"),
     Op("torch.std_mean", SPREAD, _variance("vendored.std_mean"), returns="tuple"),
@@ -114,11 +120,13 @@ SUMS = [
 EXTREMA = [
     *spelled("max", "input, dim=None, keepdim=False, *, other=None", _extremum("max")),
     *spelled("min", "input, dim=None, keepdim=False, *, other=None", _extremum("min")),
+    # The gradient is shared by equal maxima in both; `max` over an axis gives it to one of them.
     *spelled("amax", "input, dim=(), keepdim=False", _reduce("jnp.max")),
     *spelled("amin", "input, dim=(), keepdim=False", _reduce("jnp.min")),
     *spelled("aminmax", "input, *, dim=None, keepdim=False", "vendored.aminmax({input}, {dim}, keepdim={keepdim})", returns="tuple"),
     *spelled("argmax", REDUCE, _arg("jnp.argmax")),
     *spelled("argmin", REDUCE, _arg("jnp.argmin")),
+    # Of an even count torch takes the lower of the two middle values, NumPy their mean.
     *spelled("median", REDUCE, _ordered("median")),
     *spelled("nanmedian", REDUCE, _ordered("nanmedian")),
     *spelled("mode", "input, dim=-1, keepdim=False", "vendored.mode({input}, {dim}, keepdim={keepdim})", returns="tuple"),

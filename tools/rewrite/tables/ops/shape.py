@@ -12,6 +12,7 @@ from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refus
 
 
 def _view(call: Call) -> str:
+    # `x.view(torch.int32)` reinterprets bits, `x.view(2, 3)` reshapes.
     if call.count("size") == 1 and (is_kind(call, "size", "dtype") or call.text("size").strip("(), ").startswith("jnp.")):
         return "{self}.view({*size})"
     return "{self}.reshape({*size})"
@@ -27,6 +28,7 @@ def _is_known_size(node: ast.expr) -> bool:
 def _expand(tensor: str, size: str) -> Template:
     def to(call: Call) -> str:
         parts = elements(call, size)
+        # -1 in `expand` keeps the size of an axis; `broadcast_to` has no such sign.
         if (parts is not None and parts and all(map(_is_known_size, parts))) or call.text(size).endswith(".shape"):
             return f"jnp.broadcast_to({{{tensor}}}, {sequence(call, size) if size == 'sizes' else '{' + size + '}'})"
         return f"vendored.expand({{{tensor}}}, {{{'*' if size == 'sizes' else ''}{size}}})"
@@ -36,10 +38,12 @@ def _expand(tensor: str, size: str) -> Template:
 
 def _flatten(call: Call) -> str:
     start, end = call.literal("start_dim"), call.literal("end_dim")
+    # Also right for a number, which torch flattens to one element.
     if start == 0 and end == -1:
         return "{input}.reshape(-1)"
     if UNKNOWN in (start, end) or ndim(call, "input") in (None, 0):
         return "vendored.flatten({input}, {start_dim}, end_dim={end_dim})"
+    # `lax.collapse` leaves the end out, torch includes it.
     return "lax.collapse({input}, {start_dim=0})" if end == -1 else f"lax.collapse({{input}}, {{start_dim=0}}, {end + 1})"
 
 
@@ -51,11 +55,13 @@ def _transpose(first: str, second: str) -> Template:
 
 
 def _squeeze(call: Call) -> str:
+    # Torch keeps a named axis of another size than 1; JAX raises.
     return "vendored.squeeze({input}, {dim})" if call.given("dim") else "{input}.squeeze()"
 
 
 def _select(call: Call) -> str:
     dim = call.literal("dim")
+    # A long row of colons reads worse than the call.
     if not isinstance(dim, int) or abs(dim) > 4:
         return "jnp.take({input}, {index}, axis={dim})"
     index = [":"] * dim + ["{index}"] if dim >= 0 else ["...", "{index}"] + [":"] * (-dim - 1)
@@ -72,6 +78,7 @@ def _flip(call: Call) -> str:
 
 def _flip_method(call: Call) -> str:
     values = call.literal("dims")
+    # `x.flip(dims)` may hold one tuple or several integers; only the helper can tell at run time.
     if not isinstance(values, tuple):
         return "vendored.flip({self}, {*dims})"
     only = values[0] if len(values) == 1 else None
@@ -90,6 +97,7 @@ def _repeat(tensor: str, repeats: str) -> Template:
 
 
 def _repeat_interleave(call: Call) -> str:
+    # With `output_size` the shape is known although the counts are not.
     if not call.given("repeats") or is_kind(call, "repeats", "tensor", "parameter"):
         if not call.given("output_size"):
             return Refused("how often each element is repeated is a tensor, so the shape of the result depends on values", "dynamic-shape")(
@@ -102,6 +110,7 @@ def _atleast(function: str) -> Template:
     def to(call: Call) -> str:
         if call.count("tensors") > 1:
             return f"tuple({function}({{*tensors}}))"
+        # One tensor gives a tensor, a list of tensors gives a tuple.
         many = is_kind(call, "tensors", "list", "tuple") or elements(call, "tensors")
         return f"tuple(map({function}, {{*tensors}}))" if many and not is_kind(call, "tensors", "tensor") else f"{function}({{*tensors}})"
 
@@ -233,11 +242,15 @@ REPEATS = [
 ]
 
 IDENTITIES = [
+    # Nothing to do for a layout that cannot differ.
     Op("torch.Tensor.contiguous", "self", "{self}"),
+    # Arrays never change, so that a copy is the array itself.
     Op("torch.clone", "input", "{input}", method="clone", aliases=("torch.alias_copy",)),
     Op("torch.detach", "input", "lax.stop_gradient({input})", method="detach", inplace=True),
     Op("torch.Tensor.data", "self", "lax.stop_gradient({self})"),
     Op("torch.positive", "input", "{input}", method="positive"),
+    # Torch delays conjugation and negation; JAX computes them at once, so that nothing is left to
+    # do.
     Op("torch.resolve_conj", "input", "{input}", method="resolve_conj"),
     Op("torch.resolve_neg", "input", "{input}", method="resolve_neg"),
 ]
@@ -249,6 +262,7 @@ SIZES = [
     Op("torch.numel", "input", "{input}.size", method="numel", returns="int", samples=("torch.numel(torch.ones(2, 3))",)),
     Op("torch.Tensor.nelement", "self", "{self}.size", returns="int"),
     Op("torch.Tensor.element_size", "self", "{self}.dtype.itemsize", returns="int"),
+    # Row-major layout is all that JAX shows of its memory.
     Op("torch.Tensor.is_contiguous", "self", "True", returns="bool"),
     Op("torch.Tensor.stride", "self, dim=None", _strided("vendored.contiguous_strides({self}, {dim})", "self"), returns="tuple"),
     Op("torch.Tensor.storage_offset", "self", Refused(MEMORY), returns="int"),

@@ -9,10 +9,12 @@ DYNAMIC = "the shape of the result depends on values: use a mask with `jnp.where
 
 
 def _argsort(call: Call) -> str:
+    # Torch sorts a number along `dim=-1`; JAX has no axis there.
     return "jnp.zeros_like({input}, int)" if ndim(call, "input") == 0 else "jnp.argsort({input}, axis={dim}, descending={descending})"
 
 
 def _where(call: Call) -> str:
+    # With the condition alone `where` is `nonzero`.
     if not call.given("input"):
         raise Refuse(DYNAMIC, "dynamic-shape")
     return "jnp.where({condition}, {input}, {other})"
@@ -21,6 +23,7 @@ def _where(call: Call) -> str:
 def _bucketize(call: Call) -> str:
     right = call.literal("right")
     side = f"'{'right' if right else 'left'}'" if isinstance(right, bool) else "'right' if {right} else 'left'"
+    # `jnp.searchsorted` gives int32 even under x64.
     cast = ".astype(jnp.int32)" if call.literal("out_int32") is True else ".astype(int)"
     return f"jnp.searchsorted({{boundaries}}, {{input}}, side={side}){cast}"
 
@@ -29,6 +32,7 @@ SORT = [
     *spelled(
         "sort",
         "input, dim=-1, descending=False, stable=False",
+        # Values and indices must come from one stable sort, so that equal values agree with torch.
         "vendored.sort({input}, {dim=-1}, descending={descending})",
         returns="tuple",
     ),

@@ -40,6 +40,7 @@ POLYNOMIALS = (
     "legendre_polynomial_p",
 )
 
+# They raise on integers, which torch promotes to the default float.
 FLOAT_ONLY = {"ndtri": "jax.scipy.special.ndtri", "log_ndtr": "jax.scipy.special.log_ndtr"}
 
 

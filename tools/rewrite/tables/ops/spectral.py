@@ -22,8 +22,10 @@ def _many(name: str) -> Template:
 
     def to(call: Call) -> str:
         axes = call.literal("dim")
+        # Torch lets `fft2` run over any number of axes; NumPy insists on two.
         whole = f"{name[:-1]}n" if name in TWO and isinstance(axes, (tuple, list)) and len(axes) != 2 else name
         plain = not call.given("s") or call.literal("s") is None
+        # NumPy has no Hermitian transform over several axes.
         if plain and not name.startswith(("hfft", "ihfft")) and not isinstance(call.literal("dim"), int):
             return f"jnp.fft.{whole}({{input}}, axes={axis(call)}, norm={{norm}})"
         return f"vendored.fft_over('{whole}', {{input}}, {{s=None}}, {{dim=None}}, {{norm=None}})"
@@ -72,6 +74,7 @@ def _window(coefficients: str) -> str:
 
 
 def _signal(coefficients: str) -> str:
+    # The two families of torch state the same choice by opposite flags.
     return f"vendored.cosine_window({{M}}, {coefficients}, periodic=not {{sym=True}}, dtype={{dtype}})"
 
 

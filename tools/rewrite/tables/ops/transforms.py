@@ -8,6 +8,8 @@ ROWS = (
     Op(
         "torch.func.vmap",
         "func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None",
+        # `randomness` and `chunk_size` fall away: keys are arguments in JAX, and XLA schedules the
+        # batch.
         "jax.vmap({func}, in_axes={in_dims}, out_axes={out_dims})",
         aliases=("torch.vmap",),
         returns="",

@@ -10,6 +10,7 @@ PRETRAINED = "embeddings, freeze=True, padding_idx=None, max_norm=None, norm_typ
 
 
 def _checkpoint(call: Call) -> str:
+    # The recomputation must draw the same numbers: the helper takes the keys as an argument.
     return f"vendored.checkpoint({{function}}, {{*args}}, {{*kwargs}}{HANDED if call.draws('function') else ''})"
 
 
@@ -24,6 +25,7 @@ ROWS = (
     Op(
         "torch.utils._pytree.tree_flatten",
         "tree, is_leaf=None",
+        # `None` is a leaf of torch's trees and an empty subtree of JAX's.
         "jax.tree.flatten({tree}, is_leaf=lambda leaf: leaf is None)",
         returns="tuple",
     ),
