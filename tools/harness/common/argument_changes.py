@@ -1,8 +1,8 @@
-"""Another configuration of a unit: plain arguments of its constructor and of its call changed, so that one that a rewrite ignores shows. Standard
-library only.
+"""Other configurations of a unit: changes plain arguments of its constructor and its call, to expose arguments that a rewrite ignores.
 
-An argument is named as the constructor names it, or the call, with `CALL` before it; what stands in a dictionary or in a small object of settings
-(a dataclass, say) has the name of that argument, a dot, and its own. How many items a list has is called its `length`.
+An argument has its parameter's name; one of the call has `CALL` before it. An item of a dictionary or a
+small settings object (such as a dataclass) is named `argument.item`, and the number of items of a list
+`argument.length`. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ PLAIN = (bool, int, float)
 CALL = "call:"
 LENGTH = "length"
 ABSENT = (8, 0.5)
-"""What an argument of the constructor that is None may be instead: a size, a share."""
+"""Values for an argument of the constructor that is None: a size, a share."""
 CONFIGURED, CONFIGURED_DROPPED = "configuration", "configuration-dropped"
 CONFIGURATIONS = (CONFIGURED, CONFIGURED_DROPPED)
 LONG = "long"
 REFUSABLE = (*CONFIGURATIONS, "rank", LONG)
-"""Roles of scenarios in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
+"""Roles of scenarios in which a rewrite may refuse arguments by an error; the evidence has a note of it then."""
 Changes = Mapping[str, Any]
-"""What is changed: name → other value."""
+"""Name of an argument → its other value."""
 
 
 def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
-    """The class, constructed with these values in the place of those that it is called with."""
+    """A constructor of the class that replaces its arguments by the changed values."""
     own = {name: value for name, value in changes.items() if not name.startswith(CALL)}
     if not own:
         return cls
@@ -46,29 +46,29 @@ def changed(cls: Callable[..., Any], changes: Changes) -> Callable[..., Any]:
 
 
 def _constructor(cls: Any, names: Iterable[str]) -> Callable[..., Any]:
-    """The class's constructor, or where that hands on what it is given (`*args, **kwargs`), the first one above it that has these arguments."""
+    """The class's constructor; where that passes on `*args, **kwargs`, the first inherited one that has these parameters."""
     heads = {name.partition(".")[0] for name in names}
     for base in getattr(cls, "__mro__", ()):
         parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
         if heads <= set(parameters):
             return vars(base)["__init__"]  # type: ignore[no-any-return]
-        if [each for each in list(parameters.values())[1:] if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]:
+        if [parameter for parameter in list(parameters.values())[1:] if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]:
             break
     return cls.__init__  # type: ignore[no-any-return]
 
 
 def never_given(method: Callable[..., Any], calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[str]:
-    """The arguments of a method that are None in each of these calls: what it does with others is not known."""
+    """The names of arguments that are None in each of these calls: no example shows what the method does with other values."""
     bound = [bind(method, *call).arguments for call in calls]
     return (
-        [name for name, value in list(bound[0].items())[1:] if value is None and all(each.get(name) is None for each in bound)]
+        [name for name, value in list(bound[0].items())[1:] if value is None and all(arguments.get(name) is None for arguments in bound)]
         if bound
         else []
     )
 
 
 def called(method: Callable[..., Any], changes: Changes, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The call's positional and keyword arguments, with these values in the place of its own."""
+    """The call's positional and keyword arguments, with the changed values in place of its own."""
     own = {name.removeprefix(CALL): value for name, value in changes.items() if name.startswith(CALL)}
     if not own:
         return tuple(args), dict(kwargs)
@@ -80,22 +80,28 @@ def called(method: Callable[..., Any], changes: Changes, args: Sequence[Any], kw
 
 def bind(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
     """A method's arguments by name, defaults among them; the first is the instance. Raises `TypeError` where they do not fit."""
+    # `None` stands for `self`: signatures of unbound methods have it as their first parameter.
     bound = inspect.signature(method).bind(None, *args, **kwargs)
     bound.apply_defaults()
     return bound
 
 
 def proposals(bound: inspect.BoundArguments, *, absent: bool = False) -> dict[str, tuple[Any, ...]]:
-    """Other values by name, those to try first in front; of arguments that are equal, different ones. `absent`: of those too that are None."""
-    found: dict[str, tuple[Any, ...]] = {}
-    seen: dict[str, int] = {}
+    """Name of each argument → other values for it, the ones to try first in front.
+
+    `absent` includes arguments that are None.
+    """
+    options: dict[str, tuple[Any, ...]] = {}
+    repeats: dict[str, int] = {}
     for name, value in _named(bound):
-        found[f"{name}.{LENGTH}"] = lengths(value)
+        options[f"{name}.{LENGTH}"] = lengths(value)
         values = ABSENT if absent and value is None else others(value)
-        place = seen[repr(value)] = seen.get(repr(value), -1) + 1
-        shift = place % max(len(values), 1)
-        found[name] = values[shift:] + values[:shift]
-    return {name: values for name, values in found.items() if values}
+        rank = repeats[repr(value)] = repeats.get(repr(value), -1) + 1
+        # Equal arguments get different values: swapping two that are equal in every scenario would
+        # not show.
+        shift = rank % max(len(values), 1)
+        options[name] = values[shift:] + values[:shift]
+    return {name: values for name, values in options.items() if values}
 
 
 def strings(bound: inspect.BoundArguments) -> dict[str, str]:
@@ -104,7 +110,7 @@ def strings(bound: inspect.BoundArguments) -> dict[str, str]:
 
 
 def lengths(value: Any) -> tuple[int, ...]:
-    """Other lengths of a list of numbers, strings or arrays."""
+    """Other lengths for a list or tuple of numbers, strings or arrays; () for any other value."""
     if type(value) not in (list, tuple) or not value or not all(isinstance(item, (str, *PLAIN)) or _is_array(item) for item in value):
         return ()
     return (len(value) + 1, len(value) - 1) if len(value) > 1 else (len(value) + 1,)
@@ -115,7 +121,8 @@ def _is_array(value: Any) -> bool:
 
 
 def others(value: Any) -> tuple[Any, ...]:
-    """Other values of the same kind: less of a number that is no whole one; more and fewer; the other truth value."""
+    """Other values of the same type: the other bool, larger and smaller ints, shares of a float, and sequences of these."""
+    # Before `int`, of which `bool` is a subclass.
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
@@ -123,6 +130,7 @@ def others(value: Any) -> tuple[Any, ...]:
             return tuple(dict.fromkeys((value + 1, 2 * value, *([value // 2] if value > 1 else []), value + 2)))
         return (value - 1,) if value < 0 else (1, 2)
     if isinstance(value, float):
+        # Smaller ones: many floats are probabilities or slopes, and more than 1 is refused.
         return tuple(share * (value or 0.1) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
         rows = zip(*(others(item) for item in value), strict=False)
@@ -135,7 +143,9 @@ def words(changes: Changes) -> str:
     parts = {"constructed": {}, "called": {}}  # type: dict[str, dict[str, Any]]
     for name, value in changes.items():
         parts["called" if name.startswith(CALL) else "constructed"][name.removeprefix(CALL)] = value
-    return "; ".join(f"{how} with {', '.join(f'{name}={value!r}' for name, value in part.items())}" for how, part in parts.items() if part)
+    return "; ".join(
+        f"{verb} with {', '.join(f'{name}={value!r}' for name, value in part.items())}" for verb, part in parts.items() if part
+    )
 
 
 def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
@@ -151,7 +161,7 @@ def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
 
 
 def _settings(value: Any) -> Mapping[str, Any] | None:
-    """What stands in a dictionary or an object of settings; None for anything else."""
+    """The items of a dictionary or a settings object; None for any other value."""
     if isinstance(value, dict):
         return {key: item for key, item in value.items() if isinstance(key, str)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -162,7 +172,7 @@ def _settings(value: Any) -> Mapping[str, Any] | None:
 
 
 def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
-    """Raises `KeyError`, `AttributeError` or `TypeError` where there is no such setting."""
+    """Set an argument or an item of it. Raises `KeyError`, `AttributeError` or `TypeError` where there is none of this name."""
     name, _, key = name.partition(".")
     old = bound.arguments[name]
     if not key:
@@ -174,10 +184,11 @@ def _put(bound: inspect.BoundArguments, name: str, value: Any) -> None:
     elif dataclasses.is_dataclass(old) and not isinstance(old, type):
         bound.arguments[name] = dataclasses.replace(old, **{key: _alike(value, getattr(old, key))})
     else:
+        # Settings objects are shared between the modules of one example.
         bound.arguments[name] = copy.copy(old)
         setattr(bound.arguments[name], key, _alike(value, getattr(old, key)))
 
 
 def _alike(value: Any, old: Any) -> Any:
-    """JSON knows lists only."""
+    """`value` as a tuple where the old value is one: JSON has lists only."""
     return tuple(value) if isinstance(old, tuple) else value

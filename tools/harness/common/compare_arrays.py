@@ -1,4 +1,4 @@
-"""How two arrays are compared, and how the worst of many comparisons becomes a verdict. numpy only."""
+"""Compares two arrays, and makes a verdict of the worst of many comparisons. numpy only."""
 
 from __future__ import annotations
 
@@ -39,75 +39,82 @@ def rms(value: Array) -> float:
     """Root mean square of the finite elements; 0 where there are none."""
     finite = np.abs(value[np.isfinite(value)])
     largest = float(finite.max(initial=0.0))
+    # Scaled first: squares of large float64 values overflow, and those of small ones vanish.
     return largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest > 0 else 0.0
 
 
-def pattern_problem(expected: Array, got: Array) -> str:
-    """Where shapes, NaN or infinities differ, in words."""
-    if expected.shape != got.shape:
-        return f"shape {list(got.shape)} instead of {list(expected.shape)}"
-    if expected.dtype.kind not in "fc" or got.dtype.kind not in "fc":
+def pattern_problem(expected: Array, actual: Array) -> str:
+    """A message on the first difference of shapes, NaN or infinities; "" where there is none."""
+    if expected.shape != actual.shape:
+        return f"shape {list(actual.shape)} instead of {list(expected.shape)}"
+    if expected.dtype.kind not in "fc" or actual.dtype.kind not in "fc":
         return ""
-    for what, test in (("NaN", np.isnan), ("inf", np.isinf)):
-        wrong = int((test(expected) != test(got)).sum())
+    for kind, test in (("NaN", np.isnan), ("inf", np.isinf)):
+        wrong = int((test(expected) != test(actual)).sum())
         if wrong:
-            return f"{what} at other places ({wrong} of {expected.size} elements)"
+            return f"{kind} at other places ({wrong} of {expected.size} elements)"
     infinite = np.isinf(expected)
-    if expected.dtype.kind == "f" and (np.sign(expected[infinite]) != np.sign(got[infinite])).any():
+    # Complex infinities have no sign.
+    if expected.dtype.kind == "f" and (np.sign(expected[infinite]) != np.sign(actual[infinite])).any():
         return "infinities of the other sign"
     return ""
 
 
 def quiet() -> tuple[float, float]:
-    """The noise of what has none."""
+    """No noise, as `compare` takes it."""
     return 0.0, 0.0
 
 
 def compare(
-    label: str, expected: Array, got: Any, noise: Callable[[], tuple[float, float]], floor: float, scale: float = 0.0
+    label: str, expected: Array, actual: Any, noise: Callable[[], tuple[float, float]], floor: float, scale: float = 0.0
 ) -> Difference:
-    """Compare a leaf with what it must be.
+    """Compare a leaf with its expected value; both are arrays of any shape and dtype.
 
-    `noise` gives the RMS and the largest change, absolute, that rounding noise makes to `expected`; it is asked for only where the verdict
-    hangs on it. `scale`, absolute, is the size below which the leaf's own RMS is taken to be noise (see `limits.GLOBAL_SCALE`). Integers
-    and booleans must be equal.
+    `noise` returns the RMS and the largest of the absolute changes that rounding noise makes to
+    `expected`. `floor` is the smallest limit, relative to the RMS of `expected`. `scale`, absolute, is
+    the size below which that RMS counts as noise (see `tolerances.GLOBAL_SCALE`). Integers and booleans
+    must be equal.
     """
-    expected, got = np.asarray(expected), np.asarray(got)
-    problem = pattern_problem(expected, got)
+    expected, actual = np.asarray(expected), np.asarray(actual)
+    problem = pattern_problem(expected, actual)
     if problem:
         return Difference(label, float("inf"), 0.0, problem)
     if expected.dtype.kind not in "fc":
-        wrong = float(np.mean(expected != got)) if expected.size else 0.0
+        wrong = float(np.mean(expected != actual)) if expected.size else 0.0
         return Difference(label, wrong, 0.0, f"{wrong:.2%} of the elements differ" if wrong else "")
     size = max(rms(expected), scale)
     finite = np.isfinite(expected)
     usual = np.abs(np.where(finite, expected, 0))
-    error = np.abs(np.where(finite, got, 0) - np.where(finite, expected, 0))
-    found = _worst(label, error, usual, size or 1.0, quiet(), floor)
-    decided = not found.failed or _worst(label, error, usual, size, quiet(), tolerances.CAP_FP64).failed if size else not error.any()
+    error = np.abs(np.where(finite, actual, 0) - np.where(finite, expected, 0))
+    noiseless = _worst(label, error, usual, size or 1.0, quiet(), floor)
+    # Noise only widens the limit, up to the cap: a leaf that passes without it passes, and one
+    # beyond the cap fails whatever the noise. So the costly perturbed runs can be skipped.
+    decided = not noiseless.failed or _worst(label, error, usual, size, quiet(), tolerances.CAP_FP64).failed if size else not error.any()
     if decided:
-        return found
-    told = noise()
-    return _worst(label, error, usual, size or (max(told[1], 1e-300) if 0 < told[1] < float("inf") else 1.0), told, floor)
+        return noiseless
+    changes = noise()
+    return _worst(label, error, usual, size or (max(changes[1], 1e-300) if 0 < changes[1] < float("inf") else 1.0), changes, floor)
 
 
 def _worst(label: str, error: Array, usual: Array, size: float, noise: tuple[float, float], floor: float) -> Difference:
-    """The average of the errors or the largest one, whichever is further beyond its limit. `usual` are the absolute values expected."""
+    """The RMS of the errors or the largest one, whichever is larger in units of its limit. `usual` are the absolute expected values."""
     limit = min(max(floor, tolerances.NOISE_FACTOR * noise[0] / size), tolerances.CAP_FP64)
     average = Difference(label, rms(error) / size, limit)
     at_worst = tolerances.WORST_FACTOR * min(max(floor, tolerances.NOISE_FACTOR * noise[1] / size), tolerances.CAP_FP64)
+    # An element's rounding error grows with the element, and where terms cancel with the size of
+    # the leaf.
     largest = float((error / (size + usual)).max(initial=0.0))
     return max(average, Difference(f"{label} (one element)", largest, at_worst), key=lambda difference: difference.badness)
 
 
 def verdict(stage: str, check: str, differences: Iterable[Difference], nothing: str = "") -> Verdict | None:
     """The worst difference as a verdict; None (or `unverified` with the reason `nothing`) where there is none to judge."""
-    found = list(differences)
-    if not found:
+    rows = list(differences)
+    if not rows:
         return Verdict(stage, check, "unverified", detail=nothing) if nothing else None
-    worst = max(found, key=lambda difference: difference.badness)
+    worst = max(rows, key=lambda difference: difference.badness)
     if worst.failed:
         text = worst.problem or f"error {worst.measured:.1e} over the limit {worst.limit:.1e}"
         measured = None if worst.problem else worst.measured
         return Verdict(stage, check, "fail", measured, None if worst.problem else worst.limit, f"{worst.label}: {text}")
-    return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(found)} leaves compared")
+    return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(rows)} leaves compared")

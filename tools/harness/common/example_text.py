@@ -1,4 +1,4 @@
-"""Turns an example's source texts into a module and its arguments (the torch side). Imports torch when it is called, never before.
+"""Evaluates an example's source texts into a module and its arguments (the torch side). Imports torch only inside of functions.
 
 The texts are evaluated in a copy of the namespace of the unit's own file, plus `torch`, `_tensors` and what `setup` binds.
 """
@@ -38,6 +38,7 @@ def import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
+        # The file was imported through its package before the package failed.
         if name in sys.modules:
             return sys.modules[name]
         if not _bare_packages(name.split(".")[:-1]):
@@ -46,7 +47,7 @@ def import_module(name: str) -> ModuleType:
 
 
 def interpret_triton() -> None:
-    """Where there is no GPU, kernels of a file that is imported later run in Triton's own interpreter: it takes tensors of the CPU.
+    """Without a GPU, have kernels of files imported later run in Triton's own interpreter, which takes tensors of the CPU.
 
     https://triton-lang.org/main/programming-guide/chapter-3/debugging.html
     """
@@ -57,7 +58,7 @@ def interpret_triton() -> None:
 
 
 def _bare_packages(parts: Sequence[str]) -> bool:
-    """Put packages that have run no `__init__.py` in the place of those that do not import. Whether there was any."""
+    """Replace packages that do not import by bare ones, whose `__init__.py` did not run. Returns whether any was replaced."""
     added = False
     for count in range(1, len(parts) + 1):
         package = ".".join(parts[:count])
@@ -82,7 +83,7 @@ def load_tensors(path: Path | None) -> dict[str, Any]:
 
 
 def seed_python() -> None:
-    """Seed the generators of Python and numpy: what a constructor draws with them (a random wiring) is equal on both sides."""
+    """Seed the generators of Python and numpy, so that a constructor's draws from them (a random wiring) are equal on both sides."""
     import numpy as np
 
     random.seed(0)
@@ -90,7 +91,7 @@ def seed_python() -> None:
 
 
 def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Names in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises what `setup` raises."""
+    """The namespace in which `init` and `call` are evaluated. `tensors` overrides the example's file. Raises the errors of `setup`."""
     import torch
 
     namespace = {**vars(module), "torch": torch, "_tensors": tensors if tensors is not None else load_tensors(example.tensors)}
@@ -100,9 +101,9 @@ def make_namespace(module: ModuleType, example: Example, tensors: Mapping[str, A
 
 
 def construct(cls: Callable[..., Any], example: Example, namespace: Mapping[str, Any]) -> Any:
-    """An instance, built as `init` says; one with lazy layers is called once, so that it has its parameters.
+    """An instance constructed with the arguments `init`; one with lazy layers is called once to create its parameters.
 
-    Raises what the constructor raises; `SyntaxError` where `init` is no argument list.
+    Raises the errors of the constructor, and `SyntaxError` where `init` is no argument list.
     """
     seed_python()
     instance = _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
@@ -112,7 +113,7 @@ def construct(cls: Callable[..., Any], example: Example, namespace: Mapping[str,
 
 
 def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) -> None:
-    """The first call of a module with lazy layers, in evaluation mode, so that it changes nothing else."""
+    """Make the first call of a module with lazy layers, in evaluation mode, so that running statistics stay as they are."""
     import torch
 
     module = instance if isinstance(instance, torch.nn.Module) else torch.nn.Module()
@@ -121,6 +122,8 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
         return
 
     def same_precision(value: Any) -> Any:
+        # Under `exact` the layers are float64 and recorded inputs float32; lazy layers do not
+        # convert.
         return value.to(lazy[0].dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
     training = instance.training
@@ -131,18 +134,18 @@ def _materialise(instance: Any, example: Example, namespace: Mapping[str, Any]) 
 
 
 def in_mode(instance: Any, *, training: bool) -> Any:
-    """The module, put into this mode: what a `train` of its own gives back may be anything. Raises what that raises."""
+    """Set the module's mode and return the module: a `train` of its own may return anything."""
     instance.train(training)
     return instance
 
 
 def call_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of the example's call, made afresh."""
+    """Positional and keyword arguments of the example's call, evaluated anew."""
     return _captured(example.call, "call", namespace)
 
 
 def init_arguments(example: Example, namespace: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Those of its constructor."""
+    """Positional and keyword arguments of the example's constructor, evaluated anew."""
     seed_python()
     return _captured(example.init, "init", namespace)
 

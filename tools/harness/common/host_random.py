@@ -1,4 +1,4 @@
-"""Random numbers of Python's and numpy's own generators: paired on the original's side, where `jit` bakes nothing in, and noticed on both.
+"""Random numbers of Python's and numpy's own generators: paired on the original's side, and noticed on both.
 
 Used inside the sandbox.
 """
@@ -23,8 +23,11 @@ GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 
 @contextmanager
 def noticed(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
-    """Note a draw of kind `host` where, within, a generator of Python or numpy moves on: the global ones, those that a module of the job's own
-    files keeps in a global name, and those that an owner keeps in an attribute."""
+    """Note a draw of kind `host` where a generator of Python or numpy changes its state inside the context.
+
+    Watched are the global generators, those in global names of the job's own modules, and those in
+    attributes of `owners`.
+    """
     watched = [
         *_global(),
         *(value for owner in owners for value in getattr(owner, "__dict__", {}).values() if isinstance(value, GENERATORS)),
@@ -39,14 +42,17 @@ def noticed(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
 
 @contextmanager
 def paired(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
-    """The same, with the plainest functions of the global generators drawing from the stream: what they give can be drawn by `jax.random` too."""
+    """As `noticed`, with the basic functions of the global generators drawing from the stream, as `jax.random` does on the other side."""
     hidden: Any = random._inst
     own, plain = type(hidden), [(name, getattr(random, name)) for name in PYTHON]
     with noticed(stream, owners):
         replaced = {id(getattr(np.random, name)): make(stream, getattr(np.random, name)) for name, make in NUMPY.items()}
+        # Python's functions are bound methods of one hidden instance: a new class redirects those
+        # that are not replaced by name.
         hidden.__class__ = FromStream
         hidden.stream = stream
         replaced |= {id(function): getattr(hidden, name) for name, function in plain}
+        # User files may have bound them by `from random import random`.
         names = [(names, name, value) for names in _namespaces() for name, value in list(names.items()) if id(value) in replaced]
         for names_of, name, value in names:
             names_of[name] = replaced[id(value)]
@@ -60,7 +66,7 @@ def paired(stream: Stream, owners: Iterable[object] = ()) -> Iterator[None]:
 
 
 class FromStream(random.Random):
-    """Python's hidden generator, as long as it draws from a stream."""
+    """Python's hidden generator while it draws from a stream."""
 
     stream: Stream
 
@@ -69,7 +75,7 @@ class FromStream(random.Random):
         return float(self.stream.draw("uniform", ()))
 
     def _randbelow(self, n: int) -> int:
-        """A number below `n`, as `jax.random.randint` draws it; what takes one number of a few asks for it."""
+        """A number below `n`, as `jax.random.randint` draws it; `choice`, `shuffle` and `randrange` call it."""
         return int(float(self.stream.draw("integers", ())) * n)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
@@ -136,7 +142,7 @@ def _permutation(stream: Stream, own: Any) -> Any:
 
 
 PYTHON = ("random", "gauss", "normalvariate", "expovariate")
-"""Functions of Python's that are bound to their own generator; the others ask `random` and `_randbelow` of it."""
+"""Functions of `random` that are replaced by name; the others call `random` and `_randbelow` of the hidden generator."""
 NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
     "random": _standard("uniform"),
     "random_sample": _standard("uniform"),
@@ -148,7 +154,7 @@ NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
     "normal": _normal,
     "permutation": _permutation,
 }
-"""What draws from the stream. Whatever else the generators are asked moves them on, and is noticed."""
+"""Functions of `numpy.random` that draw from the stream. All others change the generator's state, and are noticed."""
 
 
 def _own_modules() -> list[ModuleType]:
@@ -158,27 +164,28 @@ def _own_modules() -> list[ModuleType]:
 
 @lru_cache(1)
 def _imported_from(root: str, count: int) -> list[ModuleType]:
-    """Found once for as many modules as there are."""
+    """The modules below `root`; `count`, the number of imported modules, makes the cache follow new imports."""
     files = ((module, getattr(module, "__file__", None) or "") for module in list(sys.modules.values()))
     # A virtual environment may lie in the repository: what is installed there is not the job's own.
     return [module for module, file in files if root and file.startswith(root) and not file.startswith(sys.prefix)]
 
 
 def _namespaces() -> list[dict[str, Any]]:
-    """Where the functions are looked up by name."""
+    """The namespaces in which the functions are looked up by name."""
     return [vars(random), vars(np.random), *(vars(module) for module in _own_modules())]
 
 
 def _global() -> list[Any]:
     """The hidden generators of Python and numpy, and what the job's own modules keep in global names."""
-    kept = [value for module in _own_modules() for value in vars(module).values() if isinstance(value, GENERATORS)]
-    return [random._inst, np.random.mtrand._rand, *kept]
+    generators = [value for module in _own_modules() for value in vars(module).values() if isinstance(value, GENERATORS)]
+    return [random._inst, np.random.mtrand._rand, *generators]
 
 
 def _state(generator: Any) -> Any:
-    """The generator's state, comparable."""
+    """The generator's state as a value that can be compared; None where it has none."""
     if isinstance(generator, random.Random):
         return None if isinstance(generator, random.SystemRandom) else generator.getstate()
     if isinstance(generator, np.random.RandomState):
+        # The state holds an array, for which `==` gives no bool.
         return pickle.dumps(generator.get_state(legacy=False))
     return pickle.dumps(generator.bit_generator.state)

@@ -1,4 +1,4 @@
-"""What the units are run on: parameters and inputs drawn anew from what the example showed. numpy only.
+"""Samples parameters and inputs like those of the example. numpy only.
 
 Default initialisation hides bugs (biases are zero, scales one, running statistics trivial), and recorded inputs exercise one point.
 All float values are representable in float32, so that one set of files serves both precisions.
@@ -19,7 +19,7 @@ CONSTANT_JITTER = 0.25
 PARAMETER_JITTER = 0.5
 BUFFER_JITTER = 0.1
 MANY = 100_000
-"""Inputs with more elements than this are not made twice as large."""
+"""Number of elements above which inputs are not made twice as large."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,11 @@ def single(value: Array) -> Array:
 def sample_state(
     state: Mapping[str, Array], parameters: frozenset[str], tied: Mapping[str, str], seed: Sequence[int], strength: float
 ) -> dict[str, Array]:
-    """Perturbed parameters and buffers, by name; `tied` names get their first name's values. `strength` 1 is usual, 0 leaves all as it is."""
+    """Perturbed parameters and buffers by name, of the shapes and dtypes of `state`.
+
+    `tied` maps a name to the earlier name whose values it shares. `strength` scales the perturbation: 0
+    leaves all values as they are.
+    """
     drawn: dict[str, Array] = {}
     for index, (name, value) in enumerate(state.items()):
         if name in tied:
@@ -58,13 +62,14 @@ def sample_state(
 def _parameter(value: Array, generator: np.random.Generator, strength: float) -> Array:
     if not np.isfinite(value).all():
         return value
+    # A constant has no spread to scale by: norm weights and biases are ones and zeros.
     constant = bool((value == value.flat[0]).all())
     scale = CONSTANT_JITTER if constant else PARAMETER_JITTER * float(np.sqrt(np.mean(np.abs(value) ** 2)))
     return value + strength * scale * generator.standard_normal(value.shape)
 
 
 def _buffer(value: Array, generator: np.random.Generator, strength: float) -> Array:
-    """Zeros (running means) move, ones (running variances) stay positive, masks and tables of whole numbers stay, other tables move a little."""
+    """Perturb a buffer: zeros (running means) move, constants (running variances) keep their sign, integral tables stay, others move a little."""
     strength = min(strength, 1.0)
     if not np.isfinite(value).all():
         return value
@@ -78,12 +83,12 @@ def _buffer(value: Array, generator: np.random.Generator, strength: float) -> Ar
 
 
 def recorded_inputs(leaves: Sequence[Leaf]) -> list[Array]:
-    """The inputs as they were recorded."""
+    """The recorded inputs, with values representable in float32."""
     return [single(leaf.value) for leaf in leaves]
 
 
 def sample_inputs(leaves: Sequence[Leaf], seed: Sequence[int], domain: tuple[float, float] | None) -> list[Array]:
-    """Inputs like those recorded."""
+    """New inputs of the recorded shapes and dtypes, from a distribution like the recorded one, or uniform over `domain`."""
     return [_input(leaf.value, np.random.default_rng([*seed, 1, index]), domain) for index, leaf in enumerate(leaves)]
 
 
@@ -96,6 +101,7 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
     if not value.size:
         return value
     if value.dtype.kind not in "fc" or is_mask(value):
+        # Integers may be indices: only recorded values are sure to be in range.
         return generator.choice(value.reshape(-1), value.shape)
     if domain is not None:
         return single(generator.uniform(*domain, value.shape).astype(value.dtype))
@@ -104,6 +110,8 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
     if value.dtype.kind == "c":
         noise = noise + 1j * generator.standard_normal(value.shape)
     drawn = np.mean(value) + spread * noise
+    # A recorded input without negative values may be one that must not have any (lengths,
+    # probabilities).
     if value.dtype.kind == "f" and value.min() >= 0:
         drawn = np.abs(drawn)
         drawn = np.minimum(drawn, value.max()) if value.max() <= 1 else drawn
@@ -111,12 +119,12 @@ def _input(value: Array, generator: np.random.Generator, domain: tuple[float, fl
 
 
 def resized_shapes(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None) -> list[tuple[int, ...]]:
-    """The inputs' shapes with each size replaced as `sizes` says (on `axis` only, where given)."""
+    """The inputs' shapes with sizes replaced by the table `sizes` (on `axis` only, where given)."""
     return [tuple(sizes.get(n, n) if axis in (None, position) else n for position, n in enumerate(leaf.value.shape)) for leaf in leaves]
 
 
 def resized(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None, seed: Sequence[int]) -> list[Array] | None:
-    """Inputs with each size replaced as `sizes` says (on `axis` only, where given); None where that changes nothing."""
+    """Inputs with sizes replaced by the table `sizes` (on `axis` only, where given); None where no shape changes."""
     generator = np.random.default_rng([*seed, 2])
     shapes = resized_shapes(leaves, sizes, axis)
     if all(shape == leaf.value.shape for shape, leaf in zip(shapes, leaves, strict=True)):
@@ -125,7 +133,7 @@ def resized(leaves: Sequence[Leaf], sizes: Mapping[int, int], axis: int | None, 
 
 
 def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Cut, or extended by repetition with fresh signs of life: floats get new values, so no two rows are equal."""
+    """The array cut, or extended by repetition, to `shape`; floats get new values, so that no two rows are equal."""
     grown = value
     for axis, size in enumerate(shape):
         grown = np.take(grown, np.arange(size) % max(grown.shape[axis], 1), axis=axis)
@@ -133,22 +141,22 @@ def _resize(value: Array, shape: tuple[int, ...], generator: np.random.Generator
 
 
 def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
-    """Inputs at the edges, by name: of float signals, of integers, of booleans and of masks, each kind on its own."""
-    found: dict[str, list[Array]] = {}
+    """Inputs at edges by name: zeros, large, NaN, … for float signals, and extremes for integers, booleans and masks, each kind alone."""
+    inputs: dict[str, list[Array]] = {}
     kinds = ((is_signal, _of_signals(large)), (_is_integer, _OF_INTEGERS), (_is_boolean, _OF_BOOLEANS), (_is_finite_mask, _OF_MASKS))
     for moves, changes in kinds:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
             for name, change in changes.items():
                 pairs = zip(leaves, _unbounded(leaves, movable) if name.endswith("inf") else movable, strict=True)
-                found[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
+                inputs[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
     if any(_is_switch(leaf.value) for leaf in leaves):
-        found[MIXED] = [_mixed(leaf.value, index) if _is_switch(leaf.value) else leaf.value for index, leaf in enumerate(leaves)]
-    return found
+        inputs[MIXED] = [_mixed(leaf.value, index) if _is_switch(leaf.value) else leaf.value for index, leaf in enumerate(leaves)]
+    return inputs
 
 
 def _is_switch(value: Array) -> bool:
-    """Whether an array holds nothing but ones, or nothing but zeros, and no signal: a mask that leaves nothing out, say."""
+    """Whether an array is all ones or all zeros, and no signal: a mask that masks nothing, for example."""
     return (
         value.dtype.kind in "biuf"
         and not is_signal(value)
@@ -159,37 +167,37 @@ def _is_switch(value: Array) -> bool:
 
 
 def _mixed(value: Array, index: int) -> Array:
-    """Some ones among zeros, or zeros among ones: which axis a mask lies along does not show where it is the same everywhere."""
+    """Ones mixed with zeros: a constant mask does not show along which axis it is applied."""
     other = (1 - value.astype(np.int64)).astype(value.dtype)
     return np.where(np.random.default_rng([index, value.size]).random(value.shape) < SHARE_KEPT, value, other)
 
 
 def _unbounded(leaves: Sequence[Leaf], movable: Sequence[bool]) -> Sequence[bool]:
-    """Those that have no look of probabilities, which are never infinite; all where all have."""
-    found = [moves and not (leaf.value.min() >= 0 and leaf.value.max() <= 1) for leaf, moves in zip(leaves, movable, strict=True)]
-    return found if any(found) else movable
+    """The movable inputs with values outside of [0, 1] (probabilities are never infinite); all where there are none."""
+    unbounded = [moves and not (leaf.value.min() >= 0 and leaf.value.max() <= 1) for leaf, moves in zip(leaves, movable, strict=True)]
+    return unbounded if any(unbounded) else movable
 
 
 def gradient_edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
-    """Inputs at which gradients are delicate, by name: zeros, large values, few levels (zero among them), equal rows, booleans all alike."""
-    found = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", MIXED, *_OF_BOOLEANS, *_OF_MASKS)}
+    """Inputs by name at which gradients have branches: zeros, large values, few levels (zero among them), equal rows, constant booleans."""
+    inputs = {name: values for name, values in edges(leaves, large).items() if name in ("zeros", "large", MIXED, *_OF_BOOLEANS, *_OF_MASKS)}
     signals = [bool(leaf.value.size) and is_signal(leaf.value) for leaf in leaves]
     recorded = recorded_inputs(leaves)
     if any(signals):
-        found["levels"] = [_levels(value) if moves else value for value, moves in zip(recorded, signals, strict=True)]
+        inputs["levels"] = [_levels(value) if moves else value for value, moves in zip(recorded, signals, strict=True)]
     alike = equal_rows(leaves, recorded)
-    return found if alike is None else {**found, "equal-rows": alike}
+    return inputs if alike is None else {**inputs, "equal-rows": alike}
 
 
 def _levels(value: Array) -> Array:
-    """Rounded to multiples of a power of two near the values' size, so that there are ties, zeros and whole numbers."""
+    """The array rounded to multiples of a power of two near its RMS, which makes ties, zeros and integers."""
     size = float(np.sqrt(np.mean(value**2)))
     step = 2.0 ** np.round(np.log2(size)) if size > 0 and np.isfinite(size) else 1.0
     return single(np.round(value / step) * step)
 
 
 def shifted(leaves: Sequence[Leaf], values: Sequence[Array], share: float, seed: Sequence[int]) -> list[Array]:
-    """The inputs with all signals moved at random, by this share of what was recorded."""
+    """The inputs with normal noise added to all signals, of `share` times the RMS of the recorded or given values."""
     moved = []
     for index, (leaf, value) in enumerate(zip(leaves, values, strict=True)):
         if value.size and is_signal(leaf.value):
@@ -200,7 +208,7 @@ def shifted(leaves: Sequence[Leaf], values: Sequence[Array], share: float, seed:
 
 
 def equal_rows(leaves: Sequence[Leaf], values: Sequence[Array]) -> list[Array] | None:
-    """The inputs with the first row of the batch in the place of all others: ties everywhere; None where there is no batch."""
+    """The inputs with all rows of the batch equal to the first, which makes ties; None where there is no batch."""
     count = next((leaf.value.shape[0] for leaf in leaves if leaf.value.ndim), 0)
     if count < 2:
         return None
@@ -226,11 +234,11 @@ def _is_boolean(value: Array) -> bool:
 
 MIXED, SHARE_KEPT = "mixed", 0.75
 VANISHING = {"tinier": 1e-9, "tiniest": 1e-13}
-"""Below the eps of a cosine (1e-8), and of norms that divide (1e-12): what those are shows nowhere else."""
+"""Scales below the eps of a cosine (1e-8) and of dividing norms (1e-12): their eps shows at no larger input."""
 DROWNING = tuple(f"edge-{name}" for name in VANISHING)
 """Labels of scenarios where rounding may be all that is left of an output."""
 SATURATING = "edge-large"
-"""How the labels of scenarios end in which gates are shut."""
+"""Suffix of the labels of scenarios in which gates saturate."""
 
 
 def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:
@@ -258,13 +266,13 @@ _OF_MASKS: dict[str, Callable[[Array], Array]] = {
 _OF_BOOLEANS: dict[str, Callable[[Array], Array]] = {"false": np.zeros_like, "true": np.ones_like}
 
 
-def _put(value: Array, what: float) -> Array:
-    value.reshape(-1)[value.size // 2] = what
+def _put(value: Array, number: float) -> Array:
+    value.reshape(-1)[value.size // 2] = number
     return value
 
 
 def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: batch sizes first (more than twice as many, one, none), then other sizes, each changed wherever it appears."""
+    """Proposals `(label, inputs)`: batch sizes first (more than twice as large, 1, 0), then other sizes, each changed wherever it appears."""
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
     proposals: list[tuple[str, dict[int, int], int | None]] = []
     if leading:
@@ -279,38 +287,38 @@ def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Ar
     proposals += [(f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
     proposals += [(f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
     distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
-    found = [(label, resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
-    return [(label, values) for label, values in found if values is not None]
+    variants = [(label, resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
+    return [(label, values) for label, values in variants if values is not None]
 
 
 def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: sizes that one of these numbers divides, and one more, where the example's size leaves another remainder."""
+    """Proposals `(label, inputs)`: the next multiple of each divisor, and one more, where the example's size is no multiple."""
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
-    found = []
+    variants = []
     for divisor in divisors:
         for size in leading[1:]:
             whole = -(-size // divisor) * divisor
             if size % divisor > 1 and whole <= 2 * size:
                 rows = [(f"size{size}-{other}", resized(leaves, {size: other}, None, (seed,))) for other in (whole, whole + 1)]
-                found += [(label, values) for label, values in rows if values is not None]
-    return list(dict(found).items())
+                variants += [(label, values) for label, values in rows if values is not None]
+    return list(dict(variants).items())
 
 
 def alone_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: one input alone longer along an axis, whose size stands elsewhere in the example too: by chance, maybe."""
-    found = []
+    """Proposals `(label, inputs)`: one input longer along one axis, whose size another axis of the example has too, perhaps by chance."""
+    variants = []
     sizes = [(number, axis, size) for number, leaf in enumerate(leaves) for axis, size in enumerate(leaf.value.shape)]
-    for number, axis, size in sorted(sizes, key=lambda place: (place[1] == 0, place)):
-        if size and any(other == size and (which, along) != (number, axis) for which, along, other in sizes):
+    for number, axis, size in sorted(sizes, key=lambda entry: (entry[1] == 0, entry)):
+        if size and any(other == size and (other_number, along) != (number, axis) for other_number, along, other in sizes):
             values = recorded_inputs(leaves)
             shape = tuple(size + 1 if position == axis else n for position, n in enumerate(values[number].shape))
             values[number] = _resize(leaves[number].value, shape, np.random.default_rng([seed, 2]))
-            found.append((f"size-of-input{number}-axis{axis}-{size + 1}", values))
-    return found
+            variants.append((f"size-of-input{number}-axis{axis}-{size + 1}", values))
+    return variants
 
 
 def stacked(first: Sequence[Array], second: Sequence[Array]) -> list[list[Array]]:
-    """Proposals for inputs with one axis more in front, on which `first` and `second` lie: all of them, or those of the most axes alone."""
+    """Proposals for inputs with one more leading axis of length 2, made of `first` and `second`: all inputs, or only those of the highest rank."""
     most = max((value.ndim for value in first), default=0)
     if not most:
         return []

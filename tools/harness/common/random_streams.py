@@ -16,19 +16,19 @@ from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
 TRAINED = "again-trained"
-"""The role of a scenario whose first call is in training mode, and its second in evaluation mode."""
+"""The role of a scenario whose first call is in training mode and whose second is in evaluation mode."""
 HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
 Tilt = Literal["", "low", "high"]
-"""Where uniform numbers and integers are drawn: anywhere, or every other one at the low, the others at the high end of their range (or reversed)."""
+"""Range of uniform numbers and integers: all of it, or alternately its low and high end ("low" starts low, "high" high)."""
 AXES = 6
-"""Axes of a mask that are told apart."""
+"""Number of axes along which a mask can be zeroed in part."""
 Mask = tuple[int, float | None]
-"""What tells masks of dropout apart whatever their layout is: how many elements they have, and the rate of ones."""
+"""Identifies masks of dropout independently of their layout: the number of elements and the rate of ones."""
 
 
 class Draw(NamedTuple):
-    """One draw: what was asked for, and for `bernoulli` the probability of a one where it was known."""
+    """One draw: its kind, its shape, and for `bernoulli` the probability of a one where it was known."""
 
     kind: str
     shape: tuple[int, ...]
@@ -36,49 +36,51 @@ class Draw(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Which masks are zero: all, or the one of this number in the order of the draws, or those of this kind. `axis`: not all of them, but what
-    has index 0 along one axis, told by its size and by which one of that size it is."""
+    """The masks that are zero: all, or the one of this `number` in the order of the draws, or those that equal `mask`.
+
+    With `axis` = (size, occurrence), only index 0 along that axis is zero.
+    """
 
     number: int | None = None
     mask: Mask | None = None
     axis: tuple[int, int] | None = None
 
     def kept(self, number: int, shape: Sequence[int], rate: float | None) -> NDArray[np.bool_]:
-        """Of one mask: whether it has ones at all, and by axis whether it has them at index 0."""
-        found = np.ones(1 + AXES, bool)
+        """Of one mask, bool [1 + AXES]: whether it has ones at all, and for each axis whether it has them at index 0."""
+        flags = np.ones(1 + AXES, bool)
         if (self.number is not None and number != self.number) or (self.mask is not None and _mask(shape, rate) != self.mask):
-            return found
+            return flags
         if self.axis is None:
-            found[0] = False
-            return found
-        size, which = self.axis
-        along = [place for place, length in enumerate(shape[:AXES]) if length == size][which : which + 1]
-        found[[1 + place for place in along]] = False
-        return found
+            flags[0] = False
+            return flags
+        size, occurrence = self.axis
+        along = [position for position, length in enumerate(shape[:AXES]) if length == size][occurrence : occurrence + 1]
+        flags[[1 + position for position in along]] = False
+        return flags
 
 
-def spread(kept: Any, shape: Sequence[int]) -> Any:
-    """The mask that `Dropped.kept` describes, of a shape that broadcasts to `shape`. `kept` may be a traced array."""
-    ones = kept[0]
+def spread(mask_ones: Any, shape: Sequence[int]) -> Any:
+    """The mask that `Dropped.kept` describes, of a shape that broadcasts to `shape`. `mask_ones`, bool [1 + AXES], may be traced."""
+    mask = mask_ones[0]
     for axis, length in enumerate(shape[:AXES]):
         if length > 1:
-            further = np.arange(length).reshape([-1 if place == axis else 1 for place in range(len(shape))]) > 0
-            ones = ones & (kept[1 + axis] | further)
-    return ones
+            nonzero_index = np.arange(length).reshape([-1 if position == axis else 1 for position in range(len(shape))]) > 0
+            mask = mask & (mask_ones[1 + axis] | nonzero_index)
+    return mask
 
 
 class Drawing(NamedTuple):
-    """How a stream draws where not as usual."""
+    """How a stream draws where it differs from the default."""
 
     tilt: Tilt = ""
     dropped: Dropped | None = None
     ends: tuple[float, float] | None = None
-    """The low and the high number of a tilt, where they are not those near the ends of the range."""
+    """The low and the high number of a tilt, where they are not near the ends of the range."""
 
     @classmethod
-    def of(cls, told: Sequence[Any]) -> Drawing:
+    def of(cls, data: Sequence[Any]) -> Drawing:
         """From JSON."""
-        tilt, dropped, ends = told
+        tilt, dropped, ends = data
         between = ends and (ends[0], ends[1])
         if dropped is None:
             return cls(tilt, ends=between)
@@ -90,45 +92,45 @@ USUAL = Drawing()
 
 
 class Customs(NamedTuple):
-    """What the original makes of its draws, where a rewrite may make the same of draws of another kind."""
+    """How the original uses its draws, where a rewrite may use draws of another kind for the same."""
 
     compared: tuple[float, ...] = ()
-    """Numbers that it compares uniform draws with: a mask of such a rate is drawn as that comparison."""
+    """Numbers that it compares uniform draws with: a mask of that rate is drawn as the comparison."""
     exponential: bool = False
-    """Whether it draws exponential numbers, and no uniform ones: Gumbel noise is made of those."""
+    """Whether it draws exponential and no uniform numbers: Gumbel noise is then made of exponential ones."""
 
     @classmethod
-    def of(cls, told: Sequence[Any]) -> Customs:
+    def of(cls, data: Sequence[Any]) -> Customs:
         """From JSON."""
-        return cls(tuple(told[0]), bool(told[1]))
+        return cls(tuple(data[0]), bool(data[1]))
 
 
 NO_CUSTOMS = Customs()
 
 
 def masks(draws: Sequence[Sequence[Any]]) -> list[Mask]:
-    """The masks among logged draws, in their order."""
+    """The masks among logged draws, in order."""
     return [_mask(shape, rate) for shape, rate in _shapes(draws)]
 
 
 def layouts(draws: Sequence[Sequence[Any]]) -> list[tuple[Mask, list[int]]]:
-    """The masks and the lengths of their axes, sorted: the same for masks that are each other's transpose, with axes of length 1 or without."""
+    """The masks with the sorted lengths of their axes, length 1 left out: equal for a mask and its transpose."""
     return sorted(((_mask(shape, rate), sorted(size for size in shape if size > 1)) for shape, rate in _shapes(draws)), key=str)
 
 
 def zeroed(draws: Sequence[Sequence[Any]]) -> list[Dropped]:
-    """Which masks are worth being zero: all together; each where they are few, else those of a kind; and those of a kind along one axis."""
-    found = masks(draws)
+    """The ways to zero masks that are tried: all; each alone where they are few, else each kind; and each kind along one axis."""
+    all_masks = masks(draws)
     kinds = {_mask(shape, rate): shape for shape, rate in reversed(_shapes(draws))}
-    alone = [Dropped(number) for number in range(len(found))] if 1 < len(found) <= tolerances.DROPPED else []
+    alone = [Dropped(number) for number in range(len(all_masks))] if 1 < len(all_masks) <= tolerances.DROPPED else []
     alike = [Dropped(mask=kind) for kind in kinds] if not alone and len(kinds) > 1 else []
     along = [
-        Dropped(mask=kind, axis=(size, which))
+        Dropped(mask=kind, axis=(size, occurrence))
         for kind, shape in kinds.items()
         for size in sorted({size for size in shape if size > 1})
-        for which in range(shape.count(size))
+        for occurrence in range(shape.count(size))
     ]
-    return [Dropped(), *alone, *alike[: tolerances.DROPPED], *along[: tolerances.DROPPED]] if found else []
+    return [Dropped(), *alone, *alike[: tolerances.DROPPED], *along[: tolerances.DROPPED]] if all_masks else []
 
 
 def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | None]]:
@@ -140,17 +142,18 @@ def _mask(shape: Sequence[int], rate: float | None) -> Mask:
 
 
 def drawing(scenarios: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The first call in training mode, of the example or else of another configuration, in which torch draws; None where it never does."""
+    """The first scenario in training mode (of the example, else of another configuration) in which torch draws; None where it never does."""
     roles = ("gradient", CONFIGURED)
-    found = [facts for facts in scenarios if facts["role"] in roles and facts["mode"] == "train" and facts["draws"]]
-    return min(found, key=lambda facts: roles.index(facts["role"]), default=None)
+    candidates = [facts for facts in scenarios if facts["role"] in roles and facts["mode"] == "train" and facts["draws"]]
+    return min(candidates, key=lambda facts: roles.index(facts["role"]), default=None)
 
 
 @dataclass
 class Stream:
-    """Draws by kind and call order, and remembers them. `bernoulli` gives ones (nothing is dropped) unless `drawing` says otherwise.
+    """Draws numbers by kind and call order, and logs the draws. `bernoulli` gives ones (nothing is dropped) unless `drawing` differs.
 
-    `kept`, where given, says so of each mask by number, as `Dropped.kept` does; it may be a traced array.
+    `kept`, where given, has a row of `Dropped.kept` for each mask, bool [masks, 1 + AXES]; it may be
+    traced.
     """
 
     seed: int
@@ -159,15 +162,17 @@ class Stream:
     draws: list[Draw] = field(default_factory=list)
     customs: Customs = NO_CUSTOMS
     crossed: list[list[object]] = field(default_factory=list)
-    """Shapes and rates of the masks that were drawn so."""
+    """Shapes and rates of the masks that were drawn as comparisons of uniform numbers."""
     tied: bool = False
-    """Whether the largest of equal numbers were chosen, which is up to an algorithm."""
+    """Whether the run chose among equal numbers (`topk`), which depends on the algorithm."""
     _counts: Counter[str] = field(default_factory=Counter)
 
     def draw(self, kind: str, shape: Sequence[int]) -> NDArray[np.float64]:
         """Standard draws of `shape`, float64: uniform and integers in [0, 1), standard normal, standard exponential, or a permutation's order."""
         size = tuple(int(n) for n in shape)
         self.draws.append(Draw(kind, size))
+        # A generator of its own for each draw: both sides get equal numbers even where draws of
+        # other kinds come in another order.
         generator = np.random.default_rng([self.seed, KINDS.index(kind), self._counts[kind]])
         self._counts[kind] += 1
         if kind == "normal":
@@ -181,36 +186,38 @@ class Stream:
     def _tilted(self, standard: NDArray[np.float64]) -> NDArray[np.float64]:
         if not self.drawing.tilt:
             return standard
+        # Alternating, so that a comparison of two neighbouring draws decides both ways.
         high = (np.arange(standard.size).reshape(standard.shape) % 2 == 1) == (self.drawing.tilt == "low")
         low, top = self.drawing.ends or (standard * tolerances.TILT, 1 - (1 - standard) * tolerances.TILT)
         return np.where(high, top, low)
 
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
-        """Note a draw of `bernoulli`; whether it gives ones, of a shape that broadcasts to `shape`."""
+        """Log a draw of `bernoulli`; returns whether each element is one, of a shape that broadcasts to `shape`."""
         if (comparison := self.comparison(rate)) is not None:
             self.crossed.append([list(shape), rate])
             return comparison(self.draw("uniform", shape))
         number, self._counts["bernoulli"] = self._counts["bernoulli"], self._counts["bernoulli"] + 1
         self.note("bernoulli", shape, rate)
         if self.kept is not None:
+            # A run may draw more masks than were planned; they repeat the last one.
             return spread(self.kept[min(number, len(self.kept) - 1)], shape)
         return self.drawing.dropped is None or spread(self.drawing.dropped.kept(number, shape, rate), shape)
 
     def comparison(self, rate: float | None) -> Callable[[Any], Any] | None:
-        """What makes a mask of uniform draws as the other side does; None where it does not, or where that may be either side of one half."""
+        """The comparison by which the original makes a mask of this rate of uniform draws; None where there is none, or two (at one half)."""
         sides = [
             side
             for number in self.customs.compared
-            for side, wanted in (
+            for side, side_rate in (
                 (lambda drawn, number=number: drawn >= number, 1 - number),
                 (lambda drawn, number=number: drawn < number, number),
             )
-            if rate is not None and abs(wanted - rate) <= tolerances.COMPARED
+            if rate is not None and abs(side_rate - rate) <= tolerances.COMPARED
         ]
         return sides[0] if len(sides) == 1 else None
 
     def note(self, kind: str, shape: Sequence[int], rate: float | None = None) -> None:
-        """Remember a draw that does not come from the stream (a mask, or a kind that cannot be paired)."""
+        """Log a draw that does not come from the stream (a mask, or a kind that cannot be paired)."""
         self.draws.append(Draw(kind, tuple(int(n) for n in shape), rate))
 
     def log(self) -> list[list[object]]:

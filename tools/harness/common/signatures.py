@@ -1,4 +1,4 @@
-"""Signatures as data, so that both sides can be compared outside. Standard library only."""
+"""Signatures as data, so that the two sides can be compared outside of their processes. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def describe(cls: type, method: str, base: type) -> list[dict[str, str]] | None:
 
     An empty list where the method is `base`'s own; None where another library defines it, whose signature is not the user's to keep.
     """
-    owner = next((each for each in cls.__mro__ if method in vars(each)), object)
+    owner = next((base_class for base_class in cls.__mro__ if method in vars(base_class)), object)
     if owner in (base, object):
         return []
     if owner.__module__.partition(".")[0] in ("torch", "flax", "jax"):

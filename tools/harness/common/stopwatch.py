@@ -14,12 +14,12 @@ BUDGET_SECONDS: Final = 3.0
 
 
 def median_seconds(step: Callable[[], object]) -> float:
-    """Median of up to `MOST` calls, as many as fit the budget but at least `LEAST`, after some that do not count."""
+    """The median seconds of a call: of `LEAST` to `MOST` calls within the budget, after `WARM_UP` calls that do not count."""
     for _ in range(WARM_UP):
         step()
-    taken: list[float] = []
-    while len(taken) < LEAST or (len(taken) < MOST and sum(taken) < BUDGET_SECONDS):
+    seconds: list[float] = []
+    while len(seconds) < LEAST or (len(seconds) < MOST and sum(seconds) < BUDGET_SECONDS):
         start = time.perf_counter()
         step()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)

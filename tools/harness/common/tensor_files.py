@@ -27,12 +27,13 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     if value.dtype.kind != "c":
+        # `ascontiguousarray` makes an array of rank 1 of a scalar.
         return name, np.ascontiguousarray(value).reshape(value.shape)
     return name + COMPLEX, np.stack([value.real, value.imag], axis=-1)
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `save` wrote. Raises `OSError`, or `ValueError` where the file is none of ours."""
+    """Read arrays that `save` wrote. Raises `OSError`, and `ValueError` where the file is no safetensors file."""
     try:
         stored = load_file(path)
     except SafetensorError as error:
@@ -47,7 +48,7 @@ def _restored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:
 
 
 def sample_indices(count: int, limit: int) -> NDArray[np.int64]:
-    """At most `limit` positions of `count`, always the same."""
+    """At most `limit` of the indices below `count`, sorted int64 [n]; the same on every call."""
     if count <= limit:
         return np.arange(count)
     return np.sort(np.random.default_rng(count).choice(count, limit, replace=False))

@@ -28,10 +28,11 @@ def torch_curve(
     untrained: set[str] | None = None,
     buffers: dict[str, Array] | None = None,
 ) -> list[float]:
-    """Losses before each of the steps, and after the last; with noise of this `share` where `noise`, a seed, is not 0. Raises what the original raises.
+    """The `STEPS` + 1 losses before each step and after the last. Raises the errors of the original.
 
-    `untrained` gains the names of parameters that no backward pass reached, which torch's optimisers leave alone, weight decay and all.
-    `buffers` gains the buffers as they are in the end.
+    Where the seed `noise` is not 0, rounding noise of relative size `share` is added. `untrained` gains
+    the names of parameters without a gradient, which torch's optimisers do not change (not even by weight
+    decay). `buffers` gains the buffers after the last step.
     """
     import torch
 
@@ -70,7 +71,7 @@ def torch_curve(
 
 
 def first_rate(gradients: Mapping[str, Array], parameters: Sequence[Array]) -> float:
-    """For SGD: what makes the first step `limits.RELATIVE_STEP` of the parameters' norm."""
+    """The learning rate at which SGD's first step moves the parameters by `tolerances.RELATIVE_STEP` of their norm."""
     steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
     norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
     return tolerances.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else tolerances.RELATIVE_STEP
@@ -86,7 +87,7 @@ class NumpyOptimiser:
         self.second: list[Any] = [0.0] * count
 
     def step(self, values: Sequence[Array], gradients: Sequence[Array]) -> list[Array]:
-        """The values after one step, in their own dtypes."""
+        """The values after one step; shapes and dtypes stay. `values` and `gradients` have the same order and shapes."""
         self.steps += 1
         rule = self._sgd if self.kind == "sgd" else self._adamw
         return [
@@ -96,6 +97,7 @@ class NumpyOptimiser:
 
     def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
         momentum = self.first[index]
+        # torch's first step takes the gradient itself as momentum, not a share of it.
         self.first[index] = gradient if momentum is None else tolerances.MOMENTUM * momentum + gradient
         return np.asarray(value - self.rate * self.first[index])
 
@@ -109,10 +111,10 @@ class NumpyOptimiser:
 
 
 def _parts(value: Array) -> Array:
-    """Real and imaginary parts of complex numbers as two real ones each, which is what torch's optimisers step."""
+    """Complex [...] as real [..., 2]: torch's optimisers step real and imaginary parts separately."""
     return np.stack([value.real, value.imag], -1) if np.iscomplexobj(value) else value
 
 
 def _as(like: Array, value: Array) -> Array:
-    """The same numbers again, in the dtype of `like`."""
+    """The inverse of `_parts`, in the dtype of `like`."""
     return np.asarray(value[..., 0] + 1j * value[..., 1] if np.iscomplexobj(like) else value, dtype=like.dtype)

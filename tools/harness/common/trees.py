@@ -1,4 +1,4 @@
-"""Argument and output trees as JSON plus numbered arrays, the same for torch, jax and numpy.
+"""Argument and output trees (pytrees) as JSON plus numbered arrays, the same for torch, jax and numpy.
 
 A tree is `{"leaf": i}` for the i-th array, `{"value": …}` for a plain Python value, or a container. Classes (dataclasses, named tuples) are
 written as `module:qualified name`; the reader imports them by a table of renamed modules.
@@ -27,7 +27,7 @@ class Unencodable(Exception):
 
 
 def encode(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> Tree:
-    """Write `value` as a tree; what `is_leaf` says is an array goes to the end of `leaves`. Raises `Unencodable`."""
+    """Encode `value` as a tree; arrays, as `is_leaf` decides, are appended to `leaves`. Raises `Unencodable`."""
 
     def walk(item: Any) -> Tree:
         if is_leaf(item):
@@ -63,6 +63,7 @@ def _dtype_name(item: Any) -> str:
 def _container(item: Any, walk: Callable[[Any], Tree]) -> Tree:
     cls = type(item)
     if isinstance(item, tuple) and hasattr(item, "_fields") and cls.__module__.startswith("torch."):
+        # torch's own result types (`torch.return_types.max`) exist on one side only.
         return {"tuple": [walk(part) for part in item]}
     if isinstance(item, tuple) and hasattr(item, "_fields"):
         return {"named": _name(cls), "fields": {key: walk(part) for key, part in zip(item._fields, item, strict=True)}}
@@ -83,7 +84,7 @@ def _name(cls: type) -> str:
 
 
 def decode(tree: Tree, leaves: Sequence[Any], renamed: Mapping[str, str]) -> Any:
-    """The value that `tree` describes, its arrays taken from `leaves`."""
+    """The value of a tree, with its arrays taken from `leaves` and its classes from modules `renamed`."""
 
     def walk(node: Tree) -> Any:
         kind, body = next(iter(node.items()))
@@ -131,16 +132,16 @@ def _device() -> Any:
 def _class(name: str, renamed: Mapping[str, str]) -> Any:
     module_name, _, qualified = name.partition(":")
     try:
-        found: Any = importlib.import_module(renamed.get(module_name, module_name))
+        value: Any = importlib.import_module(renamed.get(module_name, module_name))
     except ImportError:
-        found = importlib.import_module(module_name)
+        value = importlib.import_module(module_name)
     for part in qualified.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def rearranged(tree: Tree, value: Any, is_leaf: Callable[[Any], bool]) -> bool:
-    """Whether a value that was made from `tree` has other containers or keys now."""
+    """Whether a value that was decoded from `tree` has other containers or keys now."""
     try:
         return bool(skeleton(encode(value, [], is_leaf)) != skeleton(tree))
     except Unencodable:
@@ -148,7 +149,7 @@ def rearranged(tree: Tree, value: Any, is_leaf: Callable[[Any], bool]) -> bool:
 
 
 def skeleton(tree: Tree) -> Any:
-    """What must be equal on both sides: containers, keys and class names without their module. Numbers count as array leaves."""
+    """The part of a tree that must be equal on both sides: containers, keys and class names without module. Numbers count as leaves."""
     kind, body = next(iter(tree.items()))
     match kind:
         case "leaf" | "complex" | "float":
@@ -166,19 +167,19 @@ def skeleton(tree: Tree) -> Any:
 
 
 def items(tree: Tree) -> list[Any]:
-    """What `skeleton` calls leaves, in its order: arrays as `Leaf`, plain numbers as they are."""
-    found: list[Any] = []
+    """The leaves of `skeleton` in its order: arrays as `Leaf`, Python numbers as they are."""
+    numbers: list[Any] = []
 
     def walk(node: Tree) -> None:
         kind, body = next(iter(node.items()))
         if kind == "leaf":
-            found.append(Leaf(body))
+            numbers.append(Leaf(body))
         elif kind == "float":
-            found.append(float(body))
+            numbers.append(float(body))
         elif kind == "complex":
-            found.append(complex(*body))
+            numbers.append(complex(*body))
         elif kind == "value" and isinstance(body, (bool, int)):
-            found.append(body)
+            numbers.append(body)
         elif kind in ("list", "tuple"):
             for part in body:
                 walk(part)
@@ -190,4 +191,4 @@ def items(tree: Tree) -> list[Any]:
                 walk(part)
 
     walk(tree)
-    return found
+    return numbers

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 
 KERNEL_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
-"""XLA's flag for what its CPU backend leaves to YNNPACK. That drops NaN in the maxima of large arrays, which no other backend does."""
+"""XLA's flag for the operations that its CPU backend gives to YNNPACK, which drops NaN in maxima of large arrays as no other backend does."""
 CONVOLUTIONS = "individual_convolution"
-"""The one thing left to it: XLA's own convolutions in float64 take a hundred times as long."""
+"""The one operation that stays with YNNPACK: XLA's own convolutions in float64 take a hundred times as long."""
 EMITTERS = "xla_cpu_use_fusion_emitters"
-"""XLA's flag for code by way of MLIR: it runs faster, and takes twice as long to compile."""
+"""XLA's flag for code generation by MLIR: the code runs faster, and takes twice as long to compile."""
 SPLITS = "xla_cpu_parallel_codegen_split_count"
-"""XLA's flag for into how many parts it splits a program for LLVM. One takes least, all in all, where other programs compile beside it."""
+"""XLA's flag for the number of parts of a program that LLVM compiles in parallel. One is best where other programs compile beside it."""
 
 
 def set_flag(name: str, value: str) -> None:
@@ -26,7 +26,7 @@ def set_flag(name: str, value: str) -> None:
 
 @cache
 def quick() -> dict[str, str | bool]:
-    """Options of a compilation that is to take little time; results in float64, and gradients, do not need speed."""
+    """Compiler options for short compilation, for programs whose speed does not matter (float64 results, gradients)."""
     return {
         "xla_backend_optimization_level": "0",
         "xla_llvm_disable_expensive_passes": True,
@@ -36,7 +36,7 @@ def quick() -> dict[str, str | bool]:
 
 @cache
 def usual() -> dict[str, str | bool]:
-    """Options of a compilation as a user's, wherever jax is told to do without optimisations."""
+    """Compiler options of a user's program, which override jax's configuration without optimisations."""
     return {
         "xla_backend_optimization_level": "3",
         "xla_llvm_disable_expensive_passes": False,
@@ -52,8 +52,10 @@ def library() -> str:
 @cache
 def known(name: str) -> bool:
     """Whether this jaxlib has a flag of this name."""
-    found = importlib.util.find_spec("jaxlib")
-    libraries = [path for folder in (found.submodule_search_locations or () if found else ()) for path in Path(folder).glob("*jax_common*")]
+    spec = importlib.util.find_spec("jaxlib")
+    # The names stand in the library's text; asking XLA itself would initialise it, and it exits on
+    # an unknown flag.
+    libraries = [path for folder in (spec.submodule_search_locations or () if spec else ()) for path in Path(folder).glob("*jax_common*")]
     return any(_mentions(path, name.encode()) for path in libraries)
 
 

@@ -1,4 +1,4 @@
-"""Draws of a backward pass that the candidate defines: those of its forward pass again, told by their keys. Used inside the sandbox."""
+"""Pairs the draws of a custom backward pass with those of the forward pass by their keys. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from migrate_agent.tools.harness.common.random_streams import KINDS, Stream
 
 
 class Keys(NamedTuple):
-    """Which keys the forward pass drew with: `data`, uint32 `[draws, words]`, and the `number` of each draw, int32 `[draws]`. A draw in a loop has
-    one number and many keys."""
+    """The keys of the forward pass: `data`, uint32 `[draws, words]`, and the `number` of each draw, int32 `[draws]`.
+
+    A draw in a loop has one number and many keys.
+    """
 
     data: Any
     number: Any
@@ -27,7 +29,7 @@ def key_data(key: Any) -> Any:
 
 
 class Told(NamedTuple):
-    """A draw, as the running program tells it: `what` its trace knew of it, the words of its key, and the rate of a mask."""
+    """A draw as the running program reports it: `what` was known when it was traced, the words of its key, and the rate of a mask."""
 
     what: Any
     key: tuple[int, ...]
@@ -36,29 +38,31 @@ class Told(NamedTuple):
 
 @dataclass
 class Heard:
-    """Collects draws while programs run: each time anew in a loop, for each row under `vmap`. Draws with the same key are the same."""
+    """Collects draws while programs run, for each iteration of a loop and each row of a `vmap`. Draws with equal keys are one draw."""
 
     found: set[Told] = field(default_factory=set)
 
-    def hear(self, what: Any, key: Any, rate: Any = None) -> None:
-        """Have the program that is traced tell of a draw when it runs."""
+    def hear(self, description: Any, key: Any, rate: Any = None) -> None:
+        """Add a callback to the traced program that reports a draw when it runs."""
 
         def told(data: Any, rate: Any) -> None:
-            known = float(np.asarray(rate).item()) if rate is not None and np.size(rate) == 1 else None
-            self.found.update(Told(what, tuple(map(int, row)), known) for row in np.asarray(data).reshape(-1, data.shape[-1]))
+            rate_number = float(np.asarray(rate).item()) if rate is not None and np.size(rate) == 1 else None
+            self.found.update(Told(description, tuple(map(int, row)), rate_number) for row in np.asarray(data).reshape(-1, data.shape[-1]))
 
+        # Keys are tracers here; only the running program knows them.
         jax.debug.callback(told, key_data(key), rate)
 
     def take(self) -> set[Told]:
-        """What was told since the last time, once every program has run."""
+        """The draws reported since the last call."""
+        # Callbacks run asynchronously.
         barrier: Any = jax.effects_barrier
         barrier()
-        found, self.found = self.found, set()
-        return found
+        draws, self.found = self.found, set()
+        return draws
 
     def keys(self) -> Keys | None:
-        """The keys by number; None where nothing was told, or keys are of several lengths."""
-        rows = sorted((told.what, told.key) for told in self.take())
+        """The keys by number; None without any, and where keys have several lengths."""
+        rows = sorted((draw.what, draw.key) for draw in self.take())
         if len({len(data) for _, data in rows}) != 1:
             return None
         numbers, data = zip(*rows, strict=True)
@@ -67,9 +71,10 @@ class Heard:
 
 @dataclass
 class Again(Stream):
-    """What a backward pass draws. With the key of a draw of `forward` it is that draw; with another one other numbers, and a mask of zeros.
+    """The stream of a backward pass.
 
-    Where `keys` are not known, it is the draws of a new stream.
+    A draw with the key of a draw of `forward` repeats it; a draw with another key gives other numbers,
+    and a mask of zeros. Without `keys`, it is a new stream.
     """
 
     forward: Stream = field(default_factory=lambda: Stream(0))
@@ -78,23 +83,25 @@ class Again(Stream):
 
     def draw(self, kind: str, shape: Sequence[int]) -> Any:
         """As `Stream.draw`."""
-        found = super().draw(kind, shape)
-        return found if self.keys is None else self._drawn(kind, shape, Stream(self.seed + 1).draw(kind, shape))
+        repeated = super().draw(kind, shape)
+        return repeated if self.keys is None else self._drawn(kind, shape, Stream(self.seed + 1).draw(kind, shape))
 
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
         """As `Stream.mask`."""
-        found = super().mask(shape, rate)
-        return found if self.keys is None or self.comparison(rate) else self._drawn("bernoulli", shape, False)
+        repeated = super().mask(shape, rate)
+        return repeated if self.keys is None or self.comparison(rate) else self._drawn("bernoulli", shape, False)
 
-    def _drawn(self, kind: str, shape: Sequence[int], found: Any) -> Any:
-        """What the forward pass drew of this kind and shape with the same key, else `found`."""
+    def _drawn(self, kind: str, shape: Sequence[int], default: Any) -> Any:
+        """The forward pass's draw of this kind and shape with the same key, else `default`."""
+        # A second stream repeats the draws by order; storing them all would keep the forward pass's
+        # arrays alive.
         again = Stream(self.forward.seed, self.forward.drawing, self.forward.kept, customs=self.forward.customs)
         for number, draw in enumerate(self.forward.draws):
             if draw.kind in (*KINDS, "bernoulli"):
                 values = again.mask(draw.shape, draw.rate) if draw.kind == "bernoulli" else again.draw(draw.kind, draw.shape)
                 if draw[:2] == (kind, tuple(shape)):
-                    found = jnp.where(self._is(number), values, found)
-        return found
+                    default = jnp.where(self._is(number), values, default)
+        return default
 
     def _is(self, number: int) -> Any:
         assert self.keys is not None

@@ -1,4 +1,4 @@
-"""Convolutions in a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
+"""Rewrites convolutions into a form that XLA's CPU backend has a kernel for. Used inside the sandbox, on the candidate's side.
 
 XLA compiles a convolution with much padding, or of several groups, as plain loops: a gradient then takes a hundred times as long.
 """
@@ -16,14 +16,14 @@ from jax import lax
 from jax.interpreters import mlir
 
 PRODUCTS = 500_000
-"""Of fewer products, plain loops are as quick, and compile sooner."""
+"""Number of products below which plain loops are as fast, and compile sooner."""
 GROUPS = 32
-"""A convolution of more groups than this stays one (that of a group for each channel is quick)."""
+"""Number of groups above which a convolution is not split."""
 
 
 @cache
 def quick_convolutions() -> None:
-    """Lower those of float32 and float64 so, for the rest of the process. Where this jax keeps its own lowering elsewhere, all stays as it is."""
+    """Register the lowering for float32 and float64, for the rest of the process; nothing where this jax's own is not found."""
     lower = getattr(getattr(jax._src.lax, "convolution", None), "_conv_general_dilated_lower", None)
     if lower is None:
         return
@@ -39,7 +39,7 @@ def quick_convolutions() -> None:
 
 
 def plain(lhs: Sequence[int], **params: Any) -> bool:
-    """Whether a convolution with inputs of this shape is one that there is a kernel for."""
+    """Whether XLA has a kernel for a convolution with inputs of this shape."""
     first = tuple(range(len(lhs)))
     return not _padded(**params) and not _groups(lhs, **params) and params["dimension_numbers"] == (first, first, first)
 
@@ -49,7 +49,7 @@ def _padded(**params: Any) -> bool:
 
 
 def _groups(lhs: Sequence[int], **params: Any) -> int:
-    """How many convolutions it is to be split into; 0 where it stays one."""
+    """The number of convolutions that it is split into; 0 where it stays one."""
     features = params["feature_group_count"]
     if features == lhs[params["dimension_numbers"].lhs_spec[1]]:
         return 0  # a group for each channel: that is quick
@@ -58,7 +58,7 @@ def _groups(lhs: Sequence[int], **params: Any) -> int:
 
 
 def plainer(lhs: Any, rhs: Any, **params: Any) -> Any:
-    """The convolution of these parameters (those of `lax.conv_general_dilated_p`): channels first, padded and split into groups beforehand."""
+    """The convolution of `lax.conv_general_dilated_p` with these parameters, with channels first, padded and split into groups beforehand."""
     numbers, axes = params["dimension_numbers"], tuple(range(lhs.ndim))
     lhs, rhs = lhs.transpose(numbers.lhs_spec), rhs.transpose(numbers.rhs_spec)
     params = {**params, "dimension_numbers": lax.ConvDimensionNumbers(axes, axes, axes)}

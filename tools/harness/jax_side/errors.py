@@ -1,4 +1,4 @@
-"""What an error of the candidate's tells: in one line, and whether it is one that the candidate raises on purpose. Used inside the sandbox."""
+"""Describes an error of the candidate in one line, and decides whether the candidate raised it on purpose. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ CONCRETISATION = (
 
 def describe_error(error: BaseException, root: Path) -> dict[str, str]:
     """One line on the error and its place, and its `kind`: a `concretisation` under `jit`, a `refusal` by the candidate's own code, another `error`."""
+    # jax's messages have many lines of advice; the first one says what is wrong.
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    place = _where(error, root)
-    text = f"{type(error).__name__}: {first}"[:300] + (f" at {place}" if place else "")
+    location = _where(error, root)
+    text = f"{type(error).__name__}: {first}"[:300] + (f" at {location}" if location else "")
     kind = "concretisation" if isinstance(error, CONCRETISATION) else "refusal" if _on_purpose(error, root) else "error"
     return {"error": text, "kind": kind}
 
@@ -32,7 +33,7 @@ def _where(error: BaseException, root: Path) -> str:
 
 
 def _on_purpose(error: BaseException, root: Path) -> bool:
-    """Whether the error comes of a `raise` or an `assert` in the candidate's own files, and not of what they call."""
+    """Whether a `raise` or `assert` in the candidate's own files raised the error, and not a function that they call."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames or not Path(frames[-1].filename).is_relative_to(root):
         return False

@@ -1,4 +1,4 @@
-"""Random keys whose numbers take little to trace and to compile, for the initial values of many constructions. Used inside the sandbox.
+"""Random keys whose numbers are cheap to trace and compile, for the initial values of many constructions. Used inside the sandbox.
 
 jax's own generators, written out for each shape that is drawn, are most of what there is to compile in a constructor. Here a number is its index
 and the key's two words put through a mixing function of 32 bits twice: C. Wellons, "Prospecting for Hash Functions" (2018), `lowbias32`.

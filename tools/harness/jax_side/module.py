@@ -25,7 +25,7 @@ from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
 from migrate_agent.tools.weights import Leaf
 
 _EVALUATED: dict[str, list[Any]] = {}
-"""What programs gave, by their text."""
+"""Results of programs by their text."""
 
 
 def is_trainable(path: Any, value: Any) -> bool:
@@ -50,7 +50,7 @@ def split(model: Any) -> tuple[Any, Any, Any]:
 
 
 def split_kept(model: Any) -> tuple[Any, Any, Any]:
-    """As `split`, without what the model has noted in `nnx.Intermediate`s: by NNX's convention that is no state. Takes them out of the model."""
+    """As `split`, without `nnx.Intermediate`s, which by NNX's convention are no state. Removes them from the model."""
     parts: Any = nnx.split(model, nnx.Intermediate, is_trainable, ...)
     if not len(parts[1]):
         return parts[0], parts[2], parts[3]
@@ -59,7 +59,7 @@ def split_kept(model: Any) -> tuple[Any, Any, Any]:
 
 
 def sets_modes_alone(model: Any) -> bool:
-    """Whether `train` and `eval` are NNX's own and meet no property of a class: then they set flags, and nothing else."""
+    """Whether `train` and `eval` set flags and do nothing else: they are NNX's own, and no class has a property of a flag's name."""
     own = all(getattr(type(model), name) is getattr(nnx.Module, name) for name in ("train", "eval", "set_attributes"))
     flags = ("deterministic", "use_running_average")
     return own and not any(hasattr(getattr(type(module), flag, None), "__set__") for _, module in nnx.iter_modules(model) for flag in flags)
@@ -72,12 +72,14 @@ def keeps_tracers(graphdef: Any) -> bool:
 
 
 def _evaluated(jaxpr: Any, constants: Sequence[Any]) -> Sequence[Any]:
-    """What a program without arguments gives. Of one that makes keys and counts alone, once: other configurations often have the same."""
+    """The results of a program without arguments; cached for one that makes keys and counters alone, which other configurations share."""
 
     def evaluate() -> list[Any]:
         return list(jax.jit(lambda: jax.core.eval_jaxpr(jaxpr, constants), compiler_options=quick())())
 
-    if constants or not all(is_key(each.aval) or (not each.aval.shape and each.aval.dtype.kind in "iu") for each in jaxpr.outvars):
+    if constants or not all(
+        is_key(variable.aval) or (not variable.aval.shape and variable.aval.dtype.kind in "iu") for variable in jaxpr.outvars
+    ):
         return evaluate()
     text = str(jaxpr)
     if text not in _EVALUATED:
@@ -86,20 +88,20 @@ def _evaluated(jaxpr: Any, constants: Sequence[Any]) -> Sequence[Any]:
 
 
 class Candidate:
-    """The candidate's module of one example. Raises what import, setup and constructor raise."""
+    """The candidate's module of one example. Raises the errors of import, setup and constructor."""
 
     copies = 1
-    """How many times over each draw counts that is seen while tracing happens."""
+    """How often a traced draw happens when the program runs (the batch size under `vmap`)."""
     initialises = True
     """Whether fresh initial values are compared."""
     omitted: Sequence[str] = ()
-    """State names of the original that this one does not keep."""
+    """State names of the original that this module does not have."""
     customs = NO_CUSTOMS
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
-        found: Any = importlib.import_module(module)
-        self.namespace = make_namespace(found, texts, tensors, exact)
-        self.cls = found
+        user_module: Any = importlib.import_module(module)
+        self.namespace = make_namespace(user_module, texts, tensors, exact)
+        self.cls = user_module
         for part in name.split("."):
             self.cls = getattr(self.cls, part)
         if not (isinstance(self.cls, type) and issubclass(self.cls, nnx.Module)):
@@ -116,31 +118,33 @@ class Candidate:
         return eval(self.init, {**self.namespace, "_unit": self.unit, "rngs": rngs})
 
     def _build(self) -> Any:
-        """The module with parameters of zero: their initial values are never compiled, since a state is loaded over them anyway."""
+        """The module with zero parameters. Their initial values are never compiled, because a state is loaded over them."""
         try:
             graphdef, trainable, rest = self._staged()
             if keeps_tracers(graphdef):
                 raise jax.errors.UnexpectedTracerError("a static attribute holds a tracer")
+        # A constructor that branches on a number, or keeps an array as a static attribute, runs
+        # eagerly.
         except (*CONCRETISATION, jax.errors.UnexpectedTracerError):
             graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
         zeros = jax.tree.map(lambda leaf: jax.device_put(np.zeros(leaf.shape, self._widened(leaf.dtype))), trainable)
         return nnx.merge(graphdef, zeros, jax.tree.map(self._widen, rest))
 
     def _staged(self) -> tuple[Any, Any, Any]:
-        """The parts of a new module, constructed once under a trace: of the parameters only their shapes, the rest computed."""
-        made: list[Any] = []
+        """The parts of a new module, constructed once under a trace: parameters as shapes, and other state computed."""
+        graphdefs: list[Any] = []
 
         def construct() -> Any:
             graphdef, trainable, rest = split(self.fresh(nnx.Rngs(0)))
-            made[:] = [graphdef]
+            graphdefs[:] = [graphdef]
             return trainable, rest
 
         with tracers_as_data():
             program, (trainable, rest) = jax.make_jaxpr(construct, return_shape=True)()
         count = len(jax.tree.leaves(trainable))
-        wanted = [index >= count for index in range(len(program.jaxpr.outvars))]
-        values = _evaluated(partial_eval.dce_jaxpr(program.jaxpr, wanted)[0], program.consts) if any(wanted) else []
-        return made[0], trainable, jax.tree.unflatten(jax.tree.structure(rest), values)
+        computed = [index >= count for index in range(len(program.jaxpr.outvars))]
+        values = _evaluated(partial_eval.dce_jaxpr(program.jaxpr, computed)[0], program.consts) if any(computed) else []
+        return graphdefs[0], trainable, jax.tree.unflatten(jax.tree.structure(rest), values)
 
     def _widened(self, dtype: Any) -> Any:
         if not self.exact or not jnp.issubdtype(dtype, jnp.inexact):
@@ -161,7 +165,7 @@ class Candidate:
         return {name: leaf.to_torch(leaf.variable.get_value()) for name, leaf in self._leaves.items()}
 
     def weights(self) -> list[dict[str, Any]]:
-        """The weight map as data: torch's name, the variable's path, the shape in torch, the order of axes."""
+        """The weight map as JSON: torch's name, the variable's path, the shape in torch, the order of axes."""
         paths = weights.variable_paths(self.model)
         return [
             {"name": name, "path": paths[name], "shape": list(leaf.shape), "axes": None if leaf.axes is None else list(leaf.axes)}
@@ -170,7 +174,7 @@ class Candidate:
 
     @cached_property
     def _leaves(self) -> dict[str, Leaf]:
-        """What `load` fills."""
+        """The leaves that `load` fills. Cached: listing the variables of a large module is slow."""
         return weights.leaves(self.model)
 
     def parts(self, mode: str) -> tuple[Any, Any, Any]:
@@ -194,10 +198,10 @@ class Candidate:
         key = (id(graphdef), structure)
         if key not in self._places:
             self._places[key] = graphdef, self._located(graphdef, structure, values)
-        places = self._places[key][1]
-        if places is None:
+        leaf_numbers = self._places[key][1]
+        if leaf_numbers is None:
             return {name: np.asarray(value) for name, value in self.state(nnx.merge(graphdef, *states, copy=True)).items()}
-        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in places.items()}
+        return {name: leaf.to_torch(values[number]) for name, (number, leaf) in leaf_numbers.items()}
 
     @cached_property
     def _places(self) -> dict[Any, tuple[Any, dict[str, tuple[int, Leaf]] | None]]:
@@ -205,32 +209,33 @@ class Candidate:
         return {}
 
     def _located(self, graphdef: Any, structure: Any, values: Sequence[Any]) -> dict[str, tuple[int, Leaf]] | None:
-        """The number of the leaf behind each name; None where the model has to be made, since its variables give other values than they hold."""
-        mark: Any = jax.ShapeDtypeStruct
-        marks = [mark(value.shape, value.dtype) for value in values]
-        numbers = {id(each): number for number, each in enumerate(marks)}
+        """State name → index and leaf of its value; None where that needs a merged model, because its variables transform their values."""
+        shape_of: Any = jax.ShapeDtypeStruct
+        # Merging shapes in place of arrays shows which leaf each variable gets, by identity.
+        marks = [shape_of(value.shape, value.dtype) for value in values]
+        numbers = {id(shape): number for number, shape in enumerate(marks)}
         try:
-            made = nnx.merge(graphdef, *jax.tree.unflatten(structure, marks), copy=True)
-            return {name: (numbers[id(leaf.variable.get_value())], leaf) for name, leaf in weights.leaves(made).items()}
+            marked = nnx.merge(graphdef, *jax.tree.unflatten(structure, marks), copy=True)
+            return {name: (numbers[id(leaf.variable.get_value())], leaf) for name, leaf in weights.leaves(marked).items()}
         except Exception:  # what is wrong here is told where it is made of values
             return None
 
     def kinds(self) -> dict[str, str]:
-        """`parameter` or `buffer` by state name: parameters are filled with ones, all else with zeros, and the state is read back."""
+        """State name → `parameter` or `buffer`, found by filling parameters with ones and other state with zeros, and reading the state."""
         graphdef, trainable, rest = self.parts("eval")
-        ones = jax.tree.map(lambda leaf: jax.device_put(np.ones(leaf.shape, leaf.dtype)), trainable)
+        filled = jax.tree.map(lambda leaf: jax.device_put(np.ones(leaf.shape, leaf.dtype)), trainable)
         zeros = jax.tree.map(lambda leaf: leaf if is_key(leaf) else jax.device_put(np.zeros(leaf.shape, leaf.dtype)), rest)
-        state = self.state_of(graphdef, ones, zeros)
+        state = self.state_of(graphdef, filled, zeros)
         return {name: "parameter" if value.size and bool((value == 1).all()) else "buffer" for name, value in state.items()}
 
 
 def modes(model: Any) -> list[Any]:
-    """What says of each part of a module whether it trains."""
+    """The mode flags of each submodule."""
     return [[getattr(part, name, None) for name in ("deterministic", "use_running_average")] for _, part in nnx.iter_modules(model)]
 
 
 def make_namespace(module: Any, texts: Mapping[str, Any], tensors: Path | None, exact: bool) -> dict[str, Any]:
-    """The names in which the example's texts are evaluated. Raises what the setup raises."""
+    """The namespace in which the example's texts are evaluated. Raises the errors of the setup."""
     namespace = {**vars(module), "nnx": nnx, "jax": jax, "jnp": jnp, "_tensors": _tensors(tensors, exact)}
     seed_python()
     exec(compile(texts["setup"], "<setup of the example>", "exec"), namespace)
@@ -242,7 +247,7 @@ def _tensors(path: Path | None, exact: bool) -> dict[str, Any]:
         return {}
     from safetensors.flax import load_file
 
-    found = load_file(path)
+    stored = load_file(path)
     return {
-        name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in found.items()
+        name: value.astype(jnp.float64) if exact and jnp.issubdtype(value.dtype, jnp.floating) else value for name, value in stored.items()
     }

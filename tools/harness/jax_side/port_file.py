@@ -26,7 +26,7 @@ ROW = {"path", "transpose", "reshape"}
 
 
 class PortFileError(ValueError):
-    """What is wrong with the file, in one line."""
+    """An invalid file; one line of reason."""
 
 
 def load(path: Path) -> dict[str, Any]:

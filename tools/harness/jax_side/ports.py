@@ -1,4 +1,4 @@
-"""Ports that are no NNX mirror, seen as one: Linen, Equinox, plain functions with a parameter tree, and NNX under other names.
+"""Adapts ports that are no NNX mirror: Linen, Equinox, plain functions with a parameter tree, and NNX with other names.
 
 Used inside the sandbox. The adapter is an NNX module whose variables are the leaves of the port's tree, so that all else runs it as any other.
 """
@@ -27,7 +27,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Fixed:
-    """Something that belongs to a module's structure; equal to itself only."""
+    """A static attribute of a module, equal to itself only: equal structures must mean the same port."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -43,7 +43,7 @@ class Port(nnx.Module):
         self.deterministic = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the port; what it gives back of its state is kept."""
+        """Call the port and store its new state."""
         leaves = [value.get_value() for value in self.values]
         result, after = self.call.value(leaves, self.rngs, not self.deterministic, args, kwargs)
         for value, new, old in zip(self.values, after, leaves, strict=True):
@@ -53,7 +53,7 @@ class Port(nnx.Module):
 
 
 class PortCandidate(Candidate):
-    """A port of one example. `described` says what torch keeps (`state`, `parameters`), `sample` gives the arguments of a call."""
+    """A port of one example. `described` has torch's `state` and `parameters`; `sample` returns the arguments of a call."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class PortCandidate(Candidate):
         exact: bool,
     ) -> None:
         self.exact, self.port, self.sample = exact, port, sample
-        found: Any = importlib.import_module(module)
-        self.namespace = make_namespace(found, texts, tensors, exact)
-        self.cls = found
+        user_module: Any = importlib.import_module(module)
+        self.namespace = make_namespace(user_module, texts, tensors, exact)
+        self.cls = user_module
         for part in name.split("."):
             self.cls = getattr(self.cls, part)
         self.kind = port.get("kind") or kind_of(self.cls)
@@ -81,19 +81,19 @@ class PortCandidate(Candidate):
         self.how = HOWS[self.kind](self.cls, self)
         self.model = self._build()
 
-    def build(self, **further: Any) -> Any:
-        """What the init text makes, with further keywords where the class takes them."""
-        accepted = {key: value for key, value in further.items() if key in {**parameters_of(self.cls), **parameters_of(self.cls.__init__)}}
+    def build(self, **keywords: Any) -> Any:
+        """The value of the init text, with those of the keywords that the class takes."""
+        accepted = {key: value for key, value in keywords.items() if key in {**parameters_of(self.cls), **parameters_of(self.cls.__init__)}}
         return eval(self.init, {**self.namespace, "_unit": lambda *args, **kwargs: self.cls(*args, **kwargs, **accepted)})
 
     def _build(self) -> Any:
         shapes = self.how.leaves(jax.random.key(0))
         self.tree = [Leaf(path, tuple(shape.shape), self.how.trained(path)) for path, shape in zip(self.how.paths, shapes, strict=True)]
-        made = self.kind != "function" or "params" in self.port
-        self.initialises = made and self.port.get("initialisation") is not False
+        has_initial_values = self.kind != "function" or "params" in self.port
+        self.initialises = has_initial_values and self.port.get("initialisation") is not False
         self.copies = _batch(self.sample()) if self.port.get("vmap") else 1
         self.places, self.omitted = match(self.wanted, self.of_torch, self.tree, self.port.get("weights", {}))
-        of_leaf = {place.leaf: self.of_torch[name] for name, place in self.places.items()}
+        of_leaf = {location.leaf: self.of_torch[name] for name, location in self.places.items()}
         self.trained = [of_leaf[index] if leaf.trained is None else leaf.trained for index, leaf in enumerate(self.tree)]
         return Port([jnp.zeros(s.shape, self._widened(s.dtype)) for s in shapes], self.trained, Fixed(self.how.call), 0)
 
@@ -103,32 +103,35 @@ class PortCandidate(Candidate):
         return Port(self.how.leaves(key), self.trained, self.model.call, key)
 
     def weights(self) -> list[dict[str, Any]]:
-        """None: where a port's weights lie, its own file says."""
+        """Empty: a port's own file has its weight map."""
         return []
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Put a torch state into the port. Raises `MapError`."""
         filled: dict[int, Array] = {}
-        for name, place in self.places.items():
-            value = place.to_port(np.asarray(state[name]))
-            if place.leaf in filled and not np.array_equal(filled[place.leaf], value, equal_nan=value.dtype.kind in "fc"):
+        for name, location in self.places.items():
+            value = location.to_port(np.asarray(state[name]))
+            if location.leaf in filled and not np.array_equal(filled[location.leaf], value, equal_nan=value.dtype.kind in "fc"):
                 raise MapError(f"{name} shares a leaf with another name, but they differ")
-            filled[place.leaf] = value
+            filled[location.leaf] = value
         for index, value in filled.items():
             self.model.values[index].set_value(jnp.asarray(value))
 
     def state(self, model: Any = None) -> dict[str, Array]:
-        """The port's (or another's of the same kind) leaves under torch's names and in torch's layout."""
+        """The leaves of the port (or of another of the same kind) under torch's names and in torch's layout."""
         leaves = (self.model if model is None else model).values
-        return {name: place.to_torch(np.asarray(leaves[place.leaf].get_value()), self.wanted[name]) for name, place in self.places.items()}
+        return {
+            name: location.to_torch(np.asarray(leaves[location.leaf].get_value()), self.wanted[name])
+            for name, location in self.places.items()
+        }
 
     def _located(self, *parts: Any) -> None:
-        """Nothing: the names of a port's leaves are not those of its attributes."""
+        """None: a port's leaves do not have the names of its attributes."""
         return
 
 
 class NNX:
-    """An NNX class under other names."""
+    """An NNX class with other state names."""
 
     def __init__(self, cls: Any, owner: PortCandidate) -> None:
         self.owner = owner
@@ -137,8 +140,8 @@ class NNX:
 
     def leaves(self, key: Any) -> list[Any]:
         """Values of all variables that are no random state, in the order of `paths`."""
-        found = variables_of(self.owner.build(rngs=nnx.Rngs(key)))
-        return [found[path].get_value() for path in self.paths]
+        variables = variables_of(self.owner.build(rngs=nnx.Rngs(key)))
+        return [variables[path].get_value() for path in self.paths]
 
     def trained(self, path: tuple[str, ...]) -> bool | None:
         """Whether it is an `nnx.Param`."""
@@ -147,6 +150,7 @@ class NNX:
     def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """Put these values into a copy of the module, call it, and read them back."""
         graphdef, state = nnx.split(self.template)
+        # A copy, because a traced call must not write tracers into the template.
         model = nnx.merge(graphdef, state, copy=True)
         model.train() if train else model.eval()
         variables = variables_of(model)
@@ -181,7 +185,7 @@ class Linen:
         return {name: jax.random.fold_in(key, index) for index, name in enumerate((*names, *self.streams))}
 
     def leaves(self, key: Any) -> list[Any]:
-        """What `init` gives."""
+        """The leaves of the variables that `init` returns."""
         args, kwargs = self.owner.sample()
         flags = mode_of(type(self.module).__call__, self.owner.port, train=False)
         variables = self.module.init(self._rngs(key, "params"), *args, **kwargs, **flags)
@@ -195,7 +199,7 @@ class Linen:
         return path[0] == "params"
 
     def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-        """`apply`, with what is mutable given back."""
+        """Call `apply`, and return the mutable collections with the result."""
         variables = jax.tree.unflatten(self.structure, leaves)
         others = [name for name in variables if name != "params"]
         flags = mode_of(type(self.module).__call__, self.owner.port, train=train)
@@ -226,7 +230,7 @@ class Equinox:
         return flat
 
     def trained(self, path: tuple[str, ...]) -> bool | None:
-        """Equinox does not tell."""
+        """None: Equinox does not say."""
         return None
 
     def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
@@ -256,7 +260,7 @@ class Function:
         return flat
 
     def trained(self, path: tuple[str, ...]) -> bool | None:
-        """Nothing tells."""
+        """None: a plain tree does not say."""
         return None
 
     def call(self, leaves: Sequence[Any], rngs: nnx.Rngs, train: bool, args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
@@ -271,32 +275,33 @@ class Function:
 
 
 def is_mirror(module: str, name: str, port: Mapping[str, Any]) -> bool:
-    """Whether nothing describes it as a port and it is an NNX class: then it must keep a mirror's names."""
-    found: Any = importlib.import_module(module)
+    """Whether it is an NNX class without a port file: then it must have a mirror's names."""
+    value: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return not port and isinstance(found, type) and issubclass(found, nnx.Module)
+        value = getattr(value, part)
+    return not port and isinstance(value, type) and issubclass(value, nnx.Module)
 
 
 HOWS: Mapping[str, Any] = {"nnx": NNX, "linen": Linen, "equinox": Equinox, "function": Function}
 
 
-def kind_of(found: Any) -> str:
-    """Which kind of port a class or function is. Raises `TypeError` for anything else."""
-    bases = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in getattr(found, "__mro__", ())}
-    if isinstance(found, type) and issubclass(found, nnx.Module):
+def kind_of(value: Any) -> str:
+    """The kind of port of a class or function (`nnx`, `linen`, `equinox`, `function`). Raises `TypeError` for anything else."""
+    # By name: equinox need not be installed.
+    bases = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in getattr(value, "__mro__", ())}
+    if isinstance(value, type) and issubclass(value, nnx.Module):
         return "nnx"
     if "equinox.Module" in bases:
         return "equinox"
     if "flax.Module" in bases:
         return "linen"
-    if callable(found) and not isinstance(found, type):
+    if callable(value) and not isinstance(value, type):
         return "function"
-    raise TypeError(f"{getattr(found, '__name__', found)} is no flax.nnx.Module, flax.linen.Module, equinox.Module or function")
+    raise TypeError(f"{getattr(value, '__name__', value)} is no flax.nnx.Module, flax.linen.Module, equinox.Module or function")
 
 
 def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
-    """The parameters by name; none where Python cannot tell."""
+    """The parameters by name; none where Python has no signature."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -304,7 +309,7 @@ def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def mode_of(function: Any, port: Mapping[str, Any], *, train: bool) -> dict[str, bool]:
-    """The keyword that tells the port about the mode: the file's, else one of the usual names that it takes."""
+    """The keyword arguments that set the port's mode: those of the file, else the usual names among its parameters."""
     names = parameters_of(function)
     if port.get("train") or port.get("eval"):
         return {port[kind]: value for kind, value in (("train", train), ("eval", not train)) if port.get(kind)}
@@ -314,7 +319,7 @@ def mode_of(function: Any, port: Mapping[str, Any], *, train: bool) -> dict[str,
 def called(
     function: Any, port: Mapping[str, Any], rngs: nnx.Rngs, train: bool, flags: Mapping[str, bool], args: Any, kwargs: Any, of: Any = None
 ) -> Any:
-    """Call with a random key where one is taken, mapped over the batch where the file says so."""
+    """Call a function, with a random key where it takes one, and mapped over the batch where the file has `vmap`."""
     names = parameters_of(function if of is None else of)
     name = port.get("key") or next((key for key in KEY if key in names), "")
     key = rngs() if train and name else None
@@ -343,10 +348,10 @@ def _token(entry: Any) -> str:
     return str(next(getattr(entry, name) for name in ("key", "name", "idx") if hasattr(entry, name)))
 
 
-def described_tree(weights: Mapping[str, Any], wanted: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Zeros in nested dictionaries, as the weight map says. Raises `MapError` for names of which it says nothing."""
+def described_tree(weights: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Nested dictionaries of zeros with the paths and shapes of the weight map. Raises `MapError` for names that it lacks."""
     tree: dict[str, Any] = {}
-    for name, shape in wanted.items():
+    for name, shape in shapes.items():
         row = weights.get(name)
         if row is None:
             raise MapError(f"{name} is not in the weight map, and no function makes the parameters (`params` in the file)")
@@ -356,8 +361,8 @@ def described_tree(weights: Mapping[str, Any], wanted: Mapping[str, tuple[int, .
         moved = np.zeros(shape) if table.get("reshape") is None else np.zeros(tuple(table["reshape"]))
         moved = moved if table.get("transpose") is None else moved.transpose(table["transpose"])
         *folders, last = tokens(table["path"])
-        place = tree
+        node = tree
         for folder in folders:
-            place = place.setdefault(folder, {})
-        place[last] = jnp.asarray(moved)
+            node = node.setdefault(folder, {})
+        node[last] = jnp.asarray(moved)
     return tree

@@ -1,4 +1,4 @@
-"""How jax is made comparable: float64 throughout and paired random draws. Used inside the sandbox, on the candidate's side.
+"""Makes jax comparable: float64 throughout and paired random draws. Used inside the sandbox, on the candidate's side.
 
 jax has no modes like torch's, so this replaces private functions of jax 0.10: `tests/tools/verify/test_modes.py` holds them down.
 """
@@ -42,7 +42,7 @@ def configured(name: str) -> Any:
 
 @cache
 def lift_to_float64() -> None:
-    """Everything that asks for a narrower float gets float64, for the rest of the process. Call it before the candidate is imported."""
+    """Replace narrower float dtypes by float64, for the rest of the process. Call it before the candidate is imported."""
     configure("jax_enable_x64", True)
     wide = {name: getattr(jnp, NARROW[np.dtype(getattr(jnp, name)).name]) for name in ALIASES if hasattr(jnp, name)}
     narrow = {getattr(jnp, name): value for name, value in wide.items()}
@@ -50,9 +50,10 @@ def lift_to_float64() -> None:
     original = dtypes.check_and_canonicalize_user_dtype
 
     def lifted(dtype: Any, fun_name: Any = None) -> Any:
-        found = original(dtype, fun_name)
-        return np.dtype(NARROW[found.name]) if getattr(found, "name", "") in NARROW else found
+        canonical = original(dtype, fun_name)
+        return np.dtype(NARROW[canonical.name]) if getattr(canonical, "name", "") in NARROW else canonical
 
+    # Every function of jax that takes a `dtype` calls this one.
     dtypes.check_and_canonicalize_user_dtype = lifted
     _lift_flax_defaults(narrow)
     for name, value in wide.items():
@@ -60,7 +61,7 @@ def lift_to_float64() -> None:
 
 
 def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
-    """Flax's layers were defined with `param_dtype=jnp.float32` as default."""
+    """Lift the defaults of Flax's layers, which were bound to `jnp.float32` when flax was imported."""
     for name, module in list(sys.modules.items()):
         if not name.startswith("flax.nnx"):
             continue
@@ -74,9 +75,10 @@ def _lift_flax_defaults(narrow: dict[Any, Any]) -> None:
 
 
 def untraced_origins() -> None:
-    """A tracer that is asked for its `sharding` says that it has none, and no more: to say where it comes from jax reads all that was traced.
+    """Shorten the error of a tracer without `sharding`.
 
-    Every tracer is asked, whenever an array is made of one.
+    jax asks every tracer for it when it makes an array, and to describe the tracer's origin it would
+    read the whole trace.
     """
 
     def sharding(tracer: Any) -> Any:
@@ -88,7 +90,7 @@ def untraced_origins() -> None:
 
 @contextmanager
 def tracers_as_data() -> Iterator[None]:
-    """Let plain arrays that a constructor keeps be data under `jit` too: flax 0.12 takes tracers for static attributes."""
+    """Have flax treat a constructor's plain arrays as data under `jit`: flax 0.12 takes tracers for static attributes."""
     pytreelib: Any = importlib.import_module("flax.nnx.pytreelib")
     tracer = importlib.import_module("jax._src.interpreters.partial_eval").DynamicJaxprTracer
     pytreelib.DATA_REGISTRY.add(tracer)
@@ -99,7 +101,7 @@ def tracers_as_data() -> Iterator[None]:
 
 
 class Seen(NamedTuple):
-    """A draw that was watched: its kind, the rate of a `bernoulli`, the numbers, and the key that they were drawn with."""
+    """A watched draw: its kind, the rate of a `bernoulli`, the numbers, and the key."""
 
     kind: str
     rate: float | None
@@ -108,7 +110,7 @@ class Seen(NamedTuple):
 
 
 class Draws:
-    """The replaced samplers. `stream` set: draws come from it. `stream` None: jax's own, with `bernoulli`'s rates noted in `rates`."""
+    """Replaces jax's samplers. With `stream`, draws come from it; without, from jax, and `rates` gets those of `bernoulli`."""
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
@@ -133,7 +135,7 @@ class Draws:
         self.seen: list[Seen] = []
         self.heard: Heard | None = None
         self.nested = False
-        """Whether a draw was seen in a function that is traced on its own. What jax keeps of its trace holds that draw, and is not taken again."""
+        """Whether a draw was in a function that is traced on its own: jax's cached trace of it holds that draw, and must not be used again."""
         new_context: Any = jax.make_user_context
         self._traced_as: Any = new_context()
         self._inside: ExitStack | None = None
@@ -157,25 +159,26 @@ class Draws:
             stream.key = key
         elif self.heard is not None:
             self.heard.hear(len(stream.draws), key)
-        found = replacement(stream, key, *args, **kwargs)
+        values = replacement(stream, key, *args, **kwargs)
         if self._inside is not None and _trace() is not self._around:
             self.nested = True
             self._inside.enter_context(self.apart())
-        return found
+        return values
 
     def apart(self) -> AbstractContextManager[None]:
-        """Within, nothing is taken of what jax keeps of earlier traces."""
+        """A context in which jax does not use cached traces."""
+        # jax's caches have the user context in their keys; a new object equals no earlier one.
         return cast(AbstractContextManager[None], self._traced_as(object()))
 
     def _watched(self, name: str, key: Any, result: Any) -> Any:
-        """Keep what was drawn, where its trace is the one that is watched: a draw inside another transformation has no value out here."""
+        """Store a draw of the watched trace; a draw inside another transformation has no value outside of it."""
         if self.watch is not None and getattr(result, "_trace", None) is self.watch:
             self.seen.append(Seen(name, self.rates[-1][0] if name == "_bernoulli" else None, result, key_data(key)))
         return result
 
     @contextmanager
     def watching(self, like: Any) -> Iterator[list[Seen]]:
-        """Within, what is drawn in the trace of `like` is kept."""
+        """A context that stores the draws in the trace of `like`."""
         self.watch, self.seen = getattr(like, "_trace", None), []
         try:
             yield self.seen
@@ -183,7 +186,7 @@ class Draws:
             self.watch = None
 
     def _note_what_is_asked(self) -> None:
-        """Remember the rate that `bernoulli` is called with: under `jit` its kernel only sees a tracer."""
+        """Store the rate of each call of `bernoulli`: under `jit` its kernel gets a tracer."""
         own = self._core.bernoulli
 
         def bernoulli(key: Any, p: Any = 0.5, *args: Any, **kwargs: Any) -> Any:
@@ -200,7 +203,7 @@ class Draws:
 
     @contextmanager
     def hearing(self, heard: Heard) -> Iterator[None]:
-        """What is traced within tells of its draws to `heard` whenever it runs."""
+        """A context in which traced programs report their draws to `heard` when they run."""
         self.heard = heard
         try:
             with self.apart():
@@ -210,7 +213,7 @@ class Draws:
 
     @contextmanager
     def paired(self, stream: Stream) -> Iterator[None]:
-        """Draw from `stream` within."""
+        """A context in which draws come from `stream`."""
         outer = self.stream, self._inside, self._around
         with ExitStack() as inside:
             if self.nested:
@@ -223,8 +226,8 @@ class Draws:
 
     def _note_rate(self, key: Any, p: Any, shape: Any = None, mode: str = "low") -> None:
         size = np.shape(p) if shape is None else shape
-        known = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
-        self.rates.append([known, list(size)])
+        rate = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
+        self.rates.append([rate, list(size)])
         if self.heard is not None and self.stream is None:
             self.heard.hear(tuple(size), key, p)
 
@@ -242,7 +245,7 @@ class Draws:
         return jnp.asarray(stream.draw("exponential", shape), dtype)
 
     def gumbel(self, stream: Stream, key: Any, shape: Any, dtype: Any, mode: Any) -> Any:
-        """`jax.random.gumbel`'s kernel: of exponential numbers where torch draws those (`multinomial`, `gumbel_softmax`), else of uniform ones."""
+        """`jax.random.gumbel`'s kernel: made of exponential numbers where torch draws those (`multinomial`, `gumbel_softmax`), else of uniform ones."""
         if stream.customs.exponential:
             return jnp.asarray(-jnp.log(stream.draw("exponential", shape)), dtype)
         return self._own["_gumbel"](key, shape, dtype, mode)
@@ -262,18 +265,18 @@ class Draws:
         return self.shuffle(stream, key, x, axis)
 
     def bernoulli(self, stream: Stream, key: Any, p: Any, shape: Any = None, mode: str = "low") -> Any:
-        """`jax.random.bernoulli`: everything is kept, or nothing."""
+        """`jax.random.bernoulli`: all ones, or the zeros that the stream plans."""
         size = np.shape(p) if shape is None else tuple(shape)
         return jnp.broadcast_to(jnp.asarray(stream.mask(size, self.rates[-1][0])), size)
 
     def random_bits(self, stream: Stream, key: Any, bit_width: int, shape: Any) -> Any:
-        """Raw bits cannot be paired."""
+        """`jax.random.bits`: noted, because raw bits cannot be paired."""
         stream.note("bits", shape)
         return self._own["_random_bits"](key, bit_width, shape)
 
 
 def _trace() -> Any:
-    """What jax traces at present."""
+    """The current trace of jax."""
     core: Any = importlib.import_module("jax._src.core")
     return core.trace_ctx.trace
 

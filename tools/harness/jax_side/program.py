@@ -1,4 +1,4 @@
-"""The compiled function of a candidate: forward, and backward where gradients are asked for. Used inside the sandbox."""
+"""The compiled programs of a candidate: forward, and backward where gradients are compared. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from migrate_agent.tools.harness.jax_side.precision import Draws, configured
 
 @dataclass
 class Traced:
-    """What tracing a program showed: output tree, dtypes, draws, and the graph definition after the call."""
+    """Facts from tracing a program: output tree, draws, and the graph definition after the call."""
 
     tree: trees.Tree = field(default_factory=dict)
     draws: list[list[object]] = field(default_factory=list)
@@ -60,9 +60,9 @@ class Program:
         self._left: set[Any] = set()
         self.jitted = jax.jit(self.candidate_step)
 
-    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any = None) -> Any:
-        """Runs it; `self.traced` describes the program that ran. `kept`, where given, says which masks of dropout are of ones."""
-        arguments = (trainable, rest, list(leaves), dict(targets), kept)
+    def __call__(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> Any:
+        """Run the program; `self.traced` describes it then. `mask_ones`, bool [masks, 1 + AXES], says which masks of dropout are ones."""
+        arguments = (trainable, rest, list(leaves), dict(targets), mask_ones)
         try:
             result = self._compiled(arguments)(*arguments)
         except TypeError:  # one that an earlier call left behind came in as an argument more: jit tells what it is
@@ -73,9 +73,10 @@ class Program:
         return result
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """What was compiled ahead for such arguments, or is now where jit would do without optimisations that they need; else jit itself."""
+        """The program compiled ahead for these arguments, or compiled now where they need optimisations that jit would omit; else jit itself."""
         key = _avals(arguments)
         if key not in self._ahead and key not in self._left and configured("jax_disable_most_optimizations"):
+            # Traced once for each kind of arguments: `compares` costs a walk of the whole program.
             self._left.add(key)
             traced = self.jitted.trace(*arguments)
             if compares(traced.jaxpr):
@@ -84,10 +85,10 @@ class Program:
         return self._ahead[key].result() if key in self._ahead else self.jitted
 
     def compile_ahead(
-        self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], kept: Any
+        self, pool: Executor, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any
     ) -> None:
-        """Trace it here for such arguments, and have a thread of the pool compile it. Raises what tracing raises."""
-        arguments = (trainable, rest, list(leaves), dict(targets), kept)
+        """Trace the program for these arguments, and compile it in a thread of the pool. Raises the errors of tracing."""
+        arguments = (trainable, rest, list(leaves), dict(targets), mask_ones)
         key = _avals(arguments)
         if key not in self._ahead:
             traced = self.jitted.trace(*arguments)
@@ -95,57 +96,59 @@ class Program:
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, options)
 
-    def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, kept: Any) -> Keys | None:
-        """The keys that the forward pass draws with."""
+    def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, mask_ones: Any) -> Keys | None:
+        """The keys of the forward pass's draws, found by running it once more; None where they are not known."""
 
-        def forward(trainable: Any, rest: Any, leaves: Any, kept: Any) -> None:
-            self.call(nnx.merge(self.graphdef, trainable, rest, copy=True), leaves, kept)
+        def forward(trainable: Any, rest: Any, leaves: Any, mask_ones: Any) -> None:
+            self.call(nnx.merge(self.graphdef, trainable, rest, copy=True), leaves, mask_ones)
 
-        shapes = _avals((trainable, rest, leaves, kept))
+        shapes = _avals((trainable, rest, leaves, mask_ones))
         if shapes not in self._telling:
             heard = Heard()
             with self.draws.hearing(heard):
-                self._telling[shapes] = heard, jax.jit(forward).lower(trainable, rest, leaves, kept).compile(quick())
-        heard, told = self._telling[shapes]
-        told(trainable, rest, leaves, kept)
+                self._telling[shapes] = heard, jax.jit(forward).lower(trainable, rest, leaves, mask_ones).compile(quick())
+        heard, run_forward = self._telling[shapes]
+        run_forward(trainable, rest, leaves, mask_ones)
         return heard.keys()
 
     def candidate_step(
-        self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any = None, keys: Keys | None = None
+        self, trainable: Any, rest: Any, leaves: list[Any], targets: dict[str, Any], mask_ones: Any = None, keys: Keys | None = None
     ) -> Any:
         """(loss, outputs, rest, gradients of parameters, gradients of float inputs, what the call wrote to parameters by number of the leaf).
         `keys`, where given, are those that the forward pass draws with. jax's name for the function appears in compile events.
         """
         floats = {str(index): leaf for index, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)}
         if not self.gradient:
-            value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, kept)
+            value, (outputs, after, written), _ = self._objective(trainable, floats, rest, leaves, targets, mask_ones)
             return value, outputs, after, None, None, written
         backward = Again(0, self.drawing, customs=self.customs, keys=keys)
 
         def objective(*arguments: Any) -> Any:
-            value, found, backward.forward = self._objective(*arguments)
-            return value, found
+            value, auxiliary, backward.forward = self._objective(*arguments)
+            return value, auxiliary
 
         function = jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)
         with self.draws.paired(backward) if self.paired else nullcontext():  # a backward pass of the candidate's own may draw masks again
-            (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, kept)
+            (value, (outputs, after, written)), (of_parameters, of_inputs) = function(trainable, floats, rest, leaves, targets, mask_ones)
         self.again |= bool(backward.draws)
         return value, outputs, after, of_parameters, of_inputs, written
 
-    def _objective(self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], kept: Any) -> Any:
+    def _objective(
+        self, trainable: Any, floats: dict[str, Any], rest: Any, leaves: list[Any], targets: dict[str, Any], mask_ones: Any
+    ) -> Any:
         model = nnx.merge(self.graphdef, trainable, rest, copy=True)
-        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)], kept)
+        result, stream = self.call(model, [floats.get(str(index), leaf) for index, leaf in enumerate(leaves)], mask_ones)
         outputs: list[Any] = []
         tree = trees.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        graphdef, kept, after = split_kept(model)
+        graphdef, parameters, after = split_kept(model)
         self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged)
-        return loss(outputs, targets), (outputs, after, _written(trainable, kept)), stream
+        return loss(outputs, targets), (outputs, after, _written(trainable, parameters)), stream
 
-    def call(self, model: Any, leaves: Sequence[Any], kept: Any = None) -> tuple[Any, Stream]:
-        """What the module returns for these leaves, and the stream that was drawn from."""
+    def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:
+        """The module's output for these argument leaves, and the stream of its draws."""
         args, kwargs = trees.decode(self.tree, leaves, self.renamed)
-        stream = Stream(0, self.drawing, kept, customs=self.customs)
+        stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
             result = model(*args, **kwargs)
@@ -158,27 +161,28 @@ def _shapes(leaves: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _avals(arguments: Any) -> tuple[Any, ...]:
-    """What a compiled program is bound to: structure, shapes and types of its arguments."""
+    """The key of a compiled program: structure, shapes and types of its arguments."""
     values, structure = jax.tree.flatten(arguments)
     return (structure, *(jax.typeof(value) for value in values))
 
 
 def _written(before: Any, after: Any) -> dict[str, Any]:
-    """The leaves that are others than before, by number."""
+    """Index → leaf, of the leaves that the call replaced."""
     old, new = jax.tree.flatten_with_path(before)[0], jax.tree.flatten_with_path(after)[0]
+    # The call added or removed parameters: the comparison of structures reports that.
     if [path for path, _ in old] != [path for path, _ in new]:
         return {}
     return {str(index): new[index][1] for index, (_, value) in enumerate(old) if new[index][1] is not value}
 
 
 def moved(trainable: Any, written: Mapping[str, Any]) -> Any:
-    """The parameters after a call that wrote to some of them."""
+    """The parameters with the leaves that a call wrote."""
     values, structure = jax.tree.flatten(trainable)
     return jax.tree.unflatten(structure, [written.get(str(index), value) for index, value in enumerate(values)])
 
 
 def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:
-    """The same as on torch's side: sum over the outputs of the mean squared distance to their targets, where finite."""
+    """The loss of torch's side: the sum over the outputs of the mean squared distance to their targets, where finite (scalar)."""
     total = jnp.zeros(())
     for index, target in targets.items():
         if int(index) >= len(outputs) or outputs[int(index)].shape != target.shape:
@@ -190,7 +194,7 @@ def loss(outputs: Sequence[Any], targets: Mapping[str, Any]) -> Any:
 
 
 class Programs:
-    """The programs of one candidate, made once each."""
+    """The programs of one candidate, each made once."""
 
     def __init__(self, renamed: Mapping[str, str], draws: Draws) -> None:
         self.renamed, self.draws = renamed, draws

@@ -1,4 +1,4 @@
-"""What of a module's structure a call changes. Used inside the sandbox, on the candidate's side."""
+"""Finds changes of a module's structure by a call. Used inside the sandbox, on the candidate's side."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any
 
 
 def changed(before: Any, after: Any) -> list[str]:
-    """Paths of the attributes that are not the same in two graph definitions: static ones with other values, and what became or ceased to be one."""
+    """Paths of attributes that differ between two graph definitions: static ones with other values, added and removed ones."""
     old, new = _attributes(before), _attributes(after)
     paths = [path for path in {**old, **new} if path not in old or path not in new or not _same(old[path], new[path])]
+    # A changed attribute contains its own items; one path says it.
     return [path for path in paths if not any(path.startswith(other + ".") for other in paths)]
 
 
 def _attributes(graphdef: Any) -> dict[str, Any]:
-    """Path → what a graph definition holds there, NNX's own book-keeping left out."""
-    found: dict[str, Any] = {}
+    """Path → attribute of a graph definition, NNX's own book-keeping left out."""
+    attributes_by_path: dict[str, Any] = {}
     nodes, attributes = iter(graphdef.nodes), iter(graphdef.attributes)
 
     def walk(path: tuple[str, ...]) -> None:
@@ -22,12 +23,12 @@ def _attributes(graphdef: Any) -> dict[str, Any]:
             key, value = next(attributes)
             below = (*path, str(key))
             if not any(part.startswith("_pytree__") for part in below):
-                found[".".join(below)] = value
+                attributes_by_path[".".join(below)] = value
             if type(value).__name__ == "NodeAttr":
                 walk(below)
 
     walk(())
-    return found
+    return attributes_by_path
 
 
 def _same(one: Any, other: Any) -> bool:

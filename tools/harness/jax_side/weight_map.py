@@ -1,6 +1,6 @@
-"""Which leaf of a port's parameter tree holds which entry of torch's `state_dict`, and how the one becomes the other. numpy only.
+"""Maps the entries of torch's `state_dict` to the leaves of a port's parameter tree. numpy only.
 
-What a file does not say is matched where names and shapes leave one possibility only.
+Entries that the port's file does not list are matched where names and shapes allow only one leaf.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Shape = tuple[int, ...]
 
 COLLECTIONS = ("params", "batch_stats")
 LEAF_NAMES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "mean": "running_mean", "var": "running_var"}
-"""What Flax calls leaves that torch calls otherwise."""
+"""Flax's leaf names → torch's."""
 COUNTERS = ("num_batches_tracked",)
-"""Buffers of torch that other frameworks do not keep."""
+"""Buffers of torch that other frameworks do not have."""
 
 
 class MapError(ValueError):
-    """A weight map that does not fit the two sides; names what is left over or wrong."""
+    """A weight map that does not fit the two sides; the message names what is missing or wrong."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Torch's array, reshaped to `reshape` and transposed by `transpose` where given, is the leaf number `leaf`, of shape `shape`."""
+    """The leaf of an entry: torch's array, reshaped to `reshape` and transposed by `transpose` where given, is leaf `leaf` of shape `shape`."""
 
     leaf: int
     shape: Shape
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf of the port's tree: its path, shape, and whether it is trained (None where the port does not tell)."""
+    """A leaf of the port's tree: its path, its shape, and whether it is trained (None where the port does not say)."""
 
     path: Tokens
     shape: Shape
@@ -75,36 +75,34 @@ def tokens(path: str) -> Tokens:
 
 
 def match(
-    wanted: Mapping[str, Shape], trained: Mapping[str, bool], leaves: Sequence[Leaf], given: Mapping[str, Any]
+    shapes: Mapping[str, Shape], trained: Mapping[str, bool], leaves: Sequence[Leaf], table: Mapping[str, Any]
 ) -> tuple[dict[str, Place], list[str]]:
-    """Where each torch name lies, and the names that the port does not keep. `given` is the file's table. Raises `MapError`."""
-    unknown = [name for name in given if name not in wanted]
+    """Where each torch name lies, and the names that the port does not keep. `table` is the file's table. Raises `MapError`."""
+    unknown = [name for name in table if name not in shapes]
     if unknown:
         raise MapError(f"the weight map names what the original does not have: {', '.join(unknown[:5])}")
-    omitted = [name for name, row in given.items() if row is False]
+    omitted = [name for name, row in table.items() if row is False]
     if wrong := [name for name in omitted if trained[name]]:
         raise MapError(f"parameters cannot be left out: {', '.join(wrong[:5])}")
-    found = {name: _given(name, row, leaves) for name, row in given.items() if row is not False}
-    _match_names(wanted, leaves, found, omitted)
-    _match_shapes(wanted, trained, leaves, found, omitted)
-    omitted += [name for name in wanted if name not in found and name not in omitted and name.rpartition(".")[2] in COUNTERS]
-    missing = [name for name in wanted if name not in found and name not in omitted]
-    used = {place.leaf for place in found.values()}
+    locations = {name: _given(name, row, leaves) for name, row in table.items() if row is not False}
+    _match_names(shapes, leaves, locations, omitted)
+    _match_shapes(shapes, trained, leaves, locations, omitted)
+    omitted += [name for name in shapes if name not in locations and name not in omitted and name.rpartition(".")[2] in COUNTERS]
+    missing = [name for name in shapes if name not in locations and name not in omitted]
+    used = {location.leaf for location in locations.values()}
     spare = [str(leaf) for index, leaf in enumerate(leaves) if index not in used]
     if missing or spare:
-        left = [f"without counterpart in the port: {', '.join(missing[:8])}"] if missing else []
-        left += [f"without counterpart in the original: {', '.join(spare[:8])}"] if spare else []
-        raise MapError(f"{'; '.join(left)}; say in the weight map what belongs together")
-    return found, omitted
+        problems = [f"without counterpart in the port: {', '.join(missing[:8])}"] if missing else []
+        problems += [f"without counterpart in the original: {', '.join(spare[:8])}"] if spare else []
+        raise MapError(f"{'; '.join(problems)}; say in the weight map what belongs together")
+    return locations, omitted
 
 
 def _given(name: str, row: Any, leaves: Sequence[Leaf]) -> Place:
     """A row of the file: a path, or a table with `path` and perhaps `transpose` and `reshape`."""
     table: dict[str, Any] = {"path": row} if isinstance(row, str) else dict(row)
-    wanted = tokens(str(table["path"]))
-    index = next(
-        (i for i, leaf in enumerate(leaves) if leaf.path == wanted or (leaf.path[1:] == wanted and leaf.path[0] in COLLECTIONS)), None
-    )
+    path = tokens(str(table["path"]))
+    index = next((i for i, leaf in enumerate(leaves) if leaf.path == path or (leaf.path[1:] == path and leaf.path[0] in COLLECTIONS)), None)
     if index is None:
         near = ", ".join(str(leaf) for leaf in leaves[:12])
         raise MapError(f"{name}: the port has no {table['path']} (it has {near}{', …' if len(leaves) > 12 else ''})")
@@ -116,42 +114,48 @@ def _given(name: str, row: Any, leaves: Sequence[Leaf]) -> Place:
     )
 
 
-def _match_names(wanted: Mapping[str, Shape], leaves: Sequence[Leaf], found: dict[str, Place], omitted: Sequence[str]) -> None:
-    """Names that are the same but for Flax's spelling."""
-    used = {place.leaf for place in found.values()}
+def _match_names(shapes: Mapping[str, Shape], leaves: Sequence[Leaf], locations: dict[str, Place], omitted: Sequence[str]) -> None:
+    """Match names that are equal up to Flax's spelling."""
+    used = {location.leaf for location in locations.values()}
     by_name: dict[Tokens, list[int]] = {}
     for index, leaf in enumerate(leaves):
         if index not in used:
             by_name.setdefault(_normal(leaf.path), []).append(index)
-    for name, shape in wanted.items():
-        same = by_name.get(_normal(tuple(name.split("."))), [])
-        if name not in found and name not in omitted and len(same) == 1 and (place := fitting(shape, same[0], leaves[same[0]])):
-            found[name] = place
+    for name, shape in shapes.items():
+        candidates = by_name.get(_normal(tuple(name.split("."))), [])
+        if (
+            name not in locations
+            and name not in omitted
+            and len(candidates) == 1
+            and (location := fitting(shape, candidates[0], leaves[candidates[0]]))
+        ):
+            locations[name] = location
 
 
 def _match_shapes(
-    wanted: Mapping[str, Shape], trained: Mapping[str, bool], leaves: Sequence[Leaf], found: dict[str, Place], omitted: Sequence[str]
+    shapes: Mapping[str, Shape], trained: Mapping[str, bool], leaves: Sequence[Leaf], locations: dict[str, Place], omitted: Sequence[str]
 ) -> None:
-    """Of the rest, what fits one leaf only, which nothing else fits; again, until that tells no more."""
+    """Match the remaining entries that fit one leaf alone, which no other entry fits, until there are none."""
     while True:
-        used = {place.leaf for place in found.values()}
-        rest = [name for name in wanted if name not in found and name not in omitted]
-        options = {name: dict(_options(wanted[name], trained[name], leaves, used)) for name in rest}
+        used = {location.leaf for location in locations.values()}
+        rest = [name for name in shapes if name not in locations and name not in omitted]
+        options = {name: dict(_options(shapes[name], trained[name], leaves, used)) for name in rest}
         takers: dict[int, list[str]] = {}
-        for name, places in options.items():
-            for index in places:
+        for name, by_index in options.items():
+            for index in by_index:
                 takers.setdefault(index, []).append(name)
-        sure = {name: next(iter(places.items())) for name, places in options.items() if len(places) == 1}
-        new = {name: place for name, (index, place) in sure.items() if takers[index] == [name]}
+        sure = {name: next(iter(by_index.items())) for name, by_index in options.items() if len(by_index) == 1}
+        new = {name: location for name, (index, location) in sure.items() if takers[index] == [name]}
+        # Each match removes a leaf, which may leave only one for another entry.
         if not new:
             return
-        found |= new
+        locations |= new
 
 
 def _options(shape: Shape, trained: bool, leaves: Sequence[Leaf], used: set[int]) -> Iterator[tuple[int, Place]]:
     for index, leaf in enumerate(leaves):
-        if index not in used and leaf.trained in (None, trained) and (place := fitting(shape, index, leaf)):
-            yield index, place
+        if index not in used and leaf.trained in (None, trained) and (location := fitting(shape, index, leaf)):
+            yield index, location
 
 
 def _normal(path: Tokens) -> Tokens:
@@ -161,7 +165,7 @@ def _normal(path: Tokens) -> Tokens:
 
 
 def fitting(shape: Shape, index: int, leaf: Leaf) -> Place | None:
-    """The usual way from torch's array to a leaf: Flax's kernels have their axes in another order, singleton axes may be added."""
+    """The usual conversion from torch's array to a leaf, or None: Flax's kernels have another order of axes, and axes of length 1 may differ."""
     if leaf.path[-1] == "kernel" and len(shape) == len(leaf.shape) > 1:
         count = len(shape)
         order = (*range(2, count), 1, 0)

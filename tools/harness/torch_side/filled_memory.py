@@ -1,4 +1,4 @@
-"""What `torch.empty` and its kin hand out, made the same in each run. Imports torch."""
+"""Fills the memory that `torch.empty` and similar functions return, so that it is the same in each run. Imports torch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ UNSET = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "ne
 
 
 class FilledMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Memory that is not set holds `value` (0 or 1) instead of what was there before, by chance huge or NaN.
+    """A mode in which new memory holds `value` (0 or 1) instead of arbitrary numbers.
 
-    Tensors that stay different between the two values were never set by the code that ran.
+    Elements that differ between runs with the two values were never set by the code that ran.
     """
 
     def __init__(self, value: int = 0) -> None:

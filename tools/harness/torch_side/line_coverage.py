@@ -1,4 +1,4 @@
-"""Which lines of a unit's class, and of what it uses, its examples run: of the others a verdict says nothing. Noted inside the sandbox."""
+"""Records which lines of a unit's class, and of functions that it uses, its examples run. No verdict covers the others. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 UNTOLD = ("extra_repr",)
-"""Methods that compute nothing, beside those with two underscores."""
+"""Methods that compute nothing, besides special methods."""
 COMPILERS = ("is_scripting", "is_tracing", "is_compiling", "is_dynamo_compiling", "is_exporting", "TYPE_CHECKING")
-"""What is asked for here is torch's own, and is in no port."""
+"""Names of queries of torch's compilers: code that they guard has no counterpart in a port."""
 
 
 MOST_NAMES = 8
-"""So many functions are named that the class uses."""
+"""Largest number of used functions that a note names."""
 
 
 class Lines:
-    """A context in which the lines are noted that run of a class's methods, and of other functions in files below `root`.
+    """A context that records the lines that run of a class's methods, and of other functions in files below `root`.
 
     It may be entered several times.
     """
@@ -47,6 +47,8 @@ class Lines:
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code
         if not code.co_qualname.startswith(self.name + "."):
+            # Frames without a trace function cost nothing further; torch's own would slow a run
+            # many times.
             if "<" in code.co_qualname or not code.co_filename.startswith(self.root):
                 return None
             self._used[code.co_filename, code.co_firstlineno] = code.co_qualname
@@ -57,14 +59,14 @@ class Lines:
         return self._line
 
     def more(self, action: Callable[[], object]) -> bool:
-        """Whether an action runs lines that did not run before. They are not noted. Raises what the action raises."""
+        """Whether an action runs lines that did not run before, without recording them. Raises the errors of the action."""
         probe = Lines(self.name, Path(self.root))
         with probe:
             action()
         return any(not ran <= self.ran.get(file, set()) for file, ran in probe.ran.items())
 
     def told(self, cls: type) -> dict[str, Any]:
-        """What was noted of files below the root, and in which of them the class is, as data."""
+        """The recorded lines of files below the root, and the file of the class, as JSON."""
         try:
             file = inspect.getfile(cls)
         except (OSError, TypeError):
@@ -74,25 +76,27 @@ class Lines:
         used = [[path[below:], line, name] for (path, line), name in self._used.items()]
         return {"file": file[below:] if file.startswith(self.root) else "", "ran": ran, "used": used}
 
-    def add(self, told: Mapping[str, Any]) -> None:
-        """Note what was `told` of files below another root."""
-        for path, numbers in told.get("ran", {}).items():
+    def add(self, notes: Mapping[str, Any]) -> None:
+        """Note what was `notes` of files below another root."""
+        for path, numbers in notes.get("ran", {}).items():
             self.ran.setdefault(self.root + path, set()).update(numbers)
-        self._used |= {(self.root + path, line): name for path, line, name in told.get("used", ())}
+        self._used |= {(self.root + path, line): name for path, line, name in notes.get("used", ())}
 
     def missed(self, file: str) -> str:
-        """What of the class, in this file below the root, and of what it uses never ran, in words; "" where all did, or where the files do not show
-        it."""
+        """A sentence on the lines of the class (in this file below the root) and of used functions that never ran.
+
+        Returns "" where all ran, and where the files cannot be read.
+        """
         if not file:
             return ""
         file = self.root + file
-        found = [text for text in (self._own(file), self._elsewhere(file)) if text]
-        return f"{'; '.join(found)}: nothing is said of them" if found else ""
+        sentences = [text for text in (self._own(file), self._elsewhere(file)) if text]
+        return f"{'; '.join(sentences)}: nothing is said of them" if sentences else ""
 
     def _own(self, file: str) -> str:
-        found = _class(_parsed(file), self.name.split("."))
+        definition = _class(_parsed(file), self.name.split("."))
         ran = self.ran.get(file, set())
-        methods = [node for node in (found.body if found else ()) if isinstance(node, Function) and _computes(node)]
+        methods = [node for node in (definition.body if definition else ()) if isinstance(node, Function) and _computes(node)]
         called = [node for node in methods if _runs(node.body, ran)]
         names = [node.name for node in methods if node not in called and not node.name.startswith("__") and node.name not in UNTOLD]
         lines = [line for node in called for line in _left(node.body, ran)]
@@ -101,16 +105,16 @@ class Lines:
         return f"no example runs {' and '.join(parts)}" if parts else ""
 
     def _elsewhere(self, own: str) -> str:
-        """Of functions that ran in part, in the order of files and lines."""
-        found = []
+        """A sentence on functions that ran in part, in the order of files and lines."""
+        sentences = []
         for file in sorted({file for file, _ in self._used}):
-            where = "" if file == own else f" ({file.removeprefix(self.root)})"
+            file_suffix = "" if file == own else f" ({file.removeprefix(self.root)})"
             for node in ast.walk(_parsed(file)):
                 name = self._used.get((file, _first_line(node))) if isinstance(node, Function) else None
                 if name is not None and isinstance(node, Function) and (lines := list(_left(node.body, self.ran[file]))):
-                    found.append(f"the lines {_ranges(lines)} of {name}{where}")
-        more = [f"parts of {len(found) - MOST_NAMES} more functions"] if len(found) > MOST_NAMES else []
-        return f"of what it uses, no example runs {', '.join([*found[:MOST_NAMES], *more])}" if found else ""
+                    sentences.append(f"the lines {_ranges(lines)} of {name}{file_suffix}")
+        more = [f"parts of {len(sentences) - MOST_NAMES} more functions"] if len(sentences) > MOST_NAMES else []
+        return f"of what it uses, no example runs {', '.join([*sentences[:MOST_NAMES], *more])}" if sentences else ""
 
 
 def _parsed(file: str) -> ast.Module:
@@ -126,8 +130,8 @@ def _tree(text: str) -> ast.Module:
 
 
 def _first_line(node: Function) -> int:
-    """As a code object has it."""
-    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    """The first line as a code object has it: that of the first decorator."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _runs(body: Sequence[ast.stmt], ran: Container[int]) -> bool:
@@ -135,7 +139,7 @@ def _runs(body: Sequence[ast.stmt], ran: Container[int]) -> bool:
 
 
 def _left(body: Sequence[ast.stmt], ran: Container[int]) -> Iterator[int]:
-    """Lines of the statements that did not run, but for those that raise, and what only compilers of torch run."""
+    """Lines of the statements that did not run, without those that raise and those that only torch's compilers run."""
     for node in body:
         if isinstance(node, (ast.Raise, ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, Function, ast.ClassDef)):
             continue
@@ -145,23 +149,26 @@ def _left(body: Sequence[ast.stmt], ran: Container[int]) -> Iterator[int]:
             yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
         elif not (isinstance(node, ast.If) and _asks_compilers(node.test)):
             for inner in _blocks(node):
-                if not all(isinstance(each, ast.Raise) for each in inner):
+                if not all(isinstance(statement, ast.Raise) for statement in inner):
                     yield from _left(inner, ran)
 
 
 def _class(tree: ast.AST, names: Sequence[str]) -> ast.ClassDef | None:
-    found = tree
+    scope = tree
     for name in names:
-        inner = [node for node in ast.walk(found) if isinstance(node, ast.ClassDef) and node.name == name]
+        inner = [node for node in ast.walk(scope) if isinstance(node, ast.ClassDef) and node.name == name]
         if not inner:
             return None
-        found = inner[-1]
-    return found if isinstance(found, ast.ClassDef) else None
+        scope = inner[-1]
+    return scope if isinstance(scope, ast.ClassDef) else None
 
 
 def _computes(node: Function) -> bool:
     """Whether a function does more than raise, as one does that has to be overridden."""
-    return not all(isinstance(each, (ast.Raise, ast.Pass)) or isinstance(getattr(each, "value", None), ast.Constant) for each in node.body)
+    return not all(
+        isinstance(statement, (ast.Raise, ast.Pass)) or isinstance(getattr(statement, "value", None), ast.Constant)
+        for statement in node.body
+    )
 
 
 def _asks_compilers(test: ast.expr) -> bool:
@@ -172,17 +179,17 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     for field in ("body", "orelse", "finalbody"):
         yield getattr(node, field, [])
     for handler in getattr(node, "handlers", ()):
-        yield [] if all(isinstance(each, (ast.Raise, ast.Pass)) for each in handler.body) else handler.body
+        yield [] if all(isinstance(statement, (ast.Raise, ast.Pass)) for statement in handler.body) else handler.body
     for case in getattr(node, "cases", ()):
         yield case.body
 
 
 def _ranges(lines: Sequence[int]) -> str:
     """`4, 8-9, 12`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for line in sorted(set(lines)):
-        if found and line == found[-1][1] + 1:
-            found[-1][1] = line
+        if ranges and line == ranges[-1][1] + 1:
+            ranges[-1][1] = line
         else:
-            found.append([line, line])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+            ranges.append([line, line])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)

@@ -1,4 +1,4 @@
-"""One example of the original: built in float64 and natively, run on given states and inputs. Used inside the sandbox, on the original's side."""
+"""One example of the original: constructed in float64 and natively, run on given states and inputs. Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PLAIN = (bool, int, float, str, tuple, type(None))
 Given = TypeVar("Given")
 State = Mapping[str, Array]
 Layout = Literal["", "strided", "expanded"]
-"""How argument tensors lie in memory: contiguous, with permuted strides, or the first row of a batch repeated with stride zero."""
+"""Memory layout of argument tensors: contiguous, with permuted strides, or the first row of a batch repeated with stride zero."""
 
 
 @dataclass
 class Result:
-    """What one run gave: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws."""
+    """The results of one run: arrays by key (`out/0`, `grad/name`, `input-grad/0`, `state/name`, `loss`), the output's tree, dtypes and draws."""
 
     arrays: dict[str, Array] = field(default_factory=dict)
     tree: trees.Tree = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Result:
     narrow: str = ""
     """The narrowest float dtype below float32 that a native run computed with."""
     tied: bool = False
-    """Whether it chose among equal numbers, which is up to torch's algorithm."""
+    """Whether it chose among equal numbers, which depends on torch's algorithm."""
     mutated: bool = False
     """Whether the call changed one of its arguments."""
     rearranged: bool = False
-    """Whether it changed a container among them: took something out of a list, say."""
+    """Whether it changed a container among them, by removing an item from a list for example."""
     targets: Mapping[int, Array] = field(default_factory=dict)
-    """What the loss of a backward pass pulled the outputs towards."""
+    """Targets of the loss by index of the output."""
 
 
 def to_numpy(value: Any) -> Array:
@@ -78,47 +78,49 @@ def wide(value: Array) -> Array:
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A deep copy. Tensors that a hook computes before each call, as `weight_norm` does, have a history that cannot be copied: their values are.
+    """A deep copy of a module.
 
-    Functions that a module keeps and that hold a module, as `self.f = lambda x: self.lin(x)`, hold its copy.
+    Closures in its attributes that hold a module (`self.f = lambda x: self.lin(x)`) hold its copy.
     """
+    # Tensors that a hook computes before each call (`weight_norm`) have an autograd history, which
+    # `deepcopy` refuses: their values are copied instead.
     memo = {
         id(value): value.detach().clone()
         for part in module.modules()
         for value in vars(part).values()
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
-    made = copy.deepcopy(module, memo)
-    for part in made.modules():
+    clone = copy.deepcopy(module, memo)
+    for part in clone.modules():
         for attributes in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
             for key, value in attributes.items():
                 if isinstance(value, FunctionType):
                     attributes[key] = _rebound(value, memo)
-    return made
+    return clone
 
 
 def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
-    """The function with copies in the place of what it holds and what was copied."""
+    """The function with a new closure, in which copied objects are replaced by their copies."""
     try:
-        held = [cell.cell_contents for cell in function.__closure__ or ()]
+        contents = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # a cell that nothing was put into
         return function
-    if not any(isinstance(value, torch.nn.Module) and id(value) in memo for value in held):
+    if not any(isinstance(value, torch.nn.Module) and id(value) in memo for value in contents):
         return function
-    cells = tuple(CellType(memo.get(id(value), value)) for value in held)
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    cells = tuple(CellType(memo.get(id(value), value)) for value in contents)
+    clone = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+    clone.__kwdefaults__ = function.__kwdefaults__
+    return clone
 
 
 def seed_draws(seed: int) -> None:
-    """Seed the CPU's generator, as `torch.manual_seed` does, which formats a traceback for each kind of device that is not here."""
+    """Seed the CPU's generator. `torch.manual_seed` does more: it formats a traceback for each kind of device that is not here."""
     torch.default_generator.manual_seed(seed)
 
 
 @contextmanager
 def flushing() -> Iterator[None]:
-    """Numbers below the least normal one are zero, as XLA has it: a comparison with zero, or which of two is larger, must not turn on them."""
+    """Flush subnormal numbers to zero, as XLA does: they must not decide comparisons."""
     torch.set_flush_denormal(True)
     try:
         yield
@@ -127,7 +129,7 @@ def flushing() -> Iterator[None]:
 
 
 class Original:
-    """An example of a unit, ready to run. Raises what the import, the setup, the constructor or the call's texts raise."""
+    """An example of a unit, ready to run. Raises the errors of the import, the setup, the constructor and the call's texts."""
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
@@ -146,14 +148,16 @@ class Original:
         self.is_numpy = [not isinstance(leaf, torch.Tensor) for leaf in leaves]
         seed_draws(seed)
         with exact():
-            self.exact = self.fresh(given=wide_names(self.namespace, module))
+            # Constructed anew rather than converted: a table that the constructor computes must be
+            # computed in float64.
+            self.exact = self.fresh(namespace=wide_names(self.namespace, module))
         self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
 
-    def fresh(self, unset: int = 0, given: Mapping[str, Any] | None = None) -> Any:
-        """A newly constructed module, of these names; memory that its constructor leaves as it is holds `unset`, unless it is known to leave none."""
+    def fresh(self, unset: int = 0, namespace: Mapping[str, Any] | None = None) -> Any:
+        """A newly constructed module, evaluated in `namespace`. Memory that its constructor does not set holds `unset`."""
         with FilledMemory(unset) if self.leaves_memory else nullcontext():
-            return construct(changed(self.cls, self.changes), self.example, given or self.namespace)
+            return construct(changed(self.cls, self.changes), self.example, namespace or self.namespace)
 
     def proposals(self) -> dict[str, tuple[Any, ...]]:
         """Other values of the arguments of the call and of the constructor, by name."""
@@ -168,20 +172,19 @@ class Original:
         return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 
     def unset(self, seed: int) -> frozenset[str]:
-        """The parameters and buffers of which the constructor leaves the memory as it is: their first values mean nothing.
-
-        Where it leaves no element so, it is known to leave no memory from then on: filling that takes longer than most constructors.
-        """
+        """The parameters and buffers that the constructor does not set: their initial values mean nothing."""
         built = []
         for value in (0, 1):
             seed_draws(seed)
             built.append(tensors_of(self.fresh(value)))
         differs = {name: (value != built[1][name]) & (value == value) for name, value in built[0].items()}  # NaN is set, and equals nothing
-        self.leaves_memory = any(bool(where.any()) for where in differs.values())
-        return frozenset(name for name, where in differs.items() if where.numel() and bool(where.all()))
+        # Where every element is set, later constructions skip the filling, which takes longer than
+        # most constructors.
+        self.leaves_memory = any(bool(unset_elements.any()) for unset_elements in differs.values())
+        return frozenset(name for name, unset_elements in differs.items() if unset_elements.numel() and bool(unset_elements.all()))
 
     def likeness(self) -> str:
-        """Equal for examples that exercise the same things: configuration of all submodules, states' and arguments' shapes."""
+        """A text that is equal for examples with the same configuration of all submodules, and the same shapes of states and arguments."""
         modules = {
             path: {key: value for key, value in vars(module).items() if type(value) in PLAIN}
             for path, module in self.native.named_modules()
@@ -195,24 +198,27 @@ class Original:
         return {name: wide(to_numpy(value)) for name, value in tensors_of(self.exact).items()}
 
     def tied(self) -> dict[str, str]:
-        """State names that share their memory with an earlier name, which they are mapped to."""
+        """State name → the earlier name whose memory it shares."""
         first: dict[tuple[Any, ...], str] = {}
         pairs = {}
         for name, value in tensors_of(self.exact).items():
-            place = (value.data_ptr(), tuple(value.shape), value.stride())
-            if value.numel() and first.setdefault(place, name) != name:
-                pairs[name] = first[place]
+            storage = (value.data_ptr(), tuple(value.shape), value.stride())
+            # Empty tensors all have the same address.
+            if value.numel() and first.setdefault(storage, name) != name:
+                pairs[name] = first[storage]
         return pairs
 
     def arguments(
         self, values: Sequence[Array], *, native: bool, layout: Layout = ""
     ) -> tuple[list[torch.Tensor], tuple[Any, ...], dict[str, Any], list[Any]]:
-        """Fresh leaf tensors (float ones require gradients), the call's arguments made of copies of them, and these copies."""
+        """Leaf tensors with `values` (float ones require gradients), the call's arguments made of copies of them, and these copies."""
         leaves = []
         for value, leaf in zip(values, self.leaves, strict=True):
             tensor = torch.from_numpy(np.array(value))
             tensor = tensor.to(getattr(torch, leaf.dtype)) if native else tensor
             leaves.append(tensor.requires_grad_(tensor.dtype.is_floating_point or tensor.dtype.is_complex))
+        # Copies: autograd refuses a leaf that is changed in place, which the original may do to its
+        # arguments.
         parts = [leaf.detach().numpy() if numpy else laid_out(leaf, layout) for leaf, numpy in zip(leaves, self.is_numpy, strict=True)]
         args, kwargs = _decode(self.tree, parts, self.call)
         return leaves, args, kwargs, parts
@@ -226,7 +232,7 @@ class Original:
         return in_mode(module, training=mode == "train")
 
     def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int) -> None:
-        """A call for what it leaves behind in the module. Raises what the original raises."""
+        """Call the module for its effect on its state. Raises the errors of the original."""
         _, args, kwargs, _ = self.arguments(values, native=native)
         with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
             module(*args, **kwargs)
@@ -240,19 +246,21 @@ class Original:
         targets: Mapping[int, Array] | Callable[[Result], Mapping[int, Array]] | None = None,
         native: bool = False,
         noise: int = 0,
-        held: bool = False,
+        exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
         trained: bool = False,
         drawing: Drawing = USUAL,
         watch: Any = None,
     ) -> Result:
-        """One forward, and one backward pass where `targets` are given; after a call on `before`, where given (in training mode where `trained`).
+        """Run one forward pass, and one backward pass where `targets` are given. Raises the errors of the original.
 
-        `targets` may be made of the outputs, which the result has by then. `held`: the noise leaves state and inputs as they are. `drawing`: how
-        random numbers are drawn. `watch`: a mode that sees the operators. Raises what the original raises.
+        `targets` (output index → array of the output's shape) may be a function of the result, which has
+        the outputs by then. A call on `before`, where given, comes first, in training mode where
+        `trained`. `noise` is the seed of rounding noise (0: none); `exact_inputs` keeps it from state and
+        inputs. `watch` is a dispatch mode around the passes.
         """
-        if noise and not held:
+        if noise and not exact_inputs:
             state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
         module = self.module(state, "train" if trained else mode, native=native)
         if before is not None:
@@ -284,6 +292,7 @@ class Original:
         result.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         if targets is not None:
             result.arrays |= _gradients(module, leaves)
+        # `remove_duplicate=False`: a tied parameter counts under each of its names.
         names = dict(module.named_parameters(remove_duplicate=False))
         after = {name: to_numpy(value) for name, value in tensors_of(module).items()}
         changed = {
@@ -293,18 +302,18 @@ class Original:
         return result
 
 
-def _same(value: Array, given: Array) -> bool:
-    return value.shape == given.shape and np.array_equal(value, given.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
+def _same(value: Array, expected: Array) -> bool:
+    return value.shape == expected.shape and np.array_equal(value, expected.astype(value.dtype), equal_nan=value.dtype.kind in "fc")
 
 
 def wide_flat(value: torch.Tensor) -> Array:
-    """The tensor's values in one row, as float64 where they are real."""
+    """The tensor's values as an array [n], float64 where they are real."""
     flat = to_numpy(value).reshape(-1)
     return flat if flat.dtype.kind == "c" else flat.astype(np.float64)
 
 
 def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """A copy of the tensor, laid out so."""
+    """A copy of the tensor in this memory layout; contiguous where it cannot have it."""
     if layout == "expanded" and leaf.ndim and leaf.numel() and torch.equal(leaf, leaf[:1].expand_as(leaf)):
         return leaf[:1].clone().expand(leaf.shape)
     if layout == "strided" and leaf.ndim > 1:
@@ -313,16 +322,17 @@ def laid_out(leaf: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def tensors_of(module: Any) -> dict[str, torch.Tensor]:
-    """The `state_dict` as the live tensors."""
+    """The `state_dict` with the module's own tensors, detached."""
     return {name: value.detach() for name, value in module.state_dict(keep_vars=True).items() if isinstance(value, torch.Tensor)}
 
 
 def comparable(stream: Stream, module: Any, *, native: bool, noise: int = 0, share: float = tolerances.EPS64) -> ExitStack:
-    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, noise of this share where asked."""
+    """The context in which the original runs: SDPA by its formula, paired draws, float64 unless `native`, rounding noise where `noise` is not 0."""
     stack = ExitStack()
     stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
     if noise:
         stack.enter_context(RoundingNoise(noise, share))
+    # Modes entered later see an operator first: the lifting of dtypes must come before the draws.
     stack.enter_context(PairedDraws(stream))
     stack.enter_context(host_random.paired(stream, module.modules()))
     if not native:
@@ -331,7 +341,7 @@ def comparable(stream: Stream, module: Any, *, native: bool, noise: int = 0, sha
 
 
 def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
-    """Sum over the outputs of the mean squared distance to their targets; elements that are not finite do not count."""
+    """The sum over the outputs of the mean squared distance to their targets (scalar); elements that are not finite count as 0."""
     total = torch.zeros(())
     for index, target in targets.items():
         output = torch.as_tensor(outputs[index])
@@ -342,7 +352,7 @@ def loss(outputs: Sequence[Any], targets: Mapping[int, Array]) -> torch.Tensor:
 
 
 def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
-    """Gradients by name; zeros where autograd gave none. Frozen parameters are left out."""
+    """Gradients by key; zeros where autograd gave none. Frozen parameters are left out."""
     named = dict(module.named_parameters(remove_duplicate=False))
     pairs = {f"grad/{name}": value for name, value in named.items() if value.requires_grad}
     pairs |= {f"input-grad/{index}": leaf for index, leaf in enumerate(leaves) if leaf.requires_grad}
@@ -350,7 +360,7 @@ def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
 
 
 def _jitter(values: Mapping[Any, Array], seed: int) -> dict[Any, Array]:
-    """Every float changed by up to one ulp; whole numbers stay."""
+    """Change every float by up to one ulp; integral values stay, because they may be indices or flags."""
     jittered = {}
     for index, (key, value) in enumerate(values.items()):
         generator = np.random.default_rng([seed, index])
@@ -362,7 +372,7 @@ def _jitter(values: Mapping[Any, Array], seed: int) -> dict[Any, Array]:
 
 
 def _decode(tree: trees.Tree, parts: Sequence[Any], call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with other tensors in place of the recorded ones. Walks the recorded call, so that classes stay what they are."""
+    """The arguments with `parts` in place of the recorded tensors. Walks the recorded call, because a tree in JSON loses classes."""
     position = iter(parts)
 
     def walk(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How torch is made comparable: float64 throughout, paired random draws, and rounding noise. Used inside the sandbox, on the original's side."""
+"""Modes that make torch comparable: float64 throughout, and paired random draws. Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIFTED_METHODS: dict[Any, Callable[..., Any]] = {
 
 
 class Undetermined(FloatingPointError):
-    """The original runs, but what it gives is up to torch's algorithm."""
+    """The original runs, but its result depends on torch's algorithm."""
 
 
 def _lift(value: Any) -> Any:
@@ -49,19 +49,19 @@ def _lift(value: Any) -> Any:
 
 
 def _lift_tree(value: Any) -> Any:
-    """Of most arguments nothing has to be looked into, and `tree_map` costs more than the call."""
+    """Lift dtypes in an argument. Most are no containers, and `tree_map` costs more than the call itself."""
     return tree_map(_lift, value) if isinstance(value, (tuple, list, dict)) else _lift(value)
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
-    """The tensor in double precision; `Module.to(torch.float64)` would drop the imaginary part of complex ones."""
+    """The tensor in double precision; complex ones become complex128, where `Module.to(torch.float64)` would drop their imaginary part."""
     return value.to(torch.complex128) if value.is_complex() else value.to(torch.float64) if value.is_floating_point() else value
 
 
 def wide_names(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
-    """An example's names, its own tensors (recorded, or made by its setup) in double precision. Parameters stay: they are the module's."""
-    known = vars(importlib.import_module(module))
-    own = {name: value for name, value in namespace.items() if name not in known or value is not known[name]}
+    """An example's namespace with its own tensors (recorded, or made by its setup) in double precision. Parameters stay as they are."""
+    module_names = vars(importlib.import_module(module))
+    own = {name: value for name, value in namespace.items() if name not in module_names or value is not module_names[name]}
 
     def wide(value: torch.Tensor) -> torch.Tensor:
         return value if isinstance(value, torch.nn.Parameter) else widened(value)
@@ -70,10 +70,11 @@ def wide_names(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
 
 
 class LiftFunctions(TorchFunctionMode):
-    """Calls that ask for a narrower float get float64."""
+    """A function mode in which calls that ask for a narrower float get float64."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` with its dtypes lifted."""
+        # `x.view(dtype)` reinterprets bits: another width would change the shape.
         if func in (torch.Tensor.view,) and any(isinstance(item, torch.dtype) for item in args):
             return func(*args, **(kwargs or {}))
         named = {key: _lift_tree(item) for key, item in kwargs.items()} if kwargs else {}
@@ -89,7 +90,7 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class LiftOperators(OperatorMode):  # type: ignore[no-untyped-call]
-    """The same below composite functions, which `LiftFunctions` does not see into."""
+    """The dispatch mode for operators inside composite functions, which `LiftFunctions` does not see."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func` with its dtypes lifted."""
@@ -113,13 +114,13 @@ def _attention(
     attn_mask: Any = None,
     scale: Any = None,
 ) -> torch.Tensor:
-    """Attention by its definition; `rate` is that of dropout, which keeps everything here."""
-    found: torch.Tensor = torch.ops.aten._scaled_dot_product_attention_math(query, key, value, attn_mask, 0.0, causal, scale=scale)[0]
-    return found
+    """Attention by its formula, with the arguments of the fused operator; the dropout `rate` has no effect, since masks are ones."""
+    output: torch.Tensor = torch.ops.aten._scaled_dot_product_attention_math(query, key, value, attn_mask, 0.0, causal, scale=scale)[0]
+    return output
 
 
 def _tied(value: torch.Tensor, k: int, dim: int = -1, largest: bool = True, *_: Any) -> bool:
-    """Whether equal numbers (or several NaN) are among the `k` largest (or smallest) and the next."""
+    """Whether equal numbers (or several NaN) are among the `k` + 1 largest (or smallest)."""
     if not value.ndim or not value.numel():
         return False
     first = value.sort(dim=dim, descending=largest).values.movedim(dim, -1)[..., : k + 1]
@@ -132,10 +133,9 @@ def _uniform(low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
 
 
 class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
-    """Random operators take their numbers from a `Stream`; `bernoulli` (dropout) keeps everything, or drops whole masks.
+    """A mode in which random operators take their numbers from a `Stream`; `bernoulli` (dropout) gives ones, or drops whole masks.
 
-    What a backward pass computes again (`torch.utils.checkpoint`) is no new draw: it starts from the generator's state of the first time, and
-    gets the numbers of the first time.
+    A draw that the backward pass repeats (`torch.utils.checkpoint`) gets the numbers of the first time.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -159,8 +159,12 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             raise Undetermined("which elements a Fourier transform of infinity or NaN makes NaN is up to its algorithm")
         if name == "_scaled_dot_product_flash_attention_for_cpu" and args[1].shape[-2] != args[2].shape[-2]:  # it does not look
             raise Undetermined("fused attention of another number of values than of keys reads past their end")
+        # The operator itself still runs below: it moves the generator on, which tells later draws
+        # apart.
         draw = DRAWS.get(name)
-        place = (name, torch.get_rng_state().numpy().tobytes()) if draw is not None else (name, b"")
+        # `checkpoint` restores the generator's state before it recomputes, so that the state
+        # identifies the draw.
+        draw_key = (name, torch.get_rng_state().numpy().tobytes()) if draw is not None else (name, b"")
         result = func(*args, **kwargs)
         if name == "gelu":  # oneDNN's vectors give NaN for infinity, torch's own kernel and the rest of a vector do not
             result = torch.where(args[0] == torch.inf, args[0], result)
@@ -168,11 +172,11 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             result = (_attention(*args, **kwargs), *result[1:])  # its blocks lose NaN, where all scores of a row are NaN
         if name == "topk":
             self.stream.tied |= _tied(*args, **kwargs)
-        if draw is not None and in_backward() and place in self.drawn:
-            result.copy_(self.drawn[place])
+        if draw is not None and in_backward() and draw_key in self.drawn:
+            result.copy_(self.drawn[draw_key])
         elif draw is not None:
             draw(self.stream, result, args, kwargs)
-            self.drawn[place] = result.detach().clone()
+            self.drawn[draw_key] = result.detach().clone()
         elif torch.Tag.nondeterministic_seeded in func.tags and name not in QUIET:
             self._note(name, result.shape if isinstance(result, torch.Tensor) else ())
         return result
@@ -187,13 +191,13 @@ class PairedDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return value.clone(), mask
         if in_backward() and Draw("bernoulli", tuple(value.shape), 1 - rate) in self.stream.draws:
             return value / (1 - rate), mask
-        kept = torch.as_tensor(self.stream.mask(value.shape, 1 - rate))
-        return value / (1 - rate) * kept, mask & kept
+        values = torch.as_tensor(self.stream.mask(value.shape, 1 - rate))
+        return value / (1 - rate) * values, mask & values
 
 
 @cache
 def _named(func: Any) -> tuple[str, bool]:
-    """The operator's name, and whether `PairedDraws` leaves it as it is."""
+    """The operator's name, and whether `PairedDraws` runs it unchanged. Cached: this runs for every operator."""
     name = func.__name__.partition(".")[0]
     looked_at = name in ("native_dropout", "hardsigmoid_backward", "gelu", "_scaled_dot_product_flash_attention_for_cpu", "topk", *DRAWS)
     by_form = name.endswith("batch_norm_backward") or name.startswith("_fft_") or torch.Tag.nondeterministic_seeded in func.tags
@@ -201,12 +205,12 @@ def _named(func: Any) -> tuple[str, bool]:
 
 
 def in_backward() -> bool:
-    """Whether autograd is at work, so that what runs is gradients, or part of a forward pass once more."""
+    """Whether autograd's backward pass runs: operators are gradients then, or a recomputed forward pass."""
     return torch._C._current_graph_task_id() != -1
 
 
 def _affine(kind: str, scale: Callable[..., tuple[Any, Any]]) -> Callable[..., None]:
-    """A drawing rule: `loc + scale · standard draw`, written over the result."""
+    """A drawing rule that overwrites the result by `loc + scale · standard draw`."""
 
     def draw(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         standard = torch.from_numpy(stream.draw(kind, result.shape)).reshape(result.shape)
@@ -243,8 +247,8 @@ def _bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
 
 
 def _pair(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, str], defaults: tuple[Any, Any]) -> tuple[Any, Any]:
-    given = dict(zip(names, args, strict=False))
-    return tuple(kwargs.get(name, given.get(name, default)) for name, default in zip(names, defaults, strict=True))
+    positional = dict(zip(names, args, strict=False))
+    return tuple(kwargs.get(name, positional.get(name, default)) for name, default in zip(names, defaults, strict=True))
 
 
 def _unit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, float]:
@@ -252,7 +256,7 @@ def _unit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, float]:
 
 
 def _multinomial(stream: Stream, result: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The largest of the weights divided by exponential numbers, as torch's own kernel draws without replacement."""
+    """Draw the indices of the largest quotients of weights and exponential numbers, as torch's own kernel does without replacement."""
     weights, count = args[0], args[1]
     if args[2] if len(args) > 2 else kwargs.get("replacement", False):
         drawn = torch.from_numpy(stream.draw("exponential", (count, *weights.shape)))
@@ -289,7 +293,7 @@ QUIET = frozenset(
 
 
 class Undefined(OperatorMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operator makes NaN of numbers that are none, as the difference of two infinities is."""
+    """A mode that records whether an operator makes NaN of arguments without NaN (the difference of two infinities)."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -310,11 +314,11 @@ def _has_nan(value: Any) -> bool:
 
 
 DIVISORS = {"div": 1, "reciprocal": 0, "rsqrt": 0, "sqrt": 0, "pow": 0, "log": 0, "log2": 0, "log10": 0, "xlogy": 1, "addcdiv": 2}
-"""Operators, and which of their arguments they, or their gradients, divide by."""
+"""Operator → index of the argument that it, or its gradient, divides by."""
 
 
 class Vanishing(OperatorMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operator divides by a number so small that its inverse, times another number, overflows."""
+    """A mode that records whether an operator divides by a number so small that its inverse, times another number, overflows."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -322,8 +326,8 @@ class Vanishing(OperatorMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Look at what `func` divides by, and run it."""
-        place = DIVISORS.get(func.__name__.partition(".")[0].rstrip("_"), len(args))
-        self.seen = self.seen or any(map(_vanishes, args[place : place + 1]))
+        position = DIVISORS.get(func.__name__.partition(".")[0].rstrip("_"), len(args))
+        self.seen = self.seen or any(map(_vanishes, args[position : position + 1]))
         return func(*args, **(kwargs or {}))
 
 
@@ -334,7 +338,7 @@ def _vanishes(value: Any) -> bool:
 
 
 class Widths(OperatorMode):  # type: ignore[no-untyped-call]
-    """Notes the narrowest float dtype below float32 that anything is computed in."""
+    """A mode that records the narrowest float dtype below float32 of any result."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -344,6 +348,7 @@ class Widths(OperatorMode):  # type: ignore[no-untyped-call]
         """Run `func` and look at what comes out."""
         result = func(*args, **(kwargs or {}))
         for item in result if isinstance(result, (list, tuple)) else (result,):
+            # bfloat16 has fewer bits of mantissa than float16, so it stays once seen.
             if isinstance(item, torch.Tensor) and item.dtype in (torch.float16, torch.bfloat16) and self.narrow != "bfloat16":
                 self.narrow = str(item.dtype).removeprefix("torch.")
         return result
@@ -361,12 +366,13 @@ class _FinfoLifted:
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Everything in float64: default dtype, casts, typed constructors, `torch.finfo`, and the narrower dtypes' names, so that `x.dtype == torch.float32` holds."""
+    """Run everything in float64: default dtype, casts, typed constructors, `torch.finfo`, and the names of narrower dtypes."""
     default, finfo = torch.get_default_dtype(), torch.finfo
     names = {name: getattr(torch, name) for name in (*DTYPE_NAMES, *CONSTRUCTORS)}
     torch.set_default_dtype(torch.float64)
     torch.finfo = _FinfoLifted(finfo)  # type: ignore[assignment, misc]
     for name, narrow in names.items():
+        # The user's `x.dtype == torch.float32` must hold for a tensor that is float64 here.
         setattr(torch, name, torch.DoubleTensor if name in CONSTRUCTORS else LIFTED[narrow])
     try:
         with wide_kernels(), LiftOperators(), LiftFunctions():  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Rounding as another right program might have it: noise in torch's own float64 results. Used inside the sandbox."""
+"""Rounding noise: perturbs torch's own float64 results as much as another right program may differ. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ ROUNDS = frozenset(
     """add addbmm addcdiv addcmul addmm addmv baddbmm cumprod cumsum div elu erf exp expm1 gelu hardsigmoid hardswish lerp log log1p mish mul
     pow rsqrt sigmoid silu softplus sqrt sub tanh true_divide""".split()
 )
-"""Operators that compute rounded numbers, and that torch has in place as well."""
+"""Operators with rounded results that torch has in place as well."""
 ROUNDED = frozenset({"mean", "tanh", "tanh_", "sigmoid", "sigmoid_", "erf", "erf_", "_softmax"})
-"""Whole numbers that these give need not be whole in another right program, and are no index: a mean that multiplies by what divides here, a
-one that is what saturation left, of which gradients are made."""
+"""Operators whose integral results are perturbed too: another right program need not give integers, and they are no indices.
+
+A mean may multiply by the inverse of the count; a saturated sigmoid is 1, and gradients are made of it.
+"""
 SUMS = frozenset({torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor})
 
 
@@ -34,12 +36,11 @@ CUT: dict[Any, Callable[..., torch.Tensor]] = {
     torch.ops.aten.softplus.default: _softplus,
     torch.ops.aten.softplus_backward.default: _softplus_backward,
 }
-"""What torch leaves away past a threshold, 2e-9 at most, and other right formulas do not."""
+"""Terms that torch cuts off past a threshold (2e-9 at most), and that other right formulas include."""
 
 
 class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
-    """Every freshly computed float64 result is changed by one ulp (or by `share` of itself) at random, and so is what is computed in place:
-    what comes out differs as another right program might."""
+    """A mode that changes every computed float64 result, in place ones too, by up to `share` of itself (one ulp) at random."""
 
     def __init__(self, seed: int, share: float = 2.0**-52) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -47,7 +48,7 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         self.share = share
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Run `func` and perturb its results, unless they alias its arguments or are whole numbers (exact, and perhaps an index later)."""
+        """Run `func` and perturb its results, unless they alias its arguments or are integers (exact, and perhaps an index later)."""
         result = func(*args, **(kwargs or {}))
         fresh, rounds = _results(func)
         if func in CUT:
@@ -60,8 +61,11 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         return tree_map(self.perturb, result) if fresh else result
 
     def cancelled(self, result: Any, terms: Sequence[Any]) -> Any:
-        """A sum in which what is spread over the other term (a mean that is subtracted) is rounded for each element anew, as a compiler does
-        that computes it once more where it is used: where the two cancel, more than the rounding of the sum is left of it."""
+        """A sum with the rounding of its broadcast term (a mean that is subtracted) perturbed for each element anew.
+
+        A compiler may compute that term again for each element. Where the two terms cancel, its rounding
+        is larger than that of the sum.
+        """
         for term in terms:
             if isinstance(term, torch.Tensor) and term.dtype == result.dtype == torch.float64 and 1 < term.numel() < result.numel():
                 if not torch.equal(term, torch.round(term)):
@@ -72,18 +76,19 @@ class RoundingNoise(OperatorMode):  # type: ignore[no-untyped-call]
         return torch.rand(shape, generator=self.generator, dtype=torch.float64).sub_(0.5).mul_(2 * self.share)
 
     def perturb(self, value: Any, whole: bool = False) -> Any:
-        """`value` times 1 ± `share` where it is a float64 tensor that is not of whole numbers, or `whole`."""
+        """`value` times 1 ± `share` where it is a float64 tensor with a fractional value; integral ones too where `whole`."""
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or not value.numel():
             return value
         if not whole and torch.equal(value, torch.round(value)):
             return value
         signs = self._signs(value.shape)
+        # In place where that is safe: the copies would double the memory of a run.
         return value.mul_(signs.add_(1)) if value.is_contiguous() and not value._is_view() else value * (1 + signs)
 
 
 @cache
 def _results(func: Any) -> tuple[bool, bool]:
-    """Whether an operator's results are fresh memory, and whether it computes rounded numbers in place."""
+    """Whether an operator's results are new memory, and whether it computes rounded numbers in place. Cached for each operator."""
     name = func._schema.name.rpartition("::")[2]
     fresh = all(item.alias_info is None for item in func._schema.returns)
     return fresh, not fresh and name.endswith("_") and name[:-1] in ROUNDS

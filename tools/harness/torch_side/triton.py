@@ -1,4 +1,4 @@
-"""Triton kernels of the original in float64. On a machine without a GPU they run in Triton's interpreter (`record.evaluate.interpret_triton`)."""
+"""Runs Triton kernels of the original in float64, on a machine without a GPU (see `example_text.interpret_triton`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 LANGUAGE = "triton.language"
 NARROW = ("float32", "float16", "bfloat16")
 KEPT = "_triton_language"
-"""The interpreter looks for the language itself among the names of a kernel's file."""
+"""A name for the language itself in a kernel's file: the interpreter looks for it among the file's names."""
 
 
 class Wide(ModuleType):
-    """Stands in for `triton.language` in files of the user: what a kernel accumulates in, `tl.float32`, is float64."""
+    """Stands in for `triton.language` in the user's files: narrow float dtypes (`tl.float32`) are float64."""
 
     def __init__(self, language: ModuleType) -> None:
         super().__init__(LANGUAGE)
@@ -28,7 +28,7 @@ class Wide(ModuleType):
 
 @contextmanager
 def wide_kernels() -> Iterator[None]:
-    """Interpreted kernels of the user's files, which name the language as a module (`tl`), take narrow floats for float64."""
+    """Have interpreted kernels compute in float64, in user files that bind the language as a module (`tl`)."""
     language = sys.modules.get(LANGUAGE)
     if language is None:
         yield
@@ -45,7 +45,7 @@ def wide_kernels() -> Iterator[None]:
 
 
 def _users() -> list[dict[str, Any]]:
-    """The names of each file of the user's that was imported."""
+    """The namespace of each imported file of the user."""
     root = Path(sys.path[0]).resolve()
     files = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None)]
     return [vars(module) for module in files if Path(str(module.__file__)).is_relative_to(root)]

@@ -319,7 +319,7 @@ class Author:
             if role in ("gradient-edge", "dropped", CONFIGURED_DROPPED) and finite_share(result) < 1:
                 return False
             if held:
-                noisy = [run(noise=1 + self.base + count, held=True) for count in range(runs)]
+                noisy = [run(noise=1 + self.base + count, exact_inputs=True) for count in range(runs)]
                 if tipped(result, noisy):
                     return False
                 noise = {"noise": noise_of(result, noisy), "undecided": []}
