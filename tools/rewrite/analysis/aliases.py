@@ -21,7 +21,7 @@ VIEW_FUNCTIONS = frozenset(
 )
 
 
-HOLDING = frozenset("append appendleft extend insert add put setdefault update register_buffer save_for_backward".split())
+STORING_METHODS = frozenset("append appendleft extend insert add put setdefault update register_buffer save_for_backward".split())
 """Methods that keep their arguments as they are."""
 Copies = Callable[[ast.expr], bool]
 """Whether what a subscript is assigned to copies the value, as a tensor does and a list does not."""
@@ -53,7 +53,7 @@ class _MarkCopies(ast.NodeTransformer):
         return ast.copy_location(ast.Call(ast.copy_location(ast.Name("copy_of", ast.Load()), node), [node], []), node)
 
 
-def with_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
+def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
     """The function with `copy_of(x[i])` for `x[i]` where an index picks elements one by one, as a tensor of several does: that shares no memory."""
     marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
     for node in ast.walk(marked):
@@ -93,21 +93,21 @@ def _is_module(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("torch", "F", "einops")
 
 
-def is_sure(node: ast.expr) -> bool:
+def is_reversible_view(node: ast.expr) -> bool:
     """Whether an expression is certainly a view of a name, along steps that can be undone."""
     match node:
         case ast.Name():
             return True
         case ast.Subscript(value=value, slice=index):
-            return is_sure(value) and _basic(index)
+            return is_reversible_view(value) and _is_basic_index(index)
         case ast.Attribute(attr=attr, value=value):
-            return is_sure(value) if attr in SURE_VIEWS else bool(_dotted(node))
+            return is_reversible_view(value) if attr in SURE_VIEWS else bool(_dotted(node))
         case ast.Call(func=ast.Attribute(attr=attr, value=value)):
-            return attr in SURE_VIEWS and not _is_module(value) and is_sure(value)
+            return attr in SURE_VIEWS and not _is_module(value) and is_reversible_view(value)
     return False
 
 
-def _basic(index: ast.expr) -> bool:
+def _is_basic_index(index: ast.expr) -> bool:
     """Whether an index is made of slices and whole numbers written in the source, which select a view."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or (isinstance(p, ast.Constant) and not isinstance(p.value, bool)) for p in parts)
@@ -118,7 +118,7 @@ def stale_aliases(
 ) -> list[Alias]:
     """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards or handed back to the
     caller at the end; nearest first."""
-    reached = _reached(function, name, line, copies)
+    reached = _reachable_aliases(function, name, line, copies)
     targets: set[str] = set()
     for other in reached:
         if other in handed_back or "." in other or read_after(function, other, line):
@@ -128,24 +128,24 @@ def stale_aliases(
     return [alias for other, (_, alias) in reached.items() if other in targets]
 
 
-def surely_shared(function: ast.AST, name: str, line: int) -> dict[str, bool]:
+def certain_aliases(function: ast.AST, name: str, line: int) -> dict[str, bool]:
     """Names whose memory a write to `name` at `line` certainly changes, `name` itself included, and whether each can be brought up to date."""
-    reached = _reached(function, name, line)
-    up_to_date = {name: not _viewed_anew(function, name, 0, line)}
+    reached = _reachable_aliases(function, name, line)
+    up_to_date = {name: not _becomes_other_view(function, name, 0, line)}
     for other, (by, alias) in reached.items():
         if by in up_to_date and alias.sure:
             up_to_date[other] = up_to_date[by] and alias.exact
     return up_to_date
 
 
-def _reached(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
+def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
     """Name that shares the memory of `name` at `line` → the name by which it was reached, and their alias; nearest first."""
     rebound = list(_rebindings(function))
-    container_aliases = list(_held(function, copies))
+    container_aliases = list(_container_aliases(function, copies))
     all_aliases = [*_aliases(function), *container_aliases]
     aliases = [alias for alias in all_aliases if alias.line <= line]
     later = [alias for alias in all_aliases if alias.one == name] + [alias for alias in container_aliases if alias.other == name]
-    aliases += [replace(alias, line=line, exact=False) for alias in later if _carried(function, alias, name, line)]
+    aliases += [replace(alias, line=line, exact=False) for alias in later if _survives_iteration(function, alias, name, line)]
     reached: dict[str, tuple[str, Alias]] = {}
     todo = [name]
     while todo:
@@ -156,13 +156,13 @@ def _reached(function: ast.AST, name: str, line: int, copies: Copies = lambda co
                 continue
             if any(n in (current, other) and alias.line < at < line for n, at in rebound):
                 continue
-            anew = any(_viewed_anew(function, n, alias.line, line) for n in (current, other))
+            anew = any(_becomes_other_view(function, n, alias.line, line) for n in (current, other))
             reached[other] = (current, replace(alias, exact=False) if anew else alias)
             todo.append(other)
     return reached
 
 
-def _carried(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
+def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
     """Whether what one turn of a loop makes of `name` after `line` is still there at `line` in the next turn."""
     for loop in walk(function):
         if isinstance(loop, (ast.For, ast.While)) and loop.lineno < line < alias.line <= (loop.end_lineno or 0):
@@ -171,25 +171,25 @@ def _carried(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
     return False
 
 
-def _viewed_anew(function: ast.AST, name: str, start: int, end: int) -> bool:
+def _becomes_other_view(function: ast.AST, name: str, start: int, end: int) -> bool:
     """Whether a name becomes another view of the same memory between two lines, in later turns of a loop included."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and start < n.lineno < end <= (n.end_lineno or n.lineno)]
-    lines = [target.lineno for target in viewed_anew(function, sure=False) if target.id == name]
+    lines = [target.lineno for target in reassigned_views(function, sure=False) if target.id == name]
     return any(start < line < end or any(loop.lineno < line <= (loop.end_lineno or 0) for loop in loops) for line in lines)
 
 
-def viewed_anew(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
+def reassigned_views(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
     """The targets of `x = x.view(…)`, after which a name is another view of the memory that it was; `sure` where it certainly is."""
     for node in walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
-            if root(node.value) == target.id and (is_sure(node.value) or not sure):
+            if root(node.value) == target.id and (is_reversible_view(node.value) or not sure):
                 yield target
 
 
 def read_after(function: ast.AST, name: str, line: int) -> bool:
     """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
-    last = leaving(function, line)
+    last = final_statement(function, line)
     if last is not None:
         function, loops = last, []
     for node in walk(function):
@@ -201,7 +201,7 @@ def read_after(function: ast.AST, name: str, line: int) -> bool:
     return False
 
 
-def leaving(function: ast.AST, line: int) -> ast.AST | None:
+def final_statement(function: ast.AST, line: int) -> ast.AST | None:
     """The statement around `line`, where it is the last that the function runs: a `return` or `raise` outside of any `try`."""
     around = [node for node in walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)]
     if any(isinstance(node, (ast.Try, ast.FunctionDef)) and node is not function for node in around):
@@ -217,8 +217,8 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
     for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_sure(node.value)
-                for alias in _pairs(target, node.value, node.lineno):
+                alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_reversible_view(node.value)
+                for alias in _paired_aliases(target, node.value, node.lineno):
                     yield replace(alias, sure=alone, exact=alone)
         elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
             for name in walk(node.target):
@@ -226,7 +226,7 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
                     yield Alias(name.id, base, node.lineno)
 
 
-def _held(function: ast.AST, copies: Copies) -> Iterator[Alias]:
+def _container_aliases(function: ast.AST, copies: Copies) -> Iterator[Alias]:
     """What is kept as it is by a list or another container, an attribute, or an object."""
     for node in walk(function):
         match node:
@@ -234,20 +234,22 @@ def _held(function: ast.AST, copies: Copies) -> Iterator[Alias]:
                 elements = _elements(value)
                 for target in targets:
                     if isinstance(target, ast.Subscript) and not copies(target.value):
-                        yield from _keeping(target.value, [value, *elements], node.lineno)
+                        yield from _aliases_of_values(target.value, [value, *elements], node.lineno)
                     elif isinstance(target, ast.Attribute):
-                        yield from _keeping(target, [value, *elements], node.lineno)
+                        yield from _aliases_of_values(target, [value, *elements], node.lineno)
                     elif isinstance(target, ast.Name):
-                        yield from _keeping(target, elements, node.lineno)
-            case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args, keywords=keywords) if attr in HOLDING:
+                        yield from _aliases_of_values(target, elements, node.lineno)
+            case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args, keywords=keywords) if attr in STORING_METHODS:
                 values = [*args, *(keyword.value for keyword in keywords)]
                 elements = [element for value in values for element in _elements(value)]
                 objects = attr in ("register_buffer", "save_for_backward")
                 if objects or not copies(container):
-                    yield from _keeping(ast.Attribute(container, attr) if objects else container, [*values, *elements], node.lineno)
+                    yield from _aliases_of_values(
+                        ast.Attribute(container, attr) if objects else container, [*values, *elements], node.lineno
+                    )
 
 
-def _keeping(container: ast.expr, values: Iterable[ast.expr], line: int) -> Iterator[Alias]:
+def _aliases_of_values(container: ast.expr, values: Iterable[ast.expr], line: int) -> Iterator[Alias]:
     while isinstance(container, ast.Subscript):
         container = container.value
     if isinstance(container, (ast.Name, ast.Attribute)):
@@ -262,10 +264,10 @@ def _elements(value: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[Alias]:
+def _paired_aliases(target: ast.expr, value: ast.expr, line: int) -> Iterator[Alias]:
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and len(target.elts) == len(value.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
-            yield from _pairs(one, other, line)
+            yield from _paired_aliases(one, other, line)
         return
     values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
     for candidate in values:
@@ -289,19 +291,19 @@ def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
                         yield _dotted(name), node.lineno
 
 
-def shared(function: ast.AST, name: str, line: int) -> set[str]:
+def shared_names(function: ast.AST, name: str, line: int) -> set[str]:
     """The other names that share the memory of `name` at `line`."""
-    return set(_reached(function, name, line))
+    return set(_reachable_aliases(function, name, line))
 
 
-def bound(function: ast.AST) -> set[str]:
+def bound_names(function: ast.AST) -> set[str]:
     """The names that a function binds: parameters, and what is assigned in it."""
     inner = [node for statement in ast.iter_child_nodes(function) for node in [statement, *walk(statement)]]
     stored = {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return stored | {node.arg for node in inner if isinstance(node, ast.arg)}
 
 
-def iterated(function: ast.AST, name: str, line: int) -> ast.For | None:
+def binding_loop(function: ast.AST, name: str, line: int) -> ast.For | None:
     """The loop around `line` that binds `name`, where it has no other value since: a write to it may reach what the loop goes through."""
     for loop in walk(function):
         if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):

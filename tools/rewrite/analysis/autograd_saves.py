@@ -9,7 +9,7 @@ from migrate_agent.tools.scan.nodes import walk
 SAVE = "save_for_backward"
 
 
-def saved_at_top(function: ast.AST) -> ast.Expr | None:
+def movable_save(function: ast.AST) -> ast.Expr | None:
     """The statement `ctx.save_for_backward(x, y)` that may as well stand in front of the `return` which the function ends with, or `None`."""
     body = function.body if isinstance(function, ast.FunctionDef) else []
     calls = [

@@ -15,7 +15,7 @@ def unexercised(model: ClassModel, observed_lines: Set[int]) -> list[str]:
     path = model.file.file.path
     notes = []
     for name, method in model.methods.items():
-        if not _says_something(method.body):
+        if not _leaves_observations(method.body):
             continue
         if not _ran(method.body, observed_lines):
             notes.append(f"{path}:{method.lineno}: {model.qualname}.{name} is run by no example")
@@ -33,7 +33,7 @@ def _branches(body: list[ast.stmt], lines: Set[int]) -> Iterator[tuple[int, int]
                 continue
             if _ran(block, lines):
                 yield from _branches(block, lines)
-            elif _says_something(block) and not _only_raises(block):
+            elif _leaves_observations(block) and not _only_raises(block):
                 yield block[0].lineno, block[-1].end_lineno or block[-1].lineno
 
 
@@ -49,7 +49,7 @@ def _ran(body: list[ast.stmt], lines: Set[int]) -> bool:
     return any(body[0].lineno <= line <= (body[-1].end_lineno or 0) for line in lines)
 
 
-def _says_something(body: list[ast.stmt]) -> bool:
+def _leaves_observations(body: list[ast.stmt]) -> bool:
     """Whether there is anything but constants, names and `pass`, which leave nothing to observe."""
     kinds = (ast.Call, ast.Attribute, ast.BinOp, ast.Subscript, ast.Compare)
     return any(isinstance(node, kinds) for statement in body for node in ast.walk(statement))

@@ -20,9 +20,11 @@ EXTENSIONS = frozenset({"torch.utils.cpp_extension.load", "torch.utils.cpp_exten
 RANDOM = frozenset("rand randn randint rand4x randn4x randint4x philox".split())
 """Functions of Triton's language that draw random numbers."""
 FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
-PLAIN = frozenset("ref reference torch pytorch naive native eager plain slow fallback cpu python py vanilla golden".split())
+REFERENCE_WORDS = frozenset("ref reference torch pytorch naive native eager plain slow fallback cpu python py vanilla golden".split())
 """Words in the name of a function that stands beside a kernel."""
-FILLING = PLAIN | frozenset("triton cuda gpu fused fast kernel kernels fn func function fwd forward impl op ext launch launcher".split())
+FILLER_WORDS = REFERENCE_WORDS | frozenset(
+    "triton cuda gpu fused fast kernel kernels fn func function fwd forward impl op ext launch launcher".split()
+)
 """Words that say how something is computed and not what."""
 
 
@@ -55,7 +57,7 @@ class Launches:
         signature = parameters(node)[skipped:]
         matching = [other for other in self._plain() if parameters(self._function(other)) == signature]
         namesakes = [other for other in matching if stem(other) == stem(name)]
-        marked = [other for other in namesakes if PLAIN & set(words(other))]
+        marked = [other for other in namesakes if REFERENCE_WORDS & set(words(other))]
         return next((group[0] for group in (marked, namesakes) if len(group) == 1), "")
 
     def _collect(self) -> None:
@@ -198,7 +200,7 @@ def words(name: str) -> list[str]:
 
 def stem(name: str) -> str:
     """What a name says that is computed: `_swiglu_fwd`, `SwiGLUFunction` and `swiglu_reference` are all `swiglu`."""
-    return "".join(word for word in words(name) if word not in FILLING)
+    return "".join(word for word in words(name) if word not in FILLER_WORDS)
 
 
 def _forward(model: ClassModel | None) -> FunctionNode | None:

@@ -10,7 +10,7 @@ from migrate_agent.tools.rewrite.analysis.facts import span_of
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo, dotted_name
 from migrate_agent.tools.types import Observations
 
-Place = tuple[str, str]
+TopLevelName = tuple[str, str]
 """File and top-level name."""
 
 
@@ -22,9 +22,9 @@ class Exercised:
     `instances` are the dotted names of classes of which an instance, or a method, was seen anywhere.
     """
 
-    read: frozenset[Place] = frozenset()
+    read: frozenset[TopLevelName] = frozenset()
     called: frozenset[str] = frozenset()
-    compared: frozenset[Place] = frozenset()
+    compared: frozenset[TopLevelName] = frozenset()
     instances: frozenset[str] = frozenset()
 
 
@@ -32,19 +32,19 @@ def exercised(repo: Repo, observations: Observations) -> Exercised | None:
     """What the examples used; `None` where none was observed."""
     if not any(observations.values()):
         return None
-    read: set[Place] = set()
+    read: set[TopLevelName] = set()
     called: set[str] = set()
-    compared: set[Place] = set()
+    compared: set[TopLevelName] = set()
     for path, file in repo.files.items():
         observed = observations.get(path, {})
         for node in ast.walk(file.tree):
             if isinstance(node, (ast.Name, ast.Attribute)) and observed and span_of(node, file.lines) in observed:
-                read |= set(_place(repo, file, node))
+                read |= set(_names_read(repo, file, node))
             elif isinstance(node, ast.Call) and observed and (fact := observed.get(span_of(node.func, file.lines))):
                 called |= {kind.rpartition(".")[2].rpartition(":")[2] for kind in fact.kinds}
             elif isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
                 for side in (node.left, *node.comparators):
-                    compared |= set(_place(repo, file, side))
+                    compared |= set(_names_read(repo, file, side))
     seen_kinds = {kind for spans in observations.values() for fact in spans.values() for kind in fact.kinds}
     return Exercised(frozenset(read), frozenset(called), frozenset(compared), frozenset(_instances(seen_kinds)))
 
@@ -59,7 +59,7 @@ def _instances(kinds: Iterable[str]) -> Iterator[str]:
             yield dotted.rpartition(".")[0]
 
 
-def _place(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[Place]:
+def _names_read(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[TopLevelName]:
     """Where the top-level name stands that an expression may read."""
     if isinstance(node, ast.Name) and node.id in file.top_names:
         yield file.file.path, node.id

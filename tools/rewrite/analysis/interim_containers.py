@@ -29,7 +29,7 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
     body = constructor.body
     for first, statement in enumerate(body):
         name, value = _stored(model, statement)
-        if not name or value is None or not _plain(value):
+        if not name or value is None or not _is_plain_container(value):
             continue
         last = next((i for i, later in enumerate(body[first + 1 :], first + 1) if _stored(model, later)[0] == name), None)
         wrapped = _stored(model, body[last])[1] if last is not None else None
@@ -39,7 +39,7 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
         region: list[ast.AST] = [*body[first:last], wrapped]
         if not any(model.own.get(id(node)) == name for node in walk(wrapped)) or _read_by_methods(model, region, name):
             continue
-        local = _free(constructor, name)
+        local = _free_name(constructor, name)
         yield from ((span_of(node, model.file.lines), local) for part in region for node in walk(part) if model.own.get(id(node)) == name)
 
 
@@ -50,7 +50,7 @@ def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr | None]:
     return "", None
 
 
-def _plain(value: ast.expr) -> bool:
+def _is_plain_container(value: ast.expr) -> bool:
     """Whether a value is a plain list or dictionary that is made here."""
     if isinstance(value, ast.Call):
         return getattr(value.func, "attr", getattr(value.func, "id", "")) in FILLED
@@ -69,7 +69,7 @@ def _read_by_methods(model: ClassModel, region: list[ast.AST], name: str) -> boo
     return any(model.own.get(id(node)) == name for method in used for node in walk(model.methods[method]))
 
 
-def _free(constructor: FunctionNode, name: str) -> str:
+def _free_name(constructor: FunctionNode, name: str) -> str:
     names = {n.id for n in walk(constructor) if isinstance(n, ast.Name)} | {a.arg for a in walk(constructor) if isinstance(a, ast.arg)}
     local = name.lstrip("_") or name
     return local if local not in names else f"{local}_parts"

@@ -20,7 +20,7 @@ def intermediates(repo: Repo, model: ClassModel, facts: Facts, randomness: Rando
     candidates = set()
     for method, function in model.methods.items():
         if _is_live(model, method, randomness):
-            candidates |= {name for node in walk(function) if (name := _left_behind(node, facts, model)) and method != "__init__"}
+            candidates |= {name for node in walk(function) if (name := _stored_tensor(node, facts, model)) and method != "__init__"}
     return frozenset(
         name
         for name in candidates
@@ -35,7 +35,7 @@ def _is_live(model: ClassModel, method: str, randomness: Randomness) -> bool:
     return (model.file.file.path, f"{model.qualname}.{method}") in randomness.live
 
 
-def _left_behind(node: ast.AST, facts: Facts, model: ClassModel) -> str:
+def _stored_tensor(node: ast.AST, facts: Facts, model: ClassModel) -> str:
     match node:
         case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
             return name if is_tensor(facts.observed.get(span_of(value, model.file.lines))) else ""
@@ -68,10 +68,10 @@ def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
         for node in (walk(constructor) if constructor else ())
         if isinstance(node, ast.Assign | ast.AnnAssign) and any(model.own.get(id(t)) == name for t in _targets(node))
     ]
-    return all(value is None or _empty(value, model, facts) for value in values)
+    return all(value is None or _is_empty(value, model, facts) for value in values)
 
 
-def _empty(value: ast.expr, model: ClassModel, facts: Facts | None) -> bool:
+def _is_empty(value: ast.expr, model: ClassModel, facts: Facts | None) -> bool:
     if isinstance(value, ast.Constant):
         return value.value is None
     called = facts.dotted.get(span_of(value.func, model.file.lines), "") if facts and isinstance(value, ast.Call) else ""

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from migrate_agent.tools.rewrite.analysis.aliases import shared
+from migrate_agent.tools.rewrite.analysis.aliases import shared_names
 from migrate_agent.tools.scan.nodes import walk
 
 AXIS = {"split": 1, "chunk": 1, "unbind": 0}
@@ -29,7 +29,7 @@ def parts_name(part: Part) -> str:
     return f"{part.base}_parts"
 
 
-def part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
+def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
     """What `name`, a target of `loop` that its body changes in place, is a part of.
 
     `None` where it is no part of a local tensor, or where not every change would reach that tensor by putting the parts together after the loop:
@@ -37,16 +37,16 @@ def part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.e
     """
     source = _source(loop.target, loop.iter, name)
     if source is None and isinstance(loop.target, ast.Tuple):
-        source = _source(loop.target, _made_before(function, loop), name)
-    result = _cut(source, is_tensor)
-    if result is None or loop.orelse or any(_leaves(statement) for statement in loop.body):
+        source = _source(loop.target, _iterable_assigned_before(function, loop), name)
+    result = _split_part(source, is_tensor)
+    if result is None or loop.orelse or any(_exits_early(statement) for statement in loop.body):
         return None
     nodes = [node for statement in loop.body for node in walk(statement)]
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in updated]
     if any(node.id == result.base or (node.id == name and isinstance(node.ctx, ast.Store)) for node in names):
         return None
-    return result if _local(function, loop, result.base) and not _read_later(function, loop, name) else None
+    return result if _is_private(function, loop, result.base) and not _read_later(function, loop, name) else None
 
 
 def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | None:
@@ -63,7 +63,7 @@ def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | N
     return None
 
 
-def _made_before(function: ast.AST, loop: ast.For) -> ast.expr | None:
+def _iterable_assigned_before(function: ast.AST, loop: ast.For) -> ast.expr | None:
     """What the loop goes through, where that was put together in a name of its own just before: the iterable, with that name's value in place.
 
     No tensor may be named in between, so that it does not matter when the views were made.
@@ -91,18 +91,18 @@ def _blocks(function: ast.AST) -> Iterator[list[ast.stmt]]:
                 yield block
 
 
-def _cut(source: ast.expr | None, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
+def _split_part(source: ast.expr | None, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
     match source:
         case ast.Name(id=base) if is_tensor(source):
             return Part(base, 0)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=attr), args=[ast.Name(id=base), *rest]) if module == "torch":
-            return _along(base, attr, rest, source.keywords)
+            return _part_along_axis(base, attr, rest, source.keywords)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=base) as whole, attr=attr), args=args) if is_tensor(whole):
-            return _along(base, attr, args, source.keywords)
+            return _part_along_axis(base, attr, args, source.keywords)
     return None
 
 
-def _along(base: str, method: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Part | None:
+def _part_along_axis(base: str, method: str, args: list[ast.expr], keywords: list[ast.keyword]) -> Part | None:
     if method not in AXIS:
         return None
     values = {word.arg: word.value for word in keywords}
@@ -114,7 +114,7 @@ def _along(base: str, method: str, args: list[ast.expr], keywords: list[ast.keyw
     return Part(base, number) if isinstance(number, int) else None
 
 
-def _leaves(node: ast.AST, inner: bool = False) -> bool:
+def _exits_early(node: ast.AST, inner: bool = False) -> bool:
     """Whether a statement of a loop's body may go to the next turn early, or leave the loop; `inner` below a loop of its own."""
     match node:
         case ast.Return() | ast.Yield() | ast.YieldFrom():
@@ -124,10 +124,10 @@ def _leaves(node: ast.AST, inner: bool = False) -> bool:
         case ast.FunctionDef() | ast.Lambda() | ast.ClassDef():
             return False
     nested = inner or isinstance(node, (ast.For, ast.While))
-    return any(_leaves(child, nested) for child in ast.iter_child_nodes(node))
+    return any(_exits_early(child, nested) for child in ast.iter_child_nodes(node))
 
 
-def _local(function: ast.AST, loop: ast.For, base: str) -> bool:
+def _is_private(function: ast.AST, loop: ast.For, base: str) -> bool:
     """Whether the tensor is the function's own: assigned there, named once by the loop, and sharing its memory with nothing else."""
     arguments = {
         a.arg for node in walk(function) if isinstance(node, ast.arguments) for a in (*node.posonlyargs, *node.args, *node.kwonlyargs)
@@ -135,7 +135,7 @@ def _local(function: ast.AST, loop: ast.For, base: str) -> bool:
     names = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == base]
     assigned = any(isinstance(node.ctx, ast.Store) and node.lineno < loop.lineno for node in names)
     targets = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
-    return assigned and base not in arguments | targets and not shared(function, base, loop.lineno) - targets
+    return assigned and base not in arguments | targets and not shared_names(function, base, loop.lineno) - targets
 
 
 def _read_later(function: ast.AST, loop: ast.For, name: str) -> bool:

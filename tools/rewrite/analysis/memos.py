@@ -47,16 +47,16 @@ def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
     """Attribute → memo, for those of a module class that certainly are nothing else."""
     if not repo.is_module_class(model) or repo.descendants.get(model.id) or "__init__" not in model.methods:
         return {}
-    candidates = (_memo(repo, model, facts, name) for name in _started(model))
+    candidates = (_memo(repo, model, facts, name) for name in _none_attributes(model))
     return {memo.attribute: memo for memo in candidates if memo}
 
 
-def _started(model: ClassModel) -> dict[str, None]:
+def _none_attributes(model: ClassModel) -> dict[str, None]:
     """Attributes that the constructor sets to `None`."""
-    return {name: None for statement in walk(model.methods["__init__"]) for name, value in _stored(model, statement) if _is_none(value)}
+    return {name: None for statement in walk(model.methods["__init__"]) for name, value in _stores(model, statement) if _is_none(value)}
 
 
-def _stored(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _stores(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """(attribute, value) that a statement stores on the module."""
     match node:
         case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
@@ -80,12 +80,12 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     lines = model.file.lines
     uses = [(method, node) for method, function in model.methods.items() for node in walk(function) if _uses(model, node, name)]
     others = {method for method, _ in uses} - {"__init__"}
-    if len(others) != 1 or any(_mentions(one, name) for one in repo.ancestors(model) if one is not model):
+    if len(others) != 1 or any(_is_mentioned(one, name) for one in repo.ancestors(model) if one is not model):
         return None
     method = others.pop()
     function = model.methods[method]
-    starts = [node for node in walk(model.methods["__init__"]) if any(key == name for key, _ in _stored(model, node))]
-    pairs = [(node, value) for node in walk(function) if isinstance(node, ast.stmt) for key, value in _stored(model, node) if key == name]
+    starts = [node for node in walk(model.methods["__init__"]) if any(key == name for key, _ in _stores(model, node))]
+    pairs = [(node, value) for node in walk(function) if isinstance(node, ast.stmt) for key, value in _stores(model, node) if key == name]
     stores = [node for node, value in pairs if not _is_none(value)]
     clears = [node for node, value in pairs if _is_none(value)]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
@@ -93,18 +93,18 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
         return None
     loads = [node for user, node in uses if user == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
-    around = _around(repo, model, function, name, stores[0])
+    around = _guard(repo, model, function, name, stores[0])
     if around is None:
         return None
     test, region, early = around
     inside_test = {id(node) for node in walk(test if early else test.test)}
     after = [node for node in loads if id(node) not in inside_test]
-    decided = test if not clears else _always_set(function.body, test, clears)
+    decided = test if not clears else _settling_statement(function.body, test, clears)
     if decided is None or any(node.lineno <= ((decided if clears else stores[0]).end_lineno or 0) for node in after):
         return None
-    if not all(_of_sizes(repo, model, facts, function, node, region) for node in region):
+    if not all(_depends_on_sizes(repo, model, facts, function, node, region) for node in region):
         return None
-    value = next(value for _, value in _stored(model, stores[0]))
+    value = next(value for _, value in _stores(model, stores[0]))
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
@@ -116,12 +116,12 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     return Memo(name, method, start, store, test_span, early, local, plain, tuple(gone))
 
 
-def _always_set(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
+def _settling_statement(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
     """The statement of a block after which each way through has worked the value out (`test`) or cleared it."""
     for node in block:
         if node is test or node in clears:
             return node
-        if isinstance(node, ast.If) and all(_always_set(arm, test, clears) for arm in (node.body, node.orelse)):
+        if isinstance(node, ast.If) and all(_settling_statement(arm, test, clears) for arm in (node.body, node.orelse)):
             return node
     return None
 
@@ -130,13 +130,11 @@ def _uses(model: ClassModel, node: ast.AST, name: str) -> bool:
     return model.own.get(id(node)) == name or (isinstance(node, ast.Constant) and node.value == name)
 
 
-def _mentions(model: ClassModel, name: str) -> bool:
+def _is_mentioned(model: ClassModel, name: str) -> bool:
     return any(_uses(model, node, name) for node in walk(model.node))
 
 
-def _around(
-    repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt
-) -> tuple[ast.If, list[ast.stmt], bool] | None:
+def _guard(repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt) -> tuple[ast.If, list[ast.stmt], bool] | None:
     """The `if` that decides whether the value is worked out, the statements that do so, and whether that `if` returns early."""
     for node in walk(function):
         if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
@@ -158,30 +156,30 @@ def _around(
 def _is_missing(model: ClassModel, test: ast.expr, name: str) -> bool:
     """`self.x is None`, or that `or` more."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else test
-    return _is_question(model, first, name, ast.Is)
+    return _is_none_test(model, first, name, ast.Is)
 
 
 def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
     """`self.x is not None`, or that `and` more; also by a function that asks just that."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
-    if _is_question(model, first, name, ast.IsNot):
+    if _is_none_test(model, first, name, ast.IsNot):
         return True
     match first:
         case ast.Call(func=ast.Name(id=asked), args=[value], keywords=[]) if _uses(model, value, name):
             resolved = repo.resolve(model.file.bindings.get(asked) or model.file.own(asked))
             definition = resolved[0].functions.get(resolved[1]) if resolved else None
-            return definition is not None and _asks_for_value(definition)
+            return definition is not None and _returns_is_not_none(definition)
     return False
 
 
-def _is_question(model: ClassModel, node: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
+def _is_none_test(model: ClassModel, node: ast.expr, name: str, operator: type[ast.cmpop]) -> bool:
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             return _uses(model, left, name) and isinstance(op, operator) and _is_none(right)
     return False
 
 
-def _asks_for_value(function: FunctionNode) -> bool:
+def _returns_is_not_none(function: FunctionNode) -> bool:
     """`def exists(x): return x is not None`."""
     match function.body:
         case [ast.Return(value=ast.Compare(left=ast.Name(id=asked), ops=[ast.IsNot()], comparators=[right]))]:
@@ -193,7 +191,7 @@ def _binds(statement: ast.stmt, name: str) -> int:
     return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk(statement))
 
 
-def _of_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
+def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
     """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
     computed = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()

@@ -6,7 +6,7 @@ import ast
 import re
 
 
-def written_out(text: str) -> str:
+def inline_mixin_bases(text: str) -> str:
     """The text of a file with such bases in the headers of the classes, and their decorators gone; lines stay where they are.
 
     Only where decorator and class stand at the top of the same file, each on lines of its own.
@@ -14,7 +14,7 @@ def written_out(text: str) -> str:
     if "__bases__" not in text:
         return text
     body = ast.parse(text).body
-    bases = {node.name: base for node in body if isinstance(node, ast.FunctionDef) and (base := _base(node))}
+    bases = {node.name: base for node in body if isinstance(node, ast.FunctionDef) and (base := _added_base(node))}
     lines = text.split("\n")
     for node in body:
         for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
@@ -35,7 +35,7 @@ def _header(line: str, base: str) -> str:
     return match[1] + end
 
 
-def _base(function: ast.FunctionDef) -> str:
+def _added_base(function: ast.FunctionDef) -> str:
     """The class that a decorator puts before the other bases of what it is given, where it does nothing else; else ""."""
     body = [node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
     match body:
@@ -46,11 +46,11 @@ def _base(function: ast.FunctionDef) -> str:
             ),
             ast.Return(value=ast.Name(id=other)),
         ] if one == other and [argument.arg for argument in function.args.args] == [one]:
-            return base if _others(rest, one, base) else ""
+            return base if _is_other_bases(rest, one, base) else ""
     return ""
 
 
-def _others(node: ast.expr, cls: str, base: str) -> bool:
+def _is_other_bases(node: ast.expr, cls: str, base: str) -> bool:
     """Whether this is `cls.__bases__`, or `tuple(b for b in cls.__bases__ if b != Base)`."""
     texts = {f"{cls}.__bases__", f"tuple({cls}.__bases__)"}
     match node:

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from migrate_agent.tools.rewrite.analysis.aliases import is_sure, surely_shared, viewed_anew
+from migrate_agent.tools.rewrite.analysis.aliases import certain_aliases, is_reversible_view, reassigned_views
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
-from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, called, overrides
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.registry import methods
 from migrate_agent.tools.scan.nodes import walk
@@ -28,13 +28,13 @@ def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionK
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            names = frozenset(_written(repo, file, facts[file.file.path], name, node, written))
+            names = frozenset(_written_names(repo, file, facts[file.file.path], name, node, written))
             if names != written.get(key, frozenset()):
                 written[key], changed = names, True
     return written
 
 
-def _written(
+def _written_names(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, written: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[str]:
     names = set(argument_names(node))
@@ -70,19 +70,19 @@ def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
         changed = False
         for file, name, node in functions:
             key = (file.file.path, name)
-            rows = dict(_mutated(repo, file, facts[file.file.path], name, node, mutations.changed))
+            rows = dict(_mutated_names(repo, file, facts[file.file.path], name, node, mutations.changed))
             if rows.keys() != mutations.changed.get(key, frozenset()):
                 mutations.changed[key], changed = frozenset(rows), True
             mutations.out_of_reach[key] = frozenset(one for one, exact in rows.items() if not exact)
     return mutations
 
 
-def _mutated(
+def _mutated_names(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutated: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[str, bool]]:
     """Parameters, and whether each can be brought up to date where it is changed; those that cannot come last."""
     names = set(argument_names(node))
-    in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in viewed_anew(node)}
+    in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in reassigned_views(node)}
     rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place}
     owner = file.classes.get(qualname.rpartition(".")[0])
     results: list[tuple[str, bool]] = []
@@ -95,10 +95,10 @@ def _mutated(
         elif isinstance(child, ast.Call):
             targets = [target for target, _ in _targets(repo, file, facts, owner, child, mutated)]
         for changed in targets:
-            inner = through_parts(changed)
+            inner = strip_views(changed)
             fact = facts.observed.get(span_of(inner, file.lines)) if isinstance(inner, ast.Name) else None
             if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
-                shared = surely_shared(node, inner.id, inner.lineno)
+                shared = certain_aliases(node, inner.id, inner.lineno)
                 results += [(one, exact) for one, exact in shared.items() if one in names - rebound]
     yield from sorted(results, key=lambda row: not row[1])
 
@@ -111,11 +111,11 @@ def _targets(
     if dotted.startswith(INIT) and dotted.endswith("_"):
         tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
         if tensor is not None:
-            yield through_data(tensor), True
+            yield strip_data(tensor), True
     elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
-        yield through_data(call.func.value), False
+        yield strip_data(call.func.value), False
     for key in callees(repo, file, facts, owner, call):
-        yield from ((value, True) for value in given_to(repo, key, call, written.get(key, frozenset())))
+        yield from ((value, True) for value in arguments_for(repo, key, call, written.get(key, frozenset())))
 
 
 def changes_in_place(name: str) -> bool:
@@ -124,7 +124,7 @@ def changes_in_place(name: str) -> bool:
     return row is not None and row.inplace
 
 
-def through_data(node: ast.expr) -> ast.expr:
+def strip_data(node: ast.expr) -> ast.expr:
     """`w.data` and `torch.as_tensor(w)` → `w`."""
     while True:
         if isinstance(node, ast.Attribute) and node.attr == "data":
@@ -135,9 +135,9 @@ def through_data(node: ast.expr) -> ast.expr:
             return node
 
 
-def through_parts(node: ast.expr) -> ast.expr:
+def strip_views(node: ast.expr) -> ast.expr:
     """`x[:, 0]` → `x`, `x.view(-1)` → `x`: what a view belongs to."""
-    while is_sure(node) and not isinstance(node, ast.Name):
+    while is_reversible_view(node) and not isinstance(node, ast.Name):
         inner = node.func if isinstance(node, ast.Call) else node
         assert isinstance(inner, (ast.Attribute, ast.Subscript))
         node = inner.value
@@ -153,10 +153,10 @@ def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None,
     func = call.func
     if owner and isinstance(func, ast.Attribute) and id(func) in owner.own:
         return [(m.file.file.path, f"{m.qualname}.{func.attr}") for m in overrides(repo, owner, func.attr)]
-    return sorted(called(repo, facts.observed.get(span)))
+    return sorted(observed_functions(repo, facts.observed.get(span)))
 
 
-def given_to(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
+def arguments_for(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
     """The arguments of a call that these parameters of the function get."""
     return [value for position, value in enumerate(call.args) if parameter_at(repo, key, position) in names] + [
         keyword.value for keyword in call.keywords if keyword.arg in names
@@ -180,7 +180,7 @@ def argument_names(node: FunctionNode) -> list[str]:
     return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
 
 
-def listed(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
+def list_assignment(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
     """The one assignment that gives the list which a loop goes through its elements, where it is used for loops alone."""
     if not isinstance(walked, ast.Name):
         return None
@@ -196,7 +196,7 @@ def walks_parameters(
     repo: Repo, file: FileModel, facts: Facts, written: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
 ) -> bool:
     """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
-    store = listed(function, loop.iter)
+    store = list_assignment(function, loop.iter)
     walked = store.value if store else loop.iter
     if not isinstance(loop.target, ast.Name) or not isinstance(walked, (ast.List, ast.Tuple)):
         return False
@@ -206,16 +206,16 @@ def walks_parameters(
     for child in (n for statement in loop.body for n in walk(statement) if isinstance(n, ast.Call)):
         dotted = facts.dotted.get(span_of(child.func, file.lines), "")
         if dotted.startswith(INIT):
-            target = through_data(child.args[0]) if child.args else None
+            target = strip_data(child.args[0]) if child.args else None
             target = target.value if isinstance(target, ast.Subscript) else target
         elif isinstance(child.func, ast.Attribute) and changes_in_place(child.func.attr):
-            target = through_data(child.func.value)
+            target = strip_data(child.func.value)
             fact = facts.observed.get(span_of(target, file.lines))
             if isinstance(child.func.value, ast.Name) and (fact is None or set(fact.kinds) != {"parameter"}):
                 continue
         else:
             values = [
-                v for key in callees(repo, file, facts, None, child) for v in given_to(repo, key, child, written.get(key, frozenset()))
+                v for key in callees(repo, file, facts, None, child) for v in arguments_for(repo, key, child, written.get(key, frozenset()))
             ]
             target = next((v for v in values if isinstance(v, ast.Name) and v.id == name), None)
         if isinstance(target, ast.Name) and target.id == name:

@@ -10,7 +10,7 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
 
 TENSOR_OR_NONE = Observed(("tensor", "none"))
-ELSEWHERE = frozenset(
+AMBIGUOUS_METHODS = frozenset(
     "all any argmax argmin argsort astype clip copy count cumprod cumsum diagonal dot extend fill flatten index item max mean min nonzero pop "
     "prod put ravel remove repeat reshape resize reverse round searchsorted sort split squeeze std sum swapaxes take tolist trace transpose update "
     "var conj type to numpy apply train eval children parameters append insert format join keys values items get add clear float double half "
@@ -36,10 +36,10 @@ def parameter_facts(
         elif isinstance(node, ast.Name):
             stores[node.id] = min(node.lineno, stores.get(node.id, node.lineno))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if uses_torch and _of_tensors(node, node.func.attr):
+            if uses_torch and _is_tensor_method(node, node.func.attr):
                 shown.add(node.func.value.id)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and uses_torch and _of_tensors(node, node.func.attr):
-            shown |= _start(node.func.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and uses_torch and _is_tensor_method(node, node.func.attr):
+            shown |= _chain_start(node.func.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called.add(node.func.id)
     facts: dict[str, Observed] = {}
@@ -47,7 +47,7 @@ def parameter_facts(
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         name = argument.arg
         early = [node for node in loads.get(name, ()) if node.lineno <= stores.get(name, node.lineno)]
-        fact = _joined([fact for node in early if (fact := observed(node)) is not None])
+        fact = _union([fact for node in early if (fact := observed(node)) is not None])
         if fact is not None and fact.kinds != ("none",):
             facts[name] = fact
         elif name in shown and name not in called:
@@ -55,15 +55,15 @@ def parameter_facts(
     return facts
 
 
-def _of_tensors(call: ast.Call, name: str) -> bool:
+def _is_tensor_method(call: ast.Call, name: str) -> bool:
     """Whether a call such as `x.view(-1, 3)` is spelled as of a tensor."""
     if name == "transpose":
         return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    return base in methods() and name not in ELSEWHERE
+    return base in methods() and name not in AMBIGUOUS_METHODS
 
 
-def _start(node: ast.expr) -> set[str]:
+def _chain_start(node: ast.expr) -> set[str]:
     """What a chain of methods begins with: `x` of `x.transpose(0, 1)`, which is a tensor where its result has methods of tensors alone."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods():
         node = node.func.value
@@ -80,7 +80,7 @@ def _axis(node: ast.expr) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _joined(facts: list[Observed]) -> Observed | None:
+def _union(facts: list[Observed]) -> Observed | None:
     kinds = tuple(dict.fromkeys(kind for fact in facts for kind in fact.kinds))
     dtypes = tuple(dict.fromkeys(dtype for fact in facts for dtype in fact.dtypes))
     return Observed(kinds, (), dtypes) if kinds else None

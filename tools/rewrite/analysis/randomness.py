@@ -72,7 +72,7 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
         f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
     }
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
-    constructing = _constructing(functions)
+    constructing = _constructor_methods(functions)
     for group in groups:
         if not group <= constructing:
             constructing -= group
@@ -89,14 +89,14 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
                 changed = True
                 for key in group:
                     functions[key].needs = True
-    passing = {(file.file.path, span) for file in repo.files.values() for span in _passing(file)}
-    result = Randomness(constructing=constructing, live=_live(functions), passing=passing)
+    passing = {(file.file.path, span) for file in repo.files.values() for span in _forwarding_calls(file)}
+    result = Randomness(constructing=constructing, live=_reachable(functions), passing=passing)
     for function in functions.values():
-        _place(repo, function, result)
+        _assign_access(repo, function, result)
     return result
 
 
-def _live(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+def _reachable(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
     by_name: dict[str, list[FunctionKey]] = {}
     for key in functions:
         by_name.setdefault(key[1].rpartition(".")[2], []).append(key)
@@ -112,7 +112,7 @@ def _live(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
     return live
 
 
-def _place(repo: Repo, function: _Function, result: Randomness) -> None:
+def _assign_access(repo: Repo, function: _Function, result: Randomness) -> None:
     model = function.model
     is_module = model is not None and repo.is_module_class(model)
     name = function.key[1].rpartition(".")[2]
@@ -120,19 +120,19 @@ def _place(repo: Repo, function: _Function, result: Randomness) -> None:
         result.parameter.add(function.key)
     elif not function.needs:
         return
-    elif is_module and model and not _static(function.node) and function.key not in result.constructing:
+    elif is_module and model and not _is_static(function.node) and function.key not in result.constructing:
         result.stored.add(model.id)
     else:
         result.parameter.add(function.key)
 
 
-def _static(node: FunctionNode | ast.Lambda) -> bool:
+def _is_static(node: FunctionNode | ast.Lambda) -> bool:
     return not isinstance(node, ast.Lambda) and any(
         isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in node.decorator_list
     )
 
 
-def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
+def _constructor_methods(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
     """Methods reached from a constructor and from no other method that is not itself constructing."""
     roots = {key for key in functions if key[1].endswith(".__init__")}
     reached = set(roots)
@@ -154,23 +154,23 @@ def _constructing(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey
 
 
 def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
-    passing = frozenset(_passing(file))
+    passing = frozenset(_forwarding_calls(file))
     for qualname, node in file.functions.items():
         owner = file.classes.get(qualname.rpartition(".")[0])
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
-        stored = {id(value) for child in walk(node) for value in _kept(child)}
-        stored -= {id(part) for child in walk(node) if _applies(child) for part in walk(child)}
+        stored = {id(value) for child in walk(node) for value in _stored_values(child)}
+        stored -= {id(part) for child in walk(node) if _is_apply(child) for part in walk(child)}
         for child in walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child, passing)
-                function.calls |= _of_base(repo, owner, child)
+                function.calls |= _base_method(repo, owner, child)
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
                 _note_method(repo, function, owner, child.attr, stored=id(child) in stored)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)
-        if owner and qualname.endswith(".__init__") and resets(repo, owner):
+        if owner and qualname.endswith(".__init__") and calls_reset(repo, owner):
             _note_method(repo, function, owner, "reset_parameters")
         yield function
 
@@ -185,7 +185,9 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
     inside = {id(child) for node in file.functions.values() for child in walk(node)}
     lambdas = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
     lines = Counter(node.lineno for node in lambdas)
-    beside = {id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _beside(repo, file, facts, node)}
+    beside = {
+        id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _values_beside_modules(repo, file, facts, node)
+    }
     for node in lambdas:
         if lines[node.lineno] > 1:
             continue
@@ -196,12 +198,12 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
         yield function
 
 
-def _beside(repo: Repo, file: FileModel, facts: Facts, table: ast.Dict) -> list[ast.expr]:
+def _values_beside_modules(repo: Repo, file: FileModel, facts: Facts, table: ast.Dict) -> list[ast.expr]:
     names = [facts.dotted.get(span_of(value, file.lines), "") for value in table.values]
     return table.values if any(name and repo.is_module(name) for name in names) else []
 
 
-def resets(repo: Repo, model: ClassModel) -> bool:
+def calls_reset(repo: Repo, model: ClassModel) -> bool:
     """Whether torch's own constructor calls the `reset_parameters` that this class, a subclass of a layer, defines."""
     return "reset_parameters" in model.methods and any(base in layers() for base in repo.bases(model))
 
@@ -215,26 +217,26 @@ RESETS: Mapping[str, str] = {
 """Layer → the vendored function that does what its own `reset_parameters` does."""
 
 
-def reset_layers(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
+def layers_reset(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
     """The torch layers of which one's own `reset_parameters` is called: on what was observed, or in a class `owner` on `super()` or `self`.
 
     Empty where a class of the repository defines the method, or nothing is known.
     """
     if upwards or own:
         lines = list(repo.ancestors(owner)) if owner else []
-        if any("reset_parameters" in model.methods for model in lines[1:] if model is not owner) or (own and resetting(repo, owner)):
+        if any("reset_parameters" in model.methods for model in lines[1:] if model is not owner) or (own and defines_reset(repo, owner)):
             return set()
         return {base for model in lines for base in repo.bases(model) if base in layers()}
     kinds = {kind.removeprefix("module:") for kind in receiver.kinds} if receiver else set()
     return kinds if kinds and kinds <= layers().keys() else set()
 
 
-def resetting(repo: Repo, owner: ClassModel | None) -> bool:
+def defines_reset(repo: Repo, owner: ClassModel | None) -> bool:
     """Whether the class or one below it defines `reset_parameters`."""
     return owner is not None and any("reset_parameters" in model.methods for model in (owner, *repo.descendants.get(owner.id, ())))
 
 
-def _kept(node: ast.AST) -> list[ast.expr]:
+def _stored_values(node: ast.AST) -> list[ast.expr]:
     """What a node keeps for later where it is a function: what is assigned or returned, and what `partial` is given."""
     match node:
         case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Return(value=ast.expr() as value):
@@ -244,7 +246,7 @@ def _kept(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _applies(node: ast.AST) -> bool:
+def _is_apply(node: ast.AST) -> bool:
     """`self.apply(f)`, which calls `f` there and then."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
 
@@ -277,14 +279,14 @@ def inherited(repo: Repo, owner: ClassModel, name: str) -> FunctionKey | None:
     return (above[0].file.file.path, f"{above[0].qualname}.{name}") if above else None
 
 
-def _of_base(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[FunctionKey]:
+def _base_method(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[FunctionKey]:
     match call.func:
         case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name) if owner is not None and name != "__init__":
             return {key} if (key := inherited(repo, owner, name)) else set()
     return set()
 
 
-def _passing(file: FileModel) -> Iterator[Span]:
+def _forwarding_calls(file: FileModel) -> Iterator[Span]:
     """Calls of a function that a decorator was given, with all keywords of the function that stands in for it: `func(*args, **kwargs)`."""
     for outer in walk(file.tree):
         if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
@@ -293,10 +295,10 @@ def _passing(file: FileModel) -> Iterator[Span]:
         for inner in walk(outer)[1:]:
             if isinstance(inner, ast.FunctionDef) and inner.args.kwarg and not any(a.arg in parameters for a in inner.args.args):
                 calls = (node for node in walk(inner) if isinstance(node, ast.Call))
-                yield from (span_of(call.func, file.lines) for call in calls if _hands_on(call, parameters, inner.args.kwarg.arg))
+                yield from (span_of(call.func, file.lines) for call in calls if _forwards_keywords(call, parameters, inner.args.kwarg.arg))
 
 
-def _hands_on(call: ast.Call, parameters: set[str], keywords: str) -> bool:
+def _forwards_keywords(call: ast.Call, parameters: set[str], keywords: str) -> bool:
     spread = [k.value for k in call.keywords if k.arg is None]
     return (
         isinstance(call.func, ast.Name) and call.func.id in parameters and any(isinstance(v, ast.Name) and v.id == keywords for v in spread)
@@ -316,14 +318,14 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         function.needs |= draws(ops()[dotted], call)
         if dotted in CALLING and call.args:
             first = span_of(call.args[0], file.lines)
-            function.calls |= meant(repo, facts.dotted.get(first, ""), facts.observed.get(first))
+            function.calls |= functions_named(repo, facts.dotted.get(first, ""), facts.observed.get(first))
     elif dotted:
         definition = repo.resolve(dotted)
         if definition and definition[1]:
             function.calls.add((definition[0].file.path, definition[1]))
     elif _initialises(facts.observed.get(span)):
         function.needs = True
-    elif keys := called(repo, facts.observed.get(span)):
+    elif keys := observed_functions(repo, facts.observed.get(span)):
         function.calls |= keys
         function.groups.add(frozenset(keys))
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "reset_parameters":
@@ -331,9 +333,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
         upwards = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
         own = receiver is not None and receiver.kinds == ("self",)
         function.needs |= any(
-            RESETS.get(k, "")[6:] in ("affine", "embedding") for k in reset_layers(repo, function.model, receiver, upwards, own)
+            RESETS.get(k, "")[6:] in ("affine", "embedding") for k in layers_reset(repo, function.model, receiver, upwards, own)
         )
-    elif isinstance(call.func, ast.Attribute) and samples(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
+    elif isinstance(call.func, ast.Attribute) and is_sample_call(call.func.attr, facts.observed.get(span_of(call.func.value, file.lines))):
         function.needs = True
     elif isinstance(call.func, ast.Attribute):
         row = methods().get(call.func.attr.removesuffix("_")) or methods().get(call.func.attr)
@@ -342,13 +344,13 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
             function.needs = True
 
 
-def meant(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
+def functions_named(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
     """The functions of the repository that a value was seen to be, or else is by its name."""
     definition = repo.resolve(dotted) if dotted else None
-    return called(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
+    return observed_functions(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
 
 
-def samples(method: str, receiver: Observed | None) -> bool:
+def is_sample_call(method: str, receiver: Observed | None) -> bool:
     """Whether this method of a value seen to be one of torch's distributions draws from it."""
     kinds = set(receiver.kinds) - {"none"} if receiver else set()
     return method in ("sample", "rsample") and bool(kinds) and all(kind.startswith("object:torch.distributions.") for kind in kinds)
@@ -358,7 +360,7 @@ def _initialises(fact: Observed | None) -> bool:
     return fact is not None and any(kind.removeprefix("partial:").startswith("function:torch.nn.init.") for kind in fact.kinds)
 
 
-def called(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
+def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
     """The functions of the repository that a value was seen to be (`functools.partial` looked through), or methods of its plain objects."""
     keys: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():

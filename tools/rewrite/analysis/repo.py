@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from migrate_agent.tools.rewrite.analysis.mixins import written_out
+from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.registry import layers, ops, public_name
@@ -145,7 +145,7 @@ class Repo:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
         text = text.replace("\f", " ")
         try:
-            text = written_out(text)
+            text = inline_mixin_bases(text)
             tree = ast.parse(text)
         except SyntaxError:
             return

@@ -16,7 +16,7 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observations
 
 
-class _Got(NamedTuple):
+class _ImportedName(NamedTuple):
     """A name that a top-level assignment gets from a call, and the call: function, literal arguments, place in the result."""
 
     name: str
@@ -26,10 +26,10 @@ class _Got(NamedTuple):
 def find_imports(repo: Repo, observations: Observations) -> None:
     """Bind such names to what they stood for, in all files that make the same call. Where examples saw different things, nothing is bound."""
     targets: dict[tuple[str, str, int], set[str]] = {}
-    by_path = {path: list(_got(repo, file)) for path, file in repo.files.items()}
+    by_path = {path: list(_imported_names(repo, file)) for path, file in repo.files.items()}
     for path, assignments in by_path.items():
         for one in assignments:
-            for dotted in _stood_for(repo.files[path], one.name, observations):
+            for dotted in _observed_targets(repo.files[path], one.name, observations):
                 targets.setdefault(one.call, set()).add(dotted)
     for path, assignments in by_path.items():
         file = repo.files[path]
@@ -40,7 +40,7 @@ def find_imports(repo: Repo, observations: Observations) -> None:
                 file.top_names.discard(one.name)
 
 
-def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
+def _imported_names(repo: Repo, file: FileModel) -> Iterator[_ImportedName]:
     """The names that are bound so, and nowhere else in the file."""
     stores = Counter(node.id for node in walk(file.tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
     stores.update(node.arg for node in walk(file.tree) if isinstance(node, ast.arg))
@@ -57,10 +57,10 @@ def _got(repo: Repo, file: FileModel) -> Iterator[_Got]:
         target = statement.targets[0]
         for position, one in enumerate(target.elts) if isinstance(target, ast.Tuple) else [(-1, target)]:
             if function and isinstance(one, ast.Name) and stores[one.id] == 1:
-                yield _Got(one.id, (function, ast.unparse(call).partition("(")[2], position))
+                yield _ImportedName(one.id, (function, ast.unparse(call).partition("(")[2], position))
 
 
-def _stood_for(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
+def _observed_targets(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
     """Dotted names of the classes and functions that reads of the name gave; "" for anything else."""
     observed = observations.get(file.file.path, {})
     reads = [node for node in walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]

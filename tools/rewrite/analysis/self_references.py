@@ -37,7 +37,7 @@ class SelfReferences:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _Store:
     """One assignment of `self.<name>`, or of an entry of it; `held` are its functions that hold the module, `plain` whether it has others."""
 
     name: str
@@ -58,7 +58,7 @@ def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
     members = family(repo, model)
     methods = {name: method for one in members for name, method in one.methods.items()}
     stored = [one for member in members for one in _stores(repo, member, methods)]
-    by_name: dict[str, list[_Stored]] = {}
+    by_name: dict[str, list[_Store]] = {}
     for one in stored:
         by_name.setdefault(one.name, []).append(one)
     holding = {name: stores for name, stores in by_name.items() if any(one.held or one.reason for one in stores)}
@@ -66,7 +66,7 @@ def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
         return references
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
     for name, stores in holding.items():
-        reason = _mixed(stores, methods) or unseen(repo, members, name)
+        reason = _conflict(stores, methods) or unseen_read(repo, members, name)
         uses = SelfReferences()
         if not reason and not _uses(model, parents, name, stores, uses):
             reason = "and which is read where it cannot be handed the module"
@@ -88,7 +88,7 @@ def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
     return list({one.id: one for top in above for one in (top, *repo.descendants.get(top.id, ()))}.values())
 
 
-def _mixed(stores: list[_Stored], methods: Mapping[str, FunctionNode]) -> str:
+def _conflict(stores: list[_Store], methods: Mapping[str, FunctionNode]) -> str:
     """Why what is kept under one name has no common form, or ""."""
     if reason := next((one.reason for one in stores if one.reason), ""):
         return reason
@@ -101,7 +101,7 @@ def _mixed(stores: list[_Stored], methods: Mapping[str, FunctionNode]) -> str:
     return ""
 
 
-def unseen(repo: Repo, members: list[ClassModel], name: str) -> str:
+def unseen_read(repo: Repo, members: list[ClassModel], name: str) -> str:
     """Why not all reads of the attribute are in sight, or ""."""
     inside = {id(node) for one in members for node in walk(one.node)}
     for file in repo.files.values():
@@ -122,7 +122,7 @@ def _by_name(call: ast.Call, name: str) -> bool:
 
 
 # -- what is kept ---------------------------------------------------------------------------------------------------
-def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode]) -> Iterator[_Stored]:
+def _stores(repo: Repo, model: ClassModel, methods: Mapping[str, FunctionNode]) -> Iterator[_Store]:
     for function in model.methods.values():
         reader = _Reader(repo, model, function, methods)
         for node in walk(function):
@@ -153,7 +153,7 @@ class _Reader:
         self.own = arguments[0].arg if arguments else ""
         self.nested = {n.name: n for n in walk(function) if isinstance(n, ast.FunctionDef) and n is not function}
 
-    def read(self, name: str, statement: ast.stmt, value: ast.expr, entry: bool) -> _Stored:
+    def read(self, name: str, statement: ast.stmt, value: ast.expr, entry: bool) -> _Store:
         parts = self._parts(value)
         container = entry or parts is not None
         leaves = [leaf for part in ([value] if parts is None else parts) for leaf in _arms(part)]
@@ -172,7 +172,7 @@ class _Reader:
             else:
                 plain = True
                 reason = reason or self._given(leaf)
-        return _Stored(name, self.model, statement, container, tuple(functions), plain, none, reason)
+        return _Store(name, self.model, statement, container, tuple(functions), plain, none, reason)
 
     def _parts(self, value: ast.expr) -> list[ast.expr] | None:
         """The entries of a display, or `None` for any other value."""
@@ -259,7 +259,7 @@ def _arms(value: ast.expr) -> list[ast.expr]:
 
 
 # -- how it is used -------------------------------------------------------------------------------------------------
-def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Stored], references: SelfReferences) -> bool:
+def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Store], references: SelfReferences) -> bool:
     """Note the reads of an attribute in a class; `False` where one has no other form."""
     container = any(one.container for one in stores)
     none = any(one.none for one in stores)
@@ -272,7 +272,7 @@ def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: 
         above = parents[id(value)] if value is not None else None
         if isinstance(above, ast.Call) and above.func is value:
             references.calls.add(span_of(above, lines))
-        elif _asks(node, parent):
+        elif _is_existence_test(node, parent):
             continue
         elif value is not None and not none and isinstance(node.ctx, ast.Load):
             references.values.add(span_of(value, lines))
@@ -295,7 +295,7 @@ def _entry(node: ast.Attribute, parents: Mapping[int, ast.AST]) -> ast.expr | No
     return None
 
 
-def _asks(node: ast.Attribute, parent: ast.AST) -> bool:
+def _is_existence_test(node: ast.Attribute, parent: ast.AST) -> bool:
     """Whether a read only asks whether something is there."""
     match parent:
         case ast.Compare() | ast.Not() | ast.BoolOp():

@@ -39,7 +39,7 @@ NOTHING = Selections(frozenset(), frozenset())
 
 
 @dataclass
-class Known:
+class StaticValues:
     """Asks of the expressions of one function whether their values are known."""
 
     repo: Repo
@@ -171,7 +171,7 @@ class Known:
         results = [n.value for n in walk(method) if isinstance(n, ast.Return)]
         if stores or not results or any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.FunctionDef)) for n in walk(method)[1:]):
             return False
-        inside = Known(self.repo, self.file, self.facts, method, self.model, parameters=True)
+        inside = StaticValues(self.repo, self.file, self.facts, method, self.model, parameters=True)
         return all(value is not None and inside.known(value) for value in results)
 
     def _set_once(self, name: str) -> bool:
@@ -221,4 +221,4 @@ def selections(
         for node in walk(function)
     ):
         return NOTHING
-    return Known(repo, file, facts, function, models.get(owner)).selections()
+    return StaticValues(repo, file, facts, function, models.get(owner)).selections()

@@ -8,7 +8,7 @@ from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
 from migrate_agent.tools.rewrite.tables.registry import layers
 
 
-def own_train(repo: Repo, model: ClassModel) -> ClassModel | None:
+def train_override(repo: Repo, model: ClassModel) -> ClassModel | None:
     """The class farthest up, this one or one that it derives from, that has a `train` of a mode; None where none has.
 
     None, too, where it derives from a layer: those of NNX have modes of their own.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import libcst as cst
 
 
-def partner(others: Sequence[bool], own: Sequence[bool], index: int) -> int | None:
+def matching_index(others: Sequence[bool], own: Sequence[bool], index: int) -> int | None:
     """Where among the others that stands which belongs to the element at this place, by which elements on each side have a star.
 
     It is counted from that end which no star stands before; `None` where there are stars on both sides.
@@ -18,12 +18,12 @@ def partner(others: Sequence[bool], own: Sequence[bool], index: int) -> int | No
     return len(others) - from_end if not any(others[-from_end:]) and not any(own[-from_end:]) else None
 
 
-def starred_places(node: cst.Tuple) -> list[bool]:
+def star_flags(node: cst.Tuple) -> list[bool]:
     """For each element, whether it has a star."""
     return [isinstance(element, cst.StarredElement) for element in node.elements]
 
 
-def without(node: cst.Assign, targets: Collection[int], values: Collection[int]) -> cst.Assign:
+def drop_elements(node: cst.Assign, targets: Collection[int], values: Collection[int]) -> cst.Assign:
     """An assignment of a tuple to a tuple without the elements at these places. Some must be left on both sides."""
     target, value = node.targets[0].target, node.value
     assert isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple)

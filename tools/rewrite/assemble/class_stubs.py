@@ -16,7 +16,7 @@ from migrate_agent.tools.types import Observations
 UNREACHED = "no example runs it"
 
 
-def postponed(
+def stub_reasons(
     repo: Repo, observations: Observations, uses: Exercised | None, units: Collection[str], refused: Collection[str] = ()
 ) -> dict[str, str]:
     """Class id (`file:name`) → why it is put off, of the module classes at the top of files.
@@ -26,11 +26,11 @@ def postponed(
     """
     if uses is None:
         return {}
-    named = {outermost(identifier) for identifier in units}
+    named = {top_class_id(identifier) for identifier in units}
     migrated: set[str] = set()
     for model in _top_classes(repo):
-        if model.id in named or (model.id not in refused and _ran(model, observations, uses)):
-            migrated |= {outermost(above.id) for above in repo.ancestors(model)}
+        if model.id in named or (model.id not in refused and _was_exercised(model, observations, uses)):
+            migrated |= {top_class_id(above.id) for above in repo.ancestors(model)}
     modules = (model for model in _top_classes(repo) if repo.is_module_class(model))
     return {model.id: "it is not verified" if model.id in refused else UNREACHED for model in modules if model.id not in migrated}
 
@@ -41,7 +41,7 @@ def stub(text: str, reason: str) -> str:
     if node is None:
         return ""
     decorators = [f"@{ast.unparse(decorator)}\n" for decorator in node.decorator_list if isinstance(decorator, ast.Call)]
-    constants = [f"    {ast.unparse(statement)}\n" for statement in node.body if _constant(statement)]
+    constants = [f"    {ast.unparse(statement)}\n" for statement in node.body if _is_constant(statement)]
     message = f"{node.name} is not migrated: {reason}"
     body = f"    def __init__(self, *args, **kwargs):\n        raise NotImplementedError({message!r})\n"
     return "\n\n" + "".join([*decorators, f"class {node.name}(nnx.Module):\n", *constants, "\n" if constants else "", body])
@@ -53,13 +53,13 @@ def _top_classes(repo: Repo) -> Iterator[ClassModel]:
         yield from (file.classes[name] for name in sorted(top & file.classes.keys()))
 
 
-def outermost(identifier: str) -> str:
+def top_class_id(identifier: str) -> str:
     """The class at the top of its file that a class stands in, by their ids."""
     path, _, name = identifier.rpartition(":")
     return f"{path}:{name.partition('.')[0]}"
 
 
-def _ran(model: ClassModel, observations: Observations, uses: Exercised) -> bool:
+def _was_exercised(model: ClassModel, observations: Observations, uses: Exercised) -> bool:
     """Whether an example may have run any of it: a method, its construction, or an instance that was seen anywhere."""
     lines = {span.line for span in observations.get(model.file.file.path, ())}
     inner = [one for name, one in model.file.classes.items() if name == model.qualname or name.startswith(f"{model.qualname}.")]
@@ -69,7 +69,7 @@ def _ran(model: ClassModel, observations: Observations, uses: Exercised) -> bool
     return any(method.body[0].lineno <= line <= (method.end_lineno or 0) for method in methods for line in lines)
 
 
-def _constant(node: ast.stmt) -> bool:
+def _is_constant(node: ast.stmt) -> bool:
     value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
     try:
         ast.literal_eval(value if value is not None else "x")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, unfollowed
-from migrate_agent.tools.rewrite.assemble.class_stubs import postponed, stub
+from migrate_agent.tools.rewrite.assemble.class_stubs import stub, stub_reasons
 from migrate_agent.tools.rewrite.assemble.formatting import format_python
 from migrate_agent.tools.rewrite.assemble.heading import heading
 from migrate_agent.tools.rewrite.assemble.translate import Translation, translation
@@ -62,7 +62,7 @@ class _Composer:
     def __init__(self, space: Workspace, overrides: Mapping[str, str], units: list[str], refused: Collection[str]) -> None:
         self.space, self.repo, self.units = space, space.repo, units
         self.overrides = overrides
-        self.postponed = postponed(space.repo, space.observations, space.exercised, units, refused)
+        self.postponed = stub_reasons(space.repo, space.observations, space.exercised, units, refused)
         self.selections: dict[str, _Selection] = {}
         self.holes: list[Hole] = []
         self.notes: dict[str, None] = {}

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import STORING
 
 
-def used(statements: Iterable[ast.stmt]) -> frozenset[str]:
+def names_used(statements: Iterable[ast.stmt]) -> frozenset[str]:
     """The names that running statements uses, other than by keeping what they stand for."""
     return frozenset(name for statement in statements for name in _used(statement))
 
 
-def targets(statement: ast.stmt) -> tuple[str, ...]:
+def names_bound(statement: ast.stmt) -> tuple[str, ...]:
     """The names that a statement binds, where it does nothing else: those of a definition, or of an assignment to names alone."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -25,7 +25,7 @@ def targets(statement: ast.stmt) -> tuple[str, ...]:
     return ()
 
 
-def renamed(statements: Sequence[ast.stmt]) -> str:
+def aliased_name(statements: Sequence[ast.stmt]) -> str:
     """The name to which a statement gives further names, or ""."""
     match statements:
         case [ast.Assign(value=ast.Name(id=name))]:
@@ -37,27 +37,27 @@ def _used(node: ast.AST) -> Iterator[str]:
     """Names that running a node uses at once; what is only put into a table, a default or another name is left out."""
     match node:
         case ast.Lambda():
-            yield from _kept(*node.args.defaults, *filter(None, node.args.kw_defaults))
+            yield from _used_by_storing(*node.args.defaults, *filter(None, node.args.kw_defaults))
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             for one in node.decorator_list:
                 yield from _used(one)
-            yield from _kept(*node.args.defaults, *filter(None, node.args.kw_defaults))
+            yield from _used_by_storing(*node.args.defaults, *filter(None, node.args.kw_defaults))
         case ast.ClassDef():
             for part in (*node.bases, *node.keywords, *node.decorator_list, *node.body):
                 yield from _used(part)
         case ast.Assign(value=value) | ast.AnnAssign(value=value) if value is not None:
-            yield from _kept(value)
+            yield from _used_by_storing(value)
         case ast.Dict():
-            yield from _kept(*node.values)
+            yield from _used_by_storing(*node.values)
             for key in filter(None, node.keys):
                 yield from _used(key)
         case ast.List() | ast.Tuple() | ast.Set():
-            yield from _kept(*node.elts)
+            yield from _used_by_storing(*node.elts)
         case ast.Call(func=ast.Name(id=name)) if name in STORING:
-            yield from _kept(*(keyword.value for keyword in node.keywords))
+            yield from _used_by_storing(*(keyword.value for keyword in node.keywords))
             for argument in node.args if name != "partial" else ():  # these are iterated over
                 yield from _used(argument)
-            yield from _kept(*node.args) if name == "partial" else ()
+            yield from _used_by_storing(*node.args) if name == "partial" else ()
         case ast.Name(id=name, ctx=ast.Load()):
             yield name
         case _:
@@ -65,7 +65,7 @@ def _used(node: ast.AST) -> Iterator[str]:
                 yield from _used(child)
 
 
-def _kept(*values: ast.expr) -> Iterator[str]:
+def _used_by_storing(*values: ast.expr) -> Iterator[str]:
     """What keeping values uses of them."""
     for value in values:
         if not isinstance(value, ast.Name):

@@ -71,13 +71,13 @@ def translation(space: Workspace, example: Example) -> Translation:
             module, _, own = dotted.rpartition(".")
             if module in space.repo.modules:  # what is imported may itself import it
                 names.add((space.repo.modules[module].file.path, own))
-    names |= _through_packages(space, model, "\n".join(texts))
+    names |= _names_through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
-    new = dataclasses.replace(example, setup=setup, init=_between(build))
+    new = dataclasses.replace(example, setup=setup, init=_constructor_arguments(build))
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
 
 
-def _through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
+def _names_through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
     """(file, name) of what `pkg_jax.layers.Block` reads, after `import pkg`, from module to module."""
     names: set[tuple[str, str]] = set()
     for mirror, name in space.repo.mirrored(model).items():
@@ -91,7 +91,7 @@ def _through_packages(space: Workspace, model: FileModel, text: str) -> set[tupl
     return names
 
 
-def _between(build: cst.BaseStatement) -> str:
+def _constructor_arguments(build: cst.BaseStatement) -> str:
     """What stands between the parentheses of `return _unit(…)`."""
     assert isinstance(build, cst.FunctionDef) and isinstance(build.body, cst.IndentedBlock)
     line = build.body.body[-1]

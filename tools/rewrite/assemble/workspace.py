@@ -19,7 +19,7 @@ from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
 from migrate_agent.tools.rewrite.analysis.statements import infer
-from migrate_agent.tools.rewrite.assemble.import_errors import renamed, targets, used
+from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, names_bound, names_used
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
@@ -105,13 +105,13 @@ class Workspace:
         """A statement that is wanted. One that uses, while its file is imported, a name that stands for an error is such a name too."""
         if (path, index) not in self._settled:
             self._settled.add((path, index))
-            original = _logical(self.repo.files[path].tree)[index]
-            reasons = (self._dead(path, name) for name in sorted(used(original) & self._statements[path][index].needs))
+            original = _statement_groups(self.repo.files[path].tree)[index]
+            reasons = (self._dead(path, name) for name in sorted(names_used(original) & self._statements[path][index].needs))
             if reason := next(filter(None, reasons), ""):
                 self._bury(path, index, original, reason)
-            elif reason := self._dead(path, renamed(original)):
+            elif reason := self._dead(path, aliased_name(original)):
                 result = self._rewritten[path]
-                self._rewritten[path] = replace(result, dead={**result.dead, **dict.fromkeys(targets(original[0]), reason)})
+                self._rewritten[path] = replace(result, dead={**result.dead, **dict.fromkeys(names_bound(original[0]), reason)})
         return self.statements(path)[index]
 
     def _dead(self, path: str, name: str) -> str:
@@ -130,7 +130,7 @@ class Workspace:
     def _bury(self, path: str, index: int, original: list[ast.stmt], reason: str) -> None:
         """Put an error in a statement's place; where an example used what it defines, or it does more than bind names, a hole."""
         statement, result, uses = self._statements[path][index], self._rewritten[path], self.exercised
-        names = targets(original[0]) if len(original) == 1 else ()
+        names = names_bound(original[0]) if len(original) == 1 else ()
         ran = any(statement.first_line <= line <= statement.last_line for line in self.observed_lines(path))
         if not names or ran or uses is None or {(path, name) for name in names} & (uses.read | uses.compared):
             span = Span(statement.first_line, 0, statement.last_line, 0)
@@ -152,7 +152,7 @@ class Workspace:
         statements: list[Statement] = []
         objects = file.top_names - file.classes.keys() - file.functions.keys()
         tables = registrars(file.tree.body, objects)
-        for original, nodes, span in zip(_logical(file.tree), result.body, result.spans, strict=True):
+        for original, nodes, span in zip(_statement_groups(file.tree), result.body, result.spans, strict=True):
             holes = [h for h in result.holes if original[0].lineno <= h.span.line <= span.end_line]
             nodes, holes, notes = self._without_idle(file, original[0], nodes, holes)
             if isinstance(original[0], ast.ClassDef) and (model := file.classes.get(original[0].name)):
@@ -204,12 +204,14 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
             decorators = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
             body = with_docstring(statement, cst.IndentedBlock([line]))
-            statement = statement.with_changes(body=body, decorators=decorators, returns=None, params=_plain(statement.params))
+            statement = statement.with_changes(
+                body=body, decorators=decorators, returns=None, params=_without_annotations(statement.params)
+            )
         statements.append(statement)  # type: ignore[arg-type]
     return node.with_changes(body=node.body.with_changes(body=statements))
 
 
-def _plain(params: cst.Parameters) -> cst.Parameters:
+def _without_annotations(params: cst.Parameters) -> cst.Parameters:
     """Parameters without annotations."""
     result = params.visit(_NoAnnotations())
     assert isinstance(result, cst.Parameters)
@@ -221,7 +223,7 @@ class _NoAnnotations(cst.CSTTransformer):
         return updated_node.with_changes(annotation=None)
 
 
-def _logical(tree: ast.Module) -> list[list[ast.stmt]]:
+def _statement_groups(tree: ast.Module) -> list[list[ast.stmt]]:
     """Statements grouped as libcst groups them: those joined by semicolons on one line are one."""
     groups: list[list[ast.stmt]] = []
     for statement in tree.body:

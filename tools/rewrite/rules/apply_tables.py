@@ -11,7 +11,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.randomness import meant
+from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, ops
@@ -77,7 +77,7 @@ class SourceCall:
         source = self.bound.sources.get(name)
         if source is None:
             return False
-        functions = meant(self.context.repo, self.context.dotted(source), self.context.observed(source))
+        functions = functions_named(self.context.repo, self.context.dotted(source), self.context.observed(source))
         return bool(functions) and functions <= self.context.randomness.parameter
 
     def count(self, name: str) -> int:

@@ -76,7 +76,7 @@ def symbols() -> Mapping[str, Symbol]:
                 continue
             # `lineno` points at `def`, so that decorators above it would be cut off.
             start = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-            source = "".join(lines[_comments(lines, start) - 1 : statement.end_lineno])
+            source = "".join(lines[_first_comment(lines, start) - 1 : statement.end_lineno])
             for name in defined_names(statement):
                 if name in CATALOGUE:
                     continue
@@ -100,7 +100,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _comments(lines: list[str], start: int) -> int:
+def _first_comment(lines: list[str], start: int) -> int:
     while start > 1 and lines[start - 2].startswith("#"):
         start -= 1
     return start

@@ -15,7 +15,7 @@ def defined_names(statement: ast.stmt) -> list[str]:
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
     names: dict[str, None] = {}
-    for node in _shallow(statement):
+    for node in _own_nodes(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -61,12 +61,12 @@ def registrars(body: Iterable[ast.stmt], objects: Set[str]) -> dict[str, Set[str
     """Functions of a file that put something into top-level tables, with the names of these."""
     tables: dict[str, Set[str]] = {}
     for function in body:
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and (changed := set(_changed(function)) & objects):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and (changed := set(_changed_names(function)) & objects):
             tables[function.name] = changed
     return tables
 
 
-def _changed(function: ast.AST) -> Iterator[str]:
+def _changed_names(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         match node:
             case ast.Subscript(ctx=ast.Store(), value=ast.Name(id=name)):
@@ -75,14 +75,14 @@ def _changed(function: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def _shallow(node: ast.AST) -> list[ast.AST]:
+def _own_nodes(node: ast.AST) -> list[ast.AST]:
     """The node and its descendants, not going into functions, classes, lambdas or comprehensions."""
     result = [node]
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             result.append(child)
         elif not isinstance(child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            result.extend(_shallow(child))
+            result.extend(_own_nodes(child))
     return result
 
 

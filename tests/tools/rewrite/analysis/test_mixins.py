@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.tools.rewrite.analysis.mixins import written_out
+from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from tests.tools.rewrite.snippets import rewrite_snippet
 
 DECORATOR = "def mixed(cls):\n    cls.__bases__ = (State,) + {}\n    return cls\n"
@@ -32,7 +32,7 @@ def test_base_stands_in_the_header(tmp_path: Path) -> None:
 )
 def test_lines_stay_where_they_are(rest: str, after: str) -> None:
     before = DECORATOR.format(rest) + USE
-    text = written_out(before)
+    text = inline_mixin_bases(before)
     assert after in text and text.count("\n") == before.count("\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
-from migrate_agent.tools.rewrite.analysis.randomness import called, constructs_module, inherited, overrides
+from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.rules.calls.references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST, DROPPED, NO_GRADIENT
@@ -112,7 +112,7 @@ class ReplaceTorchCalls(Rule):
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if dotted:
             return self._function(updated, dotted)
-        functions = called(context.repo, context.observed(original.func))
+        functions = observed_functions(context.repo, context.observed(original.func))
         if functions and functions <= context.randomness.parameter and not self._own(original.func):
             return with_rngs(context, updated, "a function that draws")
         if self._is_abs(original):
@@ -160,7 +160,7 @@ class ReplaceTorchCalls(Rule):
         return with_rngs(self.context, updated, dotted or "a module")
 
     def _takes_rngs(self, kind: str) -> bool:
-        functions = called(self.context.repo, Observed((kind,)))
+        functions = observed_functions(self.context.repo, Observed((kind,)))
         return bool(functions) and functions <= self.context.randomness.parameter
 
     def _lazy(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.randomness import samples
+from migrate_agent.tools.rewrite.analysis.randomness import is_sample_call
 from migrate_agent.tools.rewrite.rules.apply_tables import with_rngs
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
@@ -28,7 +28,7 @@ class DrawFromDistributions(Rule):
         context = self.context
         if not isinstance(original.func, cst.Attribute):
             return None
-        if not samples(original.func.attr.value, context.observed(original.func.value)):
+        if not is_sample_call(original.func.attr.value, context.observed(original.func.value)):
             return None
         try:
             return with_rngs(context, updated, original.func.attr.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, meant
+from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, functions_named
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
@@ -31,7 +31,7 @@ class MapWithRngs(Rule):
             return None
         first = original.args[0].value
         fact = context.observed(first)
-        functions = meant(context.repo, context.dotted(first), fact)
+        functions = functions_named(context.repo, context.dotted(first), fact)
         draws = bool(functions) and functions <= context.randomness.parameter
         if not draws and not constructs_module(context.repo, context.dotted(first), fact):
             return None

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
-from migrate_agent.tools.rewrite.analysis.self_references import family, unseen
+from migrate_agent.tools.rewrite.analysis.self_references import family, unseen_read
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
@@ -85,7 +85,7 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
         others = [one for one in members if one is not model and name in one.own.values()]
         nodes = [node for node in walk(model.node) if isinstance(node, ast.Attribute) and model.own.get(id(node)) == name]
         reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
-        if others or len(nodes) - len(reads) != len(stores) or unseen(repo, members, name):
+        if others or len(nodes) - len(reads) != len(stores) or unseen_read(repo, members, name):
             continue
         called = {id(node) for method in model.methods.values() if method is not constructor for node in walk(method)}
         several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import overrides
-from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
@@ -140,7 +140,7 @@ class ReplaceModuleMethods(Rule):
 
     def _own_train(self) -> bool:
         """Whether the class derives from `OwnTrain`, whose `train` takes a mode."""
-        return self.context.cls is not None and own_train(self.context.repo, self.context.cls) is not None
+        return self.context.cls is not None and train_override(self.context.repo, self.context.cls) is not None
 
     def _is_module(self, node: cst.BaseExpression) -> bool:
         context = self.context

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.randomness import resets
+from migrate_agent.tools.rewrite.analysis.randomness import calls_reset
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel
-from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
@@ -69,11 +69,11 @@ class ConvertModuleClass(Rule):
         above = [m.id for m in context.repo.ancestors(model)][1:]
         lines = []
         inherited = any(context.facts_of(identifier).reads_training for identifier in above)
-        if context.class_facts.reads_training and not inherited and own_train(context.repo, model) is None:
+        if context.class_facts.reads_training and not inherited and train_override(context.repo, model) is None:
             lines.append("self.deterministic = False")
         if model.id in context.randomness.stored and not set(above) & context.randomness.stored:
             lines.append("self.rngs = rngs")
-        if resets(context.repo, model):
+        if calls_reset(context.repo, model):
             drawing = (model.file.file.path, f"{model.qualname}.reset_parameters") in context.randomness.parameter
             lines.append(f"self.reset_parameters({'rngs=rngs' if drawing else ''})")
         return [cst.parse_statement(line) for line in lines]

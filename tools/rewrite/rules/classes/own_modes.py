@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.train_overrides import own_train
+from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -34,7 +34,7 @@ class DeriveFromOwnTrain(Rule):
 
     def leave_ClassDef(self, original: cst.ClassDef, updated: cst.ClassDef) -> cst.ClassDef | None:
         model, repo = self.context.cls, self.context.repo
-        if model is None or not repo.is_module_class(model) or own_train(repo, model) is not model:
+        if model is None or not repo.is_module_class(model) or train_override(repo, model) is not model:
             return None
         module = cst.parse_expression("nnx.Module")
         bases = [base for base in updated.bases if not base.value.deep_equals(module)]

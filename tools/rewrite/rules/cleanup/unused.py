@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.unpacking import partner, starred_places, without
+from migrate_agent.tools.rewrite.analysis.unpacking import drop_elements, matching_index, star_flags
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
@@ -93,7 +93,7 @@ def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
     elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
         starred = [isinstance(e, ast.Starred) for e in target.elts], [isinstance(e, ast.Starred) for e in node.value.elts]
         for i, value in enumerate(node.value.elts):
-            position = partner(*starred, i)
+            position = matching_index(*starred, i)
             if position is not None and isinstance(name := target.elts[position], ast.Name):
                 yield name, value
 
@@ -127,11 +127,13 @@ class _Drop(cst.CSTTransformer):
         if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
             return updated_node
         positions = [i for i, e in enumerate(target.elements) if isinstance(e.value, cst.Name) and e.value.value in self.names]
-        starred = starred_places(value), starred_places(target)
-        pairs = [(position, i) for position in positions if (i := partner(*starred, position)) is not None and not starred[1][position]]
+        starred = star_flags(value), star_flags(target)
+        pairs = [
+            (position, i) for position in positions if (i := matching_index(*starred, position)) is not None and not starred[1][position]
+        ]
         if len(pairs) == len(target.elements):
             return cst.RemoveFromParent()
-        return without(updated_node, [position for position, _ in pairs], [i for _, i in pairs])
+        return drop_elements(updated_node, [position for position, _ in pairs], [i for _, i in pairs])
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
         if updated_node.body or not original_node.body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.unpacking import partner, starred_places, without
+from migrate_agent.tools.rewrite.analysis.unpacking import drop_elements, matching_index, star_flags
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Observed
 
@@ -51,12 +51,12 @@ class DropDevicePlumbing(Rule):
         devices = [i for i, e in enumerate(source.elements) if is_device(self.context.observed(e.value))]
         if not devices:
             return None
-        starred = starred_places(target), starred_places(value)
-        partners = [partner(*starred, i) for i in devices]
+        starred = star_flags(target), star_flags(value)
+        partners = [matching_index(*starred, i) for i in devices]
         targets = [index for index in partners if index is not None and isinstance(target.elements[index].value, cst.Name)]
         if len(targets) < len(partners) or len(targets) == len(target.elements):
             return None
-        return without(updated, targets, devices)
+        return drop_elements(updated, targets, devices)
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         parent = self.context.parent()

@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, leaving
+from migrate_agent.tools.rewrite.analysis.aliases import SURE_VIEWS, final_statement
 from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names, parameter_at
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.context import Context
@@ -109,7 +109,7 @@ class ReturnChangedArguments(Rule):
         if isinstance(parent, cst.Assign) and any(isinstance(t.target, cst.Name) and t.target.value == value.value for t in parent.targets):
             return False
         line, end = context.span(call).line, context.span(call).end_line
-        around = leaving(function, line) or function
+        around = final_statement(function, line) or function
         loops = [n for n in ast.walk(around) if isinstance(n, (ast.For, ast.While)) and n.lineno <= line and end <= (n.end_lineno or 0)]
         start = min((n.lineno for n in loops), default=end + 1)
         reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
+from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
@@ -31,7 +31,7 @@ class SaveForBackwardLast(Rule):
         context = self.context
         path = ".".join(context.path)
         function = context.file.functions.get(path)
-        if path not in context.saved_last or function is None or saved_at_top(function) is None:
+        if path not in context.saved_last or function is None or movable_save(function) is None:
             return None
         body = list(updated.body.body)
         index = next(i for i, statement in enumerate(body) if _saves(statement))

@@ -6,10 +6,10 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.aliases import Alias, bound, iterated, shared, stale_aliases, with_copies
-from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, saved_at_top
+from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bound_names, mark_copies, shared_names, stale_aliases
+from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
-from migrate_agent.tools.rewrite.analysis.loop_slices import part, parts_name
+from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
 from migrate_agent.tools.rewrite.rules.mutation.arguments import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -135,7 +135,7 @@ class _Writes(Rule):
         if function is None:
             return None
         if path not in self.context.with_copies:
-            self.context.with_copies[path] = with_copies(function, self._picks)
+            self.context.with_copies[path] = mark_copies(function, self._picks)
         return self.context.with_copies[path]
 
     def _picks(self, index: ast.expr) -> bool:
@@ -187,7 +187,7 @@ class _Writes(Rule):
         returned = handed_back(self.context, self.context.function_key)
         aliases = stale_aliases(function, _text(name), self.context.span(name).line, returned, self._seen) if function is not None else []
         saved = [alias for alias in aliases if alias.one.endswith(f".{SAVE}")]
-        if saved and function is not None and saved_at_top(function) is not None:
+        if saved and function is not None and movable_save(function) is not None:
             self.context.saved_last.add(".".join(self.context.path))
             return [alias for alias in aliases if alias not in saved]
         return aliases
@@ -205,7 +205,7 @@ class _Writes(Rule):
         function, text = self._function(), _text(name)
         if isinstance(name, cst.Name) and function is not None:
             self._reach_out(function, name)
-        if function is not None and (loop := iterated(function, text, self.context.span(name).line)):
+        if function is not None and (loop := binding_loop(function, text, self.context.span(name).line)):
             if not self._put_together(function, loop, text):
                 self.context.hole(name, f"{text}, an element of what a loop goes through, is changed in place", "alias-write")
                 return write
@@ -232,10 +232,10 @@ class _Writes(Rule):
     def _reach_out(self, function: ast.AST, name: cst.Name) -> None:
         """Note a name of an enclosing function that the function now binds anew."""
         outer = [self.context.file.functions.get(".".join(self.context.path[:-depth])) for depth in range(1, len(self.context.functions))]
-        binding = next((node for node in outer if node is not None and name.value in bound(node)), None)
-        if name.value in bound(function) or binding is None:
+        binding = next((node for node in outer if node is not None and name.value in bound_names(node)), None)
+        if name.value in bound_names(function) or binding is None:
             return
-        if shared(binding, name.value, self.context.span(name).line):
+        if shared_names(binding, name.value, self.context.span(name).line):
             self.context.hole(
                 name, f"{name.value}, of which another name shares the memory, is changed from within a function", "alias-write"
             )
@@ -243,7 +243,7 @@ class _Writes(Rule):
 
     def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
         """Note that the new parts which a loop makes are put together after it; whether that can be done."""
-        slices = part(function, loop, name, self._seen)
+        slices = loop_part(function, loop, name, self._seen)
         if slices is None or parts_name(slices) in self.context.taken:
             return False
         self.context.parted.setdefault(loop.lineno, {})[name] = slices

@@ -6,8 +6,8 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.parameter_writes import INIT, listed, parameter_at, walks_parameters
-from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, called, overrides
+from migrate_agent.tools.rewrite.analysis.parameter_writes import INIT, list_assignment, parameter_at, walks_parameters
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, observed_functions, overrides
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, storage, subscript
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -27,7 +27,7 @@ def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
     if isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls:
         name = func.attr.value
         return [(m.file.file.path, f"{m.qualname}.{name}") for m in overrides(context.repo, context.cls, name)]
-    return sorted(called(context.repo, context.observed(func)))
+    return sorted(observed_functions(context.repo, context.observed(func)))
 
 
 class PassVariables(Rule):
@@ -84,7 +84,7 @@ class PassVariables(Rule):
         context, line = self.context, self.context.span(original).line
         function = context.function
         loops = [node for node in walk(function) if isinstance(node, ast.For)] if function else []
-        mine = [loop for loop in loops if function and (store := listed(function, loop.iter)) and store.lineno == line]
+        mine = [loop for loop in loops if function and (store := list_assignment(function, loop.iter)) and store.lineno == line]
         if not mine or not isinstance(updated.value, (cst.List, cst.Tuple)) or function is None:
             return None
         written = context.randomness.written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.randomness import RESETS, reset_layers
+from migrate_agent.tools.rewrite.analysis.randomness import RESETS, layers_reset
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
@@ -49,7 +49,7 @@ class CallResets(Rule):
         upwards = isinstance(receiver, cst.Call) and isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
         if upwards:
             owner = cst.Name(context.self_name())
-        kinds = reset_layers(context.repo, context.cls, context.observed(receiver), upwards, context.is_self(receiver))
+        kinds = layers_reset(context.repo, context.cls, context.observed(receiver), upwards, context.is_self(receiver))
         helpers = {RESETS.get(kind, "") for kind in kinds}
         observed = {kind.removeprefix("module:") for kind in fact.kinds} if (fact := context.observed(receiver)) else set()
         mixed = not kinds and bool(observed & layers().keys())

@@ -94,18 +94,18 @@ def is_name(call: Call, name: str) -> bool:
 
 def sequence(call: Call, name: str) -> str:
     """A placeholder for a variadic argument where JAX wants one sequence: one value as the caller wrote it, several as a tuple."""
-    if call.count(name) == 1 and is_single(call, name):
+    if call.count(name) == 1 and is_unspread(call, name):
         return f"{{*{name}}}"
     return f"{{{name}}}"
 
 
-def is_single(call: Call, name: str) -> bool:
+def is_unspread(call: Call, name: str) -> bool:
     """Whether the one value of a variadic argument stands for itself, and is not spread with a star."""
     # `f(*xs)` hands over several values although the source shows one argument.
     return not call.text(name).lstrip("( ").startswith("*")
 
 
-def elements(call: Call, name: str) -> list[ast.expr] | None:
+def written_elements(call: Call, name: str) -> list[ast.expr] | None:
     """The elements of an argument written as a tuple or list (or several values), or None where it is something else."""
     try:
         tree = ast.parse(call.text(name).strip() or "()", mode="eval").body
@@ -114,7 +114,7 @@ def elements(call: Call, name: str) -> list[ast.expr] | None:
     return list(tree.elts) if isinstance(tree, (ast.Tuple, ast.List)) else None
 
 
-def literal(call: Call, name: str) -> object:
+def required_literal(call: Call, name: str) -> object:
     """The value of an argument that decides how the call is written. Raises `Refuse` where it does not stand in the source."""
     value = call.literal(name)
     if value is UNKNOWN:

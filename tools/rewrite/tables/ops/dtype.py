@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.tables.ops.calls import Refused, elements, is_kind
+from migrate_agent.tools.rewrite.tables.ops.calls import Refused, is_kind, written_elements
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 LEGACY_TYPES = {
@@ -53,7 +53,7 @@ def _to(call: Call) -> str:
         return "{self}.astype({other}.dtype)"
     if not call.count("args"):
         return "{self}"
-    parts = [call.text("args")] if call.count("args") == 1 else [ast.unparse(part) for part in elements(call, "args") or ()]
+    parts = [call.text("args")] if call.count("args") == 1 else [ast.unparse(part) for part in written_elements(call, "args") or ()]
     parts = [part for part in parts if part not in ("True", "False")] or ["None"]  # `non_blocking` and `copy` in their places
     # `x.to(other)`, `x.to(dtype)` and `x.to(device)` look alike: what was observed tells them
     # apart, and where nothing was, the spelling of the argument.

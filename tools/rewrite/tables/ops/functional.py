@@ -8,7 +8,7 @@ from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 F = "torch.nn.functional."
 
 
-def same(name: str, signature: str, extra: str = "") -> str:
+def vendored_call(name: str, signature: str, extra: str = "") -> str:
     """The template of a call to the vendored function `name`: needed arguments in place, the others by name, `extra` last."""
     parsed = parse_signature(signature)
     required = [f"{{{argument}}}" for argument in parsed.names if argument not in parsed.defaults]
@@ -24,7 +24,7 @@ def _tracking(name: str, training: str) -> Template:
         # cannot take that write, so the call needs the variable behind `running_mean[...]`.
         stateful = call.given("running_mean") and call.literal("running_mean") is not None
         if not stateful or call.literal(training) is False:
-            return same(name, SIGNATURES[name])
+            return vendored_call(name, SIGNATURES[name])
         texts = [call.text("running_mean"), call.text("running_var")]
         if not all(text.endswith("[...]") and text[:-5].replace(".", "").isidentifier() for text in texts):
             raise Refuse(f"in training, {name} also updates the running statistics it is given", "buffer-update")
@@ -42,7 +42,7 @@ def _embedding(call: Call) -> str:
     if bound == "self.max_norm" and table == "self.weight":
         table = "self.embedding[...]"
     if call.literal("max_norm") is None or not table.endswith("[...]") or not table[:-5].replace(".", "").isidentifier():
-        return same("embedding", SIGNATURES["embedding"])
+        return vendored_call("embedding", SIGNATURES["embedding"])
     rest = ", ".join(f"{option}={{{option}}}" for option in ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"))
     return f"vendored.tracked_embedding({{input}}, {table.removesuffix('[...]')}, {rest})"
 
@@ -63,7 +63,7 @@ def _attention(call: Call) -> str:
     # A call without dropout must not ask for keys: its caller may have none.
     quiet = call.literal("dropout_p") == 0
     signature = "query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False" if quiet else ATTENTION
-    return same("scaled_dot_product_attention", signature, "" if quiet else "rngs={rngs}")
+    return vendored_call("scaled_dot_product_attention", signature, "" if quiet else "rngs={rngs}")
 
 
 def _multi_head(call: Call) -> str:
@@ -71,7 +71,7 @@ def _multi_head(call: Call) -> str:
         if call.given(name) and call.literal(name) is not None:
             raise Refuse(f"`{name}` is not supported")
     quiet = call.literal("dropout_p") == 0 or call.literal("training") is False
-    return same("multi_head_attention_forward", f"{MHA}, {MHA_END}", "" if quiet else "rngs={rngs}")
+    return vendored_call("multi_head_attention_forward", f"{MHA}, {MHA_END}", "" if quiet else "rngs={rngs}")
 
 
 def _one_hot(call: Call) -> str:
@@ -177,7 +177,7 @@ LAYERS = [
     Op(
         F + name,
         signature,
-        STATEFUL.get(name, same(name, signature)),
+        STATEFUL.get(name, vendored_call(name, signature)),
         aliases=(f"torch.{name}",) if name in TOP_LEVEL else (),
         # With `return_indices` these give a tuple, so that static inference must not say "tensor".
         returns="" if name.startswith(("max_pool", "adaptive_max")) else "tensor",

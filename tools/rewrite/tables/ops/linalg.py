@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.ops.calls import axis, literal, ndim, spelled
+from migrate_agent.tools.rewrite.tables.ops.calls import axis, ndim, required_literal, spelled
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse, Template
 
 L = "torch.linalg."
@@ -31,7 +31,7 @@ def _norm(helper: str) -> Template:
 
 def _qr(call: Call) -> str:
     """`complete` and `r` differ in what comes back; without Q torch gives an empty one."""
-    mode = literal(call, "mode")
+    mode = required_literal(call, "mode")
     # The number of results would change, and with it what the caller unpacks.
     if mode == "r":
         raise Refuse("`mode='r'` gives an empty Q: call jnp.linalg.qr(…, mode='r') and use its one result")
@@ -48,7 +48,7 @@ def _solve(call: Call) -> str:
 
 def _legacy_lu(call: Call) -> str:
     # The flag changes how many values come back, so that it must be known.
-    return "vendored.lu_factor_ex({A})" if literal(call, "get_infos") else "vendored.lu_factor({A})"
+    return "vendored.lu_factor_ex({A})" if required_literal(call, "get_infos") else "vendored.lu_factor({A})"
 
 
 def _cholesky(tensor: str) -> Template:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.ops.functional import F, same
+from migrate_agent.tools.rewrite.tables.ops.functional import F, vendored_call
 from migrate_agent.tools.rewrite.tables.registry import Op
 
 LEGACY = "size_average=None, reduce=None, reduction='mean'"
@@ -37,7 +37,7 @@ SIGNATURES = {
 UNUSED = {"linear_cross_entropy": ", options=None"}
 """Arguments that only say how torch cuts the work."""
 
-ROWS = [Op(F + name, signature + UNUSED.get(name, ""), same(name, signature)) for name, signature in SIGNATURES.items()]
+ROWS = [Op(F + name, signature + UNUSED.get(name, ""), vendored_call(name, signature)) for name, signature in SIGNATURES.items()]
 
 OPTIONS = Op(
     "torch.nn.LinearCrossEntropyOptions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.tables.ops.calls import elements, is_bool, is_integral, is_kind, is_single, spelled
+from migrate_agent.tools.rewrite.tables.ops.calls import is_bool, is_integral, is_kind, is_unspread, spelled, written_elements
 from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
@@ -40,8 +40,8 @@ def _logical(call: Call, product: str) -> str:
 
 
 def _einsum(call: Call) -> str:
-    if call.count("operands") == 1 and is_single(call, "operands"):
-        parts = elements(call, "operands")
+    if call.count("operands") == 1 and is_unspread(call, "operands"):
+        parts = written_elements(call, "operands")
         # `jnp.einsum` takes operands one by one only; torch also takes them as one list.
         if parts is not None and call.text("operands").lstrip().startswith(("(", "[")):
             return f"jnp.einsum({{equation}}, {', '.join(map(ast.unparse, parts))})"

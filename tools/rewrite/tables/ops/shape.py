@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from migrate_agent.tools.rewrite.tables.ops.calls import Refused, axis, elements, is_kind, ndim, sequence
+from migrate_agent.tools.rewrite.tables.ops.calls import Refused, axis, is_kind, ndim, sequence, written_elements
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refuse, Template
 
 
@@ -27,7 +27,7 @@ def _is_known_size(node: ast.expr) -> bool:
 
 def _expand(tensor: str, size: str) -> Template:
     def to(call: Call) -> str:
-        parts = elements(call, size)
+        parts = written_elements(call, size)
         # -1 in `expand` keeps the size of an axis; `broadcast_to` has no such sign.
         if (parts is not None and parts and all(map(_is_known_size, parts))) or call.text(size).endswith(".shape"):
             return f"jnp.broadcast_to({{{tensor}}}, {sequence(call, size) if size == 'sizes' else '{' + size + '}'})"
@@ -111,7 +111,7 @@ def _atleast(function: str) -> Template:
         if call.count("tensors") > 1:
             return f"tuple({function}({{*tensors}}))"
         # One tensor gives a tensor, a list of tensors gives a tuple.
-        many = is_kind(call, "tensors", "list", "tuple") or elements(call, "tensors")
+        many = is_kind(call, "tensors", "list", "tuple") or written_elements(call, "tensors")
         return f"tuple(map({function}, {{*tensors}}))" if many and not is_kind(call, "tensors", "tensor") else f"{function}({{*tensors}})"
 
     return to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.tables.ops.functional import same
+from migrate_agent.tools.rewrite.tables.ops.functional import vendored_call
 from migrate_agent.tools.rewrite.tables.registry import Call, Op
 
 HANDED = ", rngs={rngs}"
@@ -32,7 +32,7 @@ ROWS = (
     Op(
         "torch.nn.Embedding.from_pretrained",
         PRETRAINED,
-        same("pretrained_embedding", PRETRAINED, "rngs={rngs}"),
+        vendored_call("pretrained_embedding", PRETRAINED, "rngs={rngs}"),
         returns="",
         draws=True,
     ),

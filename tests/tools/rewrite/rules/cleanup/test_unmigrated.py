@@ -11,7 +11,7 @@ from flax import nnx
 
 from migrate_agent.tools.record.instrument import Columns
 from migrate_agent.tools.rewrite import compose
-from migrate_agent.tools.rewrite.assemble.import_errors import used
+from migrate_agent.tools.rewrite.assemble.import_errors import names_used
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Observations, Observed, Span
 from migrate_agent.tools.vendored.unmigrated import NotMigrated
@@ -190,7 +190,7 @@ def test_it_may_be_kept_in_a_module() -> None:
     ],
 )
 def test_names_used_while_importing(source: str, names: set[str]) -> None:
-    assert used(ast.parse(source).body) == names
+    assert names_used(ast.parse(source).body) == names
 
 
 def _plain(text: str) -> str:
