@@ -1,6 +1,6 @@
 """What is known of each expression of a file, by source position: what it evaluates to, and the dotted name it stands for.
 
-`statements.infer` fills it in.
+`inference.infer` fills it in.
 """
 
 from __future__ import annotations

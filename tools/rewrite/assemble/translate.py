@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.repo import FileModel
-from migrate_agent.tools.rewrite.analysis.statements import infer
 from migrate_agent.tools.rewrite.assemble.workspace import Workspace, workspace
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables import helpers

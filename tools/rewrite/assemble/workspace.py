@@ -13,12 +13,12 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
+from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
 from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
-from migrate_agent.tools.rewrite.analysis.statements import infer
 from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, names_bound, names_used
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
