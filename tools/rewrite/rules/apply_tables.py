@@ -153,6 +153,7 @@ def _demoted(context: Context, bound: Bound) -> Bound:
 
 def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseExpression) -> bool:
     """Whether `scalar` is a tensor without axes of a wider dtype than `tensor`, which torch then does not widen, and JAX does."""
+    # Torch ranks tensors without axes below those with axes when it promotes; JAX does so only with Python numbers.
     facts = context.observed(scalar), context.observed(tensor)
     shapes = [fact.shapes if fact else () for fact in facts]
     if not all(shapes) or any(shapes[0]) or () in shapes[1]:
@@ -163,6 +164,7 @@ def stays_narrow(context: Context, scalar: cst.BaseExpression, tensor: cst.BaseE
 def changes_dtype(context: Context, op: Op, receiver: Observed | None, originals: Sequence[cst.Arg]) -> bool:
     """Whether the result of an in-place call would have another dtype than the tensor that it is written to, as far as dtypes are known."""
     receiver_dtypes = set(receiver.dtypes) if receiver else set()
+    # Torch casts the result of an in-place operation back to what it is written to.
     if op.dtype:
         return receiver_dtypes != {op.dtype}
     facts = [context.observed(argument.value) for argument in originals]
@@ -235,6 +237,7 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
         signature = parse_signature(layer.signature)
         try:
             bound = bind(signature, arguments, originals)
+        # The vendored class takes what does not bind (`*args`) as the source has it.
         except BindError:
             return _vendored(context, layer, arguments, originals)
         call = SourceCall(context, signature, bound)

@@ -43,6 +43,7 @@ class _Pass(cst.CSTTransformer):
         if isinstance(node, cst.ClassDef):
             context.path.append(node.name.value)
             context.classes.append(context.file.classes.get(".".join(context.path)))
+            # A class inside a function starts anew: `self` of its methods is not that of the function around.
             context.functions, saved = [], context.functions
             self.saved.append(saved)
         elif isinstance(node, cst.FunctionDef):
@@ -50,6 +51,7 @@ class _Pass(cst.CSTTransformer):
             context.functions.append(node)
         for visitor in self._handlers(type(node), "visit", self.visitors):
             visitor(node)
+        # Names inside an import statement are no uses of them.
         return not isinstance(node, (cst.Import, cst.ImportFrom))
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -57,6 +59,7 @@ class _Pass(cst.CSTTransformer):
         context.stack.pop()
         result, replaced = updated_node, False
         for handler in self._handlers(type(original_node), "leave", self.handlers):
+            # Later rules would take the new call for one of the source. `CHECKS` change nothing.
             if replaced and handler.__name__ not in handler.__self__.CHECKS:  # type: ignore[attr-defined]
                 continue
             changed = handler(original_node, result)

@@ -87,6 +87,7 @@ class ReplaceTensorAttributes(Rule):
             if written or isinstance(parent, cst.AssignTarget):
                 return updated.value
             value = self._array(original.value, updated.value)
+            # A constructor is not differentiated.
             return value if self.context.constructing else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
             if not isinstance(parent, cst.AssignTarget):
@@ -110,6 +111,7 @@ class ReplaceTensorAttributes(Rule):
         if len(original.targets) > 1 or not isinstance(target, cst.Attribute) or target.attr.value != "data":
             return None
         fact = self.context.observed(target.value)
+        # `self.w.data` has become `self.w[...]`, which is a target already.
         if fact is None or set(fact.kinds) != {"parameter"} or variable(self, target.value):
             return None
         try:

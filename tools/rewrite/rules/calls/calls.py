@@ -69,6 +69,7 @@ class ReplaceTorchCalls(Rule):
 
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
         """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
+        # Torch gives 0 for a negative exponent, except of 1 and -1; `jnp` leaves that undefined.
         if isinstance(original.operator, cst.Power) and self._integral(original.left) and self._integral(original.right, tensor=True):
             parts = {"x": bare(updated.left), "y": bare(updated.right)}
             return self.context.parenthesise(self.context.build("vendored.integer_power({x}, {y})", **parts))
@@ -88,6 +89,7 @@ class ReplaceTorchCalls(Rule):
     def _replace(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         dotted = context.dotted(original.func)
+        # The rule for contexts removes them as a whole.
         if isinstance(context.parent(), (cst.Decorator, cst.WithItem)) and dotted in CONTEXTS:
             return None
         if dotted in layers():
@@ -100,6 +102,7 @@ class ReplaceTorchCalls(Rule):
         if dotted in ops():
             indices = self._without_out(original)
             return apply_op(context, ops()[dotted], [updated.args[i] for i in indices], [original.args[i] for i in indices])
+        # `**kwargs` already brings the caller's `rngs`: a second one would be an error.
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
             return None
         if constructs_module(context.repo, dotted, context.observed(original.func)):
@@ -113,6 +116,7 @@ class ReplaceTorchCalls(Rule):
         if dotted:
             return self._function(updated, dotted)
         functions = observed_functions(context.repo, context.observed(original.func))
+        # Which method runs is decided by the class of `self`: `_own_method` asks the overrides too.
         if functions and functions <= context.randomness.parameter and not self._own(original.func):
             return with_rngs(context, updated, "a function that draws")
         if self._is_abs(original):
@@ -184,6 +188,7 @@ class ReplaceTorchCalls(Rule):
         name = func.attr.value
         if context.is_self(func.value):
             return self._own_method(updated, name)
+        # `ConvertMethods` hands `rngs` to constructors of bases.
         if self._super(func.value) and context.cls is not None and name != "__init__":
             if inherited(context.repo, context.cls, name) in context.randomness.parameter:
                 return with_rngs(context, updated, name)
@@ -203,6 +208,7 @@ class ReplaceTorchCalls(Rule):
             if name in methods() or not changes_dtype(context, row, fact, original.args):
                 return result
             return context.build("{result}.astype({x}.dtype)", result=result, x=new.value)
+        # Anything may have a method of this name: without a fact, neither rewriting it nor leaving it is safe.
         if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None

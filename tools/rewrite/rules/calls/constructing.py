@@ -44,6 +44,7 @@ class SelectWhileConstructing(Rule):
         if not context.constructing or not isinstance(func, cst.Attribute):
             return None
         name, of_torch = func.attr.value, context.dotted(func) == f"torch.{func.attr.value}"
+        # The method `where` takes the other values too, and selects nothing.
         method = not context.dotted(func) and is_tensor(context.observed(func.value)) and name != "where"
         if name not in SELECTING or not (of_torch or method) or not isinstance(updated.func, cst.Attribute):
             return None

@@ -77,6 +77,7 @@ class ReplaceLookups(Rule):
     def _named(self, namespace: str) -> Iterator[str]:
         """Layers, or functions of `torch.nn.functional`, whose names stand as strings in the file."""
         for node in ast.walk(self.context.file.tree):
+            # Of `torch` itself almost any word in a file is a function (`"sum"`, `"max"`): it says nothing about what is looked up.
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and namespace != "torch":
                 if _known(dotted := f"{namespace}.{node.value}"):
                     yield dotted

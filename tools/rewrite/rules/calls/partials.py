@@ -82,6 +82,7 @@ class BindTorchFunctions(Rule):
 def _later(op: Op) -> Op:
     """The row for a call to come: whoever calls what a function like `checkpoint` hands on brings the `rngs` that it draws from."""
     template = op.to
+    # Only functions that call another one hand `rngs` on.
     if op.name not in CALLING or isinstance(template, str):
         return op
     return replace(op, to=lambda call: template(call).replace(HANDED, ""))

@@ -37,6 +37,7 @@ def is_reduced(context: Context, node: cst.BaseExpression) -> bool:
     """Whether an original expression is Python's own `any` or `all` of a tensor."""
     if not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in REDUCTIONS):
         return False
+    # The file may define an `any` of its own.
     if node.func.value in context.taken or len(node.args) != 1 or node.args[0].star:
         return False
     return is_tensor(context.observed(node.args[0].value))

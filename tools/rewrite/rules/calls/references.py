@@ -99,8 +99,10 @@ class ReplaceTorchReferences(Rule):
         parent = context.parent()
         if fused and isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.ImportAlias)):
             return None
+        # `torch.nn` inside of `torch.nn.Linear`: the whole name is looked up, further out.
         if isinstance(parent, cst.Attribute) and parent.value is node and context.dotted(parent) and dotted != VERSION:
             return None
+        # `ReplaceTorchCalls` needs the name to find its row.
         if isinstance(parent, cst.Call) and parent.func is node:
             return None
         call = self.context.parent(2)
@@ -131,6 +133,7 @@ class ReplaceTorchReferences(Rule):
             return self._function(dotted)
         if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:
             return context.helper(f"init_{name}")
+        # An annotation computes nothing, so a type without a counterpart need not hold its function up.
         if any(isinstance(node, cst.Annotation) for node in context.stack):
             return context.use(cst.Name("Any"))
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")

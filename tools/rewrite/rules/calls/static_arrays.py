@@ -89,6 +89,7 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
             continue
         called = {id(node) for method in model.methods.values() if method is not constructor for node in walk(method)}
         several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)
+        # A shape is known while tracing, whatever holds the array.
         called -= {id(node.value) for node in walk(model.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
         if several or any(id(node) in called for read in _readers(model) for node in walk(read) if model.own.get(id(node)) == name):
             yield from stores

@@ -38,6 +38,7 @@ def is_traced_integer(context: Context, call: cst.Call) -> bool:
     fact = context.observed(read)
     if fact is None or not is_tensor(fact) or any(fact.shapes) or not fact.dtypes or not set(fact.dtypes) <= INTEGERS:
         return False
+    # Arithmetic with a traced integer gives another one: what takes the result decides.
     around = [node for node in reversed(context.stack) if not isinstance(node, ARITHMETIC)]
     match around[:3]:
         case [cst.Index(), cst.SubscriptElement(), cst.Subscript(value=value)]:

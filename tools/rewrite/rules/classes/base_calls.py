@@ -38,6 +38,7 @@ class CallBasesByName(Rule):
 
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         call = original.body[0].value if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) else None
+        # `nnx.Module` has no constructor that need be called.
         if isinstance(call, cst.Call) and self._base(call) in MODULE_BASES and self._method(call) == "__init__":
             return cst.RemoveFromParent()
         return None

@@ -97,6 +97,7 @@ class UnbindKeptMethods(Rule):
 
     def _with_module(self, params: cst.Parameters) -> cst.Parameters:
         first = cst.Param(cst.Name(self.context.self_name()))
+        # What stands before a positional-only parameter is positional-only itself.
         if params.posonly_params:
             return params.with_changes(posonly_params=[first, *params.posonly_params])
         return params.with_changes(params=[first, *params.params])
@@ -106,6 +107,7 @@ class UnbindKeptMethods(Rule):
         names = [node for node in _names(original) if not self.context.is_self(node)]
         kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]
         rebuilt = [name for name, name_kinds in kinds if any(kind == "parameter" or kind.startswith("module:") for kind in name_kinds)]
+        # A function that draws would go on drawing from the streams of a module that is no more.
         if any(node.value == "rngs" for node in _names(updated)):
             rebuilt.append("rngs")
         if rebuilt:

@@ -51,6 +51,7 @@ class ExtendIsinstanceTests(Rule):
         if not functions:
             return None
         test: cst.BaseExpression = updated
+        # Instances of subclasses are still objects in the mirror, so the test of the class stays.
         for function in reversed(functions):
             test = self.context.build(f"{{x}} is {function} or {{test}}", x=updated.args[0].value, test=test)
         return self.context.parenthesise(test)

@@ -65,6 +65,7 @@ class ReplaceModuleMethods(Rule):
             return cst.Name(self.context.self_name())
         if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train" and not self._own_train()):
             return None
+        # Python finds the repository's own method first.
         if self._defined(func.value, name):
             return None
         if name in WALKERS and not updated.args:
@@ -92,6 +93,7 @@ class ReplaceModuleMethods(Rule):
             or self._defined(call.func.value, call.func.attr.value)
         ):
             return None
+        # `m.to(device)` as a statement has become `m`, which does nothing.
         if (
             call.func.attr.value in DROPPED
             and isinstance(updated.body[0], cst.Expr)

@@ -58,6 +58,7 @@ class ConvertModuleClass(Rule):
             body = cst.IndentedBlock([cst.SimpleStatementLine(list(body.body))] if isinstance(body, cst.SimpleStatementSuite) else [])
         if "__init__" in model.methods:
             statements = [_insert(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s for s in body.body]
+        # All modules are constructed with `rngs`, and `nnx.Module` itself takes none.
         elif inserted or not self._inherits_constructor(model):
             statements = _with_constructor(list(body.body), self._constructor(model, inserted))
         else:
@@ -68,6 +69,7 @@ class ConvertModuleClass(Rule):
         context = self.context
         above = [m.id for m in context.repo.ancestors(model)][1:]
         lines = []
+        # A base that reads the mode sets the flag in its own constructor, and `OwnTrain` has it as a property.
         inherited = any(context.facts_of(identifier).reads_training for identifier in above)
         if context.class_facts.reads_training and not inherited and train_override(context.repo, model) is None:
             lines.append("self.deterministic = False")
@@ -90,6 +92,7 @@ class ConvertModuleClass(Rule):
     def _constructor(self, model: ClassModel, inserted: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
         body: list[cst.BaseStatement] = list(inserted) or [cst.parse_statement("pass")]
         if self._inherits_constructor(model):
+            # The constructor above may take anything.
             source = "def __init__(self, *args, rngs: nnx.Rngs, **kwargs):\n    super().__init__(*args, rngs=rngs, **kwargs)\n"
         else:
             source = "def __init__(self, *, rngs: nnx.Rngs):\n    pass\n"
@@ -124,6 +127,7 @@ class ConvertMethods(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         context = self.context
         changes: dict[str, object] = {}
+        # A function inside a method is no method, whatever its name.
         if len(context.functions) == 1:
             if context.cls and context.repo.is_module_class(context.cls) and original.name.value == "forward":
                 changes["name"] = cst.Name("__call__")
@@ -266,6 +270,7 @@ class ReplaceTrainingFlag(Rule):
         return own and context.cls is not None and context.repo.is_module_class(context.cls)
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
+        # `not self.training` has become `not not self.deterministic`.
         inner = updated.expression
         if (
             isinstance(updated.operator, cst.Not)
@@ -299,6 +304,7 @@ def _insert(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) 
         code = cst.Module([]).code_for_node(statement).strip()
         if (i == 0 and code[:1] in "\"'rRbB" and isinstance(statement, cst.SimpleStatementLine)) and _is_string(statement):
             index = i + 1
+        # The statements use what the base's constructor makes (`self.reset_parameters()`).
         if "super(" in code and "__init__" in code:
             index = i + 1
             break
@@ -341,6 +347,7 @@ class GiveLambdasRngs(Rule):
         if not self.context.lambda_takes_rngs(original):
             return None
         params = updated.params
+        # Behind `*args` a parameter is keyword-only already; a bare star beside it would be an error.
         star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()
         rngs = cst.Param(cst.Name("rngs"))
         return updated.with_changes(params=params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, rngs]))

@@ -49,6 +49,7 @@ class RegisterOutputClasses(Rule):
         family = list(context.repo.ancestors(model))
         bases = {name for one in family for name in context.repo.bases(one) if context.repo.class_of(name) is None}
         fields = [field for one in family for field in _fields(one)]
+        # JAX makes the object anew from its fields: whatever else a base or a constructor put there would be lost.
         if not bases <= PLAIN_BASES or not fields or not all(fields) or any("__init__" in one.methods for one in family):
             return None
         register = cst.Decorator(context.build("jax.tree_util.register_dataclass"))

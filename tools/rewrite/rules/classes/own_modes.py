@@ -36,6 +36,7 @@ class DeriveFromOwnTrain(Rule):
         model, repo = self.context.cls, self.context.repo
         if model is None or not repo.is_module_class(model) or train_override(repo, model) is not model:
             return None
+        # `OwnTrain` derives from `nnx.Module`, which need not be named beside it.
         module = cst.parse_expression("nnx.Module")
         bases = [base for base in updated.bases if not base.value.deep_equals(module)]
         return updated.with_changes(bases=[cst.Arg(self.context.helper("OwnTrain")), *bases])

@@ -35,6 +35,7 @@ class JoinModuleLists(Rule):
         target = original.targets[0].target
         if not isinstance(original.value, cst.Subscript) or not self._list(original.value):
             return None
+        # NNX looks at attributes only: a part that a local name keeps may be a plain list.
         if not (isinstance(target, cst.Attribute) and self.context.is_self(target.value)) or not _cuts(original.value):
             return None
         return updated.with_changes(value=self.context.build("nnx.List({x})", x=updated.value))

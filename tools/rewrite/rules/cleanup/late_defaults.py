@@ -86,6 +86,7 @@ def _draws(default: cst.BaseExpression) -> bool:
 
 
 def _later(param: cst.Param) -> cst.Param:
+    # `None` may be a value that callers give on purpose; nobody gives `...`.
     return param.with_changes(default=cst.Ellipsis())
 
 

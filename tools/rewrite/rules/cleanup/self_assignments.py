@@ -22,6 +22,7 @@ class DropSelfAssignments(Rule):
     )
 
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
+        # The comments above the line would be lost with it.
         if _to_itself(original) or not _to_itself(updated) or any(line.comment for line in updated.leading_lines):
             return None
         return cst.RemoveFromParent()

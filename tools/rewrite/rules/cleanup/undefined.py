@@ -53,6 +53,7 @@ class RefuseUndefinedNames(Rule):
     def _unknown(self) -> frozenset[str]:
         """Global names that the file reads, and that nothing there can have bound."""
         file = self.context.file
+        # A star import from outside may bring any name.
         if any(star not in self.context.repo.modules for star in file.stars):
             return frozenset()
         names = global_names(file.text) - file.top_names - file.bindings.keys() - set(dir(builtins))

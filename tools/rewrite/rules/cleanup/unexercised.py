@@ -66,6 +66,7 @@ class StubUnexercised(Rule):
         before = [statement for statement in parent.body if context.span(statement).end_line < span.line]
         if not any(isinstance(statement, cst.If) and leaves(statement.body) for statement in before):
             return None
+        # Something below ran, so the `return` above is not always taken.
         if any(span.line <= line <= context.span(parent.body[-1]).end_line for line in context.observed_lines):
             return None
         stub = self._not_migrated(span.line, span.end_line)
@@ -91,6 +92,7 @@ class StubUnexercised(Rule):
         lines = context.observed_lines
         first, last = self._lines(suite)
         outer = context.functions[0] if context.functions else None
+        # The function becomes one stub as a whole, further out.
         if outer is not None and suite is not outer.body and not self._ran(outer.body):
             return None
         if not (lines or (outer is not None and context.exercised)) or self._ran(suite):

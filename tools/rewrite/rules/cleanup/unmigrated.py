@@ -89,6 +89,7 @@ class StubUnmigratedReferences(Rule):
         if uses is None or not names or any(isinstance(n, (cst.ClassDef, cst.FunctionDef, cst.Lambda)) for n in context.stack):
             return None
         keys = {(context.file.file.path, name.value) for name in names}
+        # A stub answers `is None` and `is cls` otherwise than what it stands for.
         if keys & (uses.read | uses.compared) or any(not _names(target) for target in targets):
             return None
         stub = self._stub(nodes[0], nodes[0])
@@ -107,6 +108,7 @@ class StubUnmigratedReferences(Rule):
         return any(isinstance(node, (cst.FunctionDef, cst.Lambda)) for node in self.context.stack)
 
     def _only_stored(self) -> bool:
+        # What an import calls or computes with raises at once: only what it stores can wait.
         stack = self.context.stack
         for at in range(len(stack) - 1, -1, -1):
             node = stack[at]

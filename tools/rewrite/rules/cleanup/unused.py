@@ -42,6 +42,7 @@ class DropUnusedLocals(Rule):
             return None
         before = _reads(self._source(original))
         result = updated
+        # A removed assignment may have been the only read of another name.
         for _ in range(3):
             tree = _tree(result) if before else None
             dead = (before - _reads(tree)) & _removable(tree) if tree else set()

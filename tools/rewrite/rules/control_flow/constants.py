@@ -79,6 +79,7 @@ class DecideConstants(Rule):
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         value = self._decided(original.test, updated.test)
+        # Several statements cannot stand in the place of an `elif`.
         if value is None or isinstance(self.context.parent(), cst.If):
             return None
         self.context.drop_holes(original.test)
@@ -165,6 +166,7 @@ class DecideConstants(Rule):
 
     def _decided(self, old: cst.BaseExpression, new: cst.BaseExpression) -> bool | None:
         """The value of a test that rewriting made constant."""
+        # `if True:` in the source is its owner's choice.
         was = isinstance(old, cst.Name) and old.value in ("True", "False")
         return new.value == "True" if not was and isinstance(new, cst.Name) and new.value in ("True", "False") else None
 

@@ -46,6 +46,7 @@ class DropPrintsOfValues(Rule):
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.RemovalSentinel | None:
         if not updated.body.body and original.body.body and updated.orelse is None and not isinstance(self.context.parent(), cst.If):
+            # Nothing is left in the branch, but a call in its test may do something.
             return cst.RemoveFromParent() if isinstance(updated.test, (cst.Name, cst.Attribute)) else None
         span = self.context.span(original.test)
         open_ = any(hole.code == "tensor-branch" and hole.span == span for hole in self.context.holes)

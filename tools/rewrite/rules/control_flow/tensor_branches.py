@@ -67,9 +67,11 @@ class ReplaceTensorBranches(Rule):
     def leave_If(
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
+        # A constructor is not traced: values are there.
         if self.context.constructing:
             return None
         read = self._read_out(original.test)
+        # Compiled code cannot raise, and the examples passed the check.
         if self._raises(original) and (read or self._tensor(original.test)):
             self._note(original, "a check on tensor values was dropped")
             return cst.RemoveFromParent()
@@ -122,6 +124,7 @@ class ReplaceTensorBranches(Rule):
         every = list(dict.fromkeys([*names[0], *names[1]]))
         outputs = [name for name in every if self._read_outside(original, name)]
         before = [name for name in every if self._bound_before(original, name)]
+        # `lax.cond` gives the same names on both sides: one that is bound on one side alone has no value on the other.
         if not outputs or any(name not in before and not (name in names[0] and name in names[1]) for name in outputs):
             return None
         inputs = [name for name in every if name in before]
@@ -180,6 +183,7 @@ class ReplaceTensorBranches(Rule):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
+        # Outside of modules nothing is known to be traced.
         elif self._item(original) is not None and self.context.cls and self.context.repo.is_module_class(self.context.cls):
             parent = self.context.parent(2)
             whole = isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value in ("int", "range")
@@ -204,6 +208,7 @@ class ReplaceTensorBranches(Rule):
         self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression
     ) -> cst.BaseExpression:
         predicate = self._predicate(test, new)
+        # `lax.cond` wants one dtype on both sides; a Python number has none of its own, and `where` promotes it.
         if any(isinstance(arm, (cst.Integer, cst.Float, cst.UnaryOperation)) for arm in (true, false)):
             return self.context.build("jnp.where({test}, {true}, {false})", test=predicate, true=true, false=false)
         arms = [cst.Lambda(cst.Parameters(), wrap(arm, None) if isinstance(arm, cst.Tuple) else arm) for arm in (true, false)]
@@ -212,6 +217,7 @@ class ReplaceTensorBranches(Rule):
     def _predicate(self, test: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """The test as one boolean array."""
         if isinstance(test, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation):
+            # Python's `and` and `or` ask for the truth of their operands.
             name = "logical_and" if isinstance(test.operator, cst.And) else "logical_or"
             sides = self._predicate(test.left, new.left), self._predicate(test.right, new.right)
             return self.context.build(f"jnp.{name}({{a}}, {{b}})", a=sides[0], b=sides[1])
@@ -223,6 +229,7 @@ class ReplaceTensorBranches(Rule):
         fact = self.context.observed(test if receiver is None else receiver)
         if is_tensor(fact) and fact and not set(fact.dtypes) <= {"bool"} and not isinstance(test, cst.Comparison):
             result = self.context.build("{x} != 0", x=result)
+        # Torch takes any tensor of one element as a test, `lax.cond` only one without axes.
         if is_tensor(fact) and fact and any(fact.shapes):
             result = self.context.build("{x}.reshape(())", x=wrap(result, None))
         return result
@@ -343,6 +350,7 @@ class _Branching(Rule):
             return [], False
         if isinstance(small, cst.Expr):
             return ([], True) if isinstance(small.value, cst.Call) and self._of_self(small.value.func) else None
+        # `None` is no array: `lax.cond` cannot give it back.
         if not isinstance(small, (cst.Assign, cst.AugAssign)) or (isinstance(small.value, cst.Name) and small.value.value == "None"):
             return None
         names: list[str] = []
@@ -399,6 +407,7 @@ class ReplaceBranchChains(_Branching):
     def _split(self, original: cst.If, updated: cst.If) -> tuple[cst.BaseExpression | None, tuple[cst.BaseExpression, cst.BaseExpression]]:
         """A test that tracing decides, in front of `and`, apart from the rest of it (original and rewritten)."""
         old, new = original.test, updated.test
+        # Python decides the first part (`self.training and …`), which may guard what the rest computes.
         joined = isinstance(old, cst.BooleanOperation) and isinstance(old.operator, cst.And) and original.orelse is None
         if joined and isinstance(old, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation) and not self.plain._tensor(old.left):
             return new.left, (old.right, new.right)
@@ -516,6 +525,7 @@ class ReplaceTensorLoops(_Branching):
     )
 
     def leave_While(self, original: cst.While, updated: cst.While) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        # The new functions must not hide names of the file.
         if not self._open(original.test) or original.orelse is not None or {"condition", "body"} & self.context.taken:
             return None
         arm = self._arm(updated.body)

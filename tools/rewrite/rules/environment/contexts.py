@@ -53,6 +53,7 @@ class ReplaceGradientContexts(Rule):
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """A context that is made in one place and entered in another."""
+        # These are removed as a whole.
         if isinstance(self.context.parent(), (cst.WithItem, cst.Decorator)):
             return None
         if (name := self.context.dotted(original.func)) in AUTOCAST and idle(name, updated):
@@ -81,6 +82,7 @@ class ReplaceGradientContexts(Rule):
             if isinstance(updated.body, cst.IndentedBlock)
             else [cst.SimpleStatementLine([s for s in updated.body.body if isinstance(s, cst.BaseSmallStatement)])]
         )
+        # A constructor is not differentiated.
         if any(name in NO_GRADIENT for name in names) and not self.context.constructing:
             body = [self._stopped(statement) for statement in body]
         first = body[0] if body else None
@@ -117,10 +119,12 @@ def idle(name: str, node: cst.BaseExpression) -> bool:
 class _StopGradient(cst.CSTTransformer):
     """Wraps what is assigned or returned in `lax.stop_gradient`."""
 
+    # An inner function may be called outside of the context.
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return False
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        # A parameter that is written without a gradient is still one itself: `KeepParameterGradients` has seen to it.
         keeps_gradient = isinstance(updated_node.value, cst.Call) and _last(updated_node.value.func) == "keep_gradient"
         return updated_node if keeps_gradient else updated_node.with_changes(value=_stop(updated_node.value))
 
@@ -135,6 +139,7 @@ def _last(node: cst.BaseExpression) -> str:
 
 
 def _stop(value: cst.BaseExpression) -> cst.BaseExpression:
+    # `stop_gradient` would make an array of a constant.
     if (isinstance(value, cst.Name) and value.value in ("None", "True", "False")) or isinstance(
         value, (cst.Integer, cst.Float, cst.SimpleString)
     ):

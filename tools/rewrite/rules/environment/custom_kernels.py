@@ -56,6 +56,7 @@ class ReplaceKernelLaunches(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         name = ".".join(self.context.path)
         function = self.context.file.functions.get(name)
+        # A kernel is text in Triton's language: what its names stand for in Python means nothing there.
         if function is not None and is_kernel(function, self.context.file):
             self.context.drop_holes(original.body)
             return original

@@ -54,6 +54,7 @@ class DropDevicePlumbing(Rule):
         starred = star_flags(target), star_flags(value)
         partners = [matching_index(*starred, i) for i in devices]
         targets = [index for index in partners if index is not None and isinstance(target.elements[index].value, cst.Name)]
+        # A device inside what a star collects cannot be taken out alone, and an assignment needs a target.
         if len(targets) < len(partners) or len(targets) == len(target.elements):
             return None
         return drop_elements(updated, targets, devices)
@@ -83,6 +84,7 @@ class DropDevicePlumbing(Rule):
             (cst.Arg, cst.Element, cst.DictElement, cst.IfExp, cst.BooleanOperation, cst.Comparison, cst.ComparisonTarget, cst.Return),
         ):
             return None
+        # An element of a tuple on the left side is a target.
         if isinstance(parent, cst.Element) and self._stored():
             return None
         if isinstance(parent, cst.Arg) and parent.keyword is original:

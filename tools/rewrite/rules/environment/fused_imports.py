@@ -82,11 +82,13 @@ class TakeFusedKernels(Rule):
             block = next(handler for handler in updated.handlers if catches_import(handler)).body
             missing = self._read(_bound(lacking) - _bound(block))
             self.context.drop_holes(original.body)
+        # Another import in the block may fail for reasons of its own.
         elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(block)):
             return None
         else:
             self.context.drop_holes(*original.handlers)
         body = [statement for statement in block.body if isinstance(statement, cst.BaseStatement)]
+        # The failed import never bound these: code that asks for them must find `None`, and no `NameError`.
         body += [cst.parse_statement(f"{name} = None\n") for name in missing]
         return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
 
@@ -103,6 +105,7 @@ class TakeFusedKernels(Rule):
         if not isinstance(target.comparator, cst.Name) or target.comparator.value != "None" or not isinstance(original.left, cst.Name):
             return None
         dotted = self.context.file.bindings.get(original.left.value, "")
+        # A local variable may have the name of the import.
         if self.context.dotted(original.left) != dotted or not of_fused_package(dotted):
             return None
         return cst.Name(str(isinstance(target.operator, cst.IsNot)))

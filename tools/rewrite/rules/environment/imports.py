@@ -16,6 +16,7 @@ class RenameRepositoryImports(Rule):
     KEEP = ("import os\nfrom math import pi\n",)
 
     def leave_ImportFrom(self, original: cst.ImportFrom, updated: cst.ImportFrom) -> cst.ImportFrom | None:
+        # The mirror's folders lie to each other as the repository's do.
         if updated.relative or updated.module is None:
             return None
         name = cst.Module([]).code_for_node(updated.module)

@@ -54,6 +54,7 @@ class WriteOutLocals(Rule):
         """Whether no statement in front of this one binds a name."""
         line = self.context.span(call).line
         inside = self.context.stack[max(i for i, n in enumerate(self.context.stack) if isinstance(n, cst.FunctionDef)) :]
+        # In a comprehension `locals()` is another dictionary, and in a loop it grows.
         if any(isinstance(node, NESTED) for node in inside):
             return False
         before = [

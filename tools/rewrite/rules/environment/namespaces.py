@@ -37,6 +37,7 @@ class SpellOutGlobals(Rule):
 
     def _read(self) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
+        # A write would bind a global name, and one to the table nothing.
         if isinstance(parent, cst.Subscript):
             return not isinstance(grand, (cst.AssignTarget, cst.AugAssign, cst.Del))
         if isinstance(parent, cst.ComparisonTarget):

@@ -74,6 +74,7 @@ class RefuseOutsideAccess(Rule):
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
         if not self.context.repo.names_torch or not _asks_whether_set(self.context, original):
             return None
+        # `os.environ` inside the comparison was a hole by itself.
         self.context.drop_holes(original)
         self._unset(original.left)
         return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
@@ -95,6 +96,7 @@ class RefuseOutsideAccess(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
         context, parent = self.context, self.context.parent()
+        # The attribute around the name decides: `os.path` stays inside the program, `os.remove` does not.
         if isinstance(parent, cst.Attribute) or (isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is original):
             return
         if dotted := context.dotted(original):
@@ -111,6 +113,7 @@ class RefuseOutsideAccess(Rule):
         call = context.parent()
         if isinstance(call, cst.Call) and call.func is node and self._is_default(call):
             return
+        # The repository may have a module of that name (`signal.py`).
         if reaches_out(dotted) and not context.repo.resolve(dotted):
             context.hole(node, f"{dotted} reaches out of the program", "reaches-out")
 

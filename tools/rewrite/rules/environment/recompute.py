@@ -73,6 +73,7 @@ class KeepRandomStates(Rule):
         keywords = {argument.keyword.value: argument.value for argument in original.args if argument.keyword}
         switched = keywords.get("enabled")
         if helper == "fork_rng" and isinstance(switched, cst.BaseExpression):
+            # Whether the random state is restored would depend on a value.
             if not (isinstance(switched, cst.Name) and switched.value == "True"):
                 return None
         if (helper == "set_rng_state") != (len(original.args) == 1) and helper != "fork_rng":
@@ -172,6 +173,7 @@ class ReplaceManualBackward(Rule):
             return None
         call = small.value
         values = [argument.value for argument in call.args if not argument.keyword]
+        # JAX keeps no graph to be retained.
         others = {argument.keyword.value for argument in call.args if argument.keyword} - {"retain_graph"}
         match call.func, values:
             case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="backward")), [cst.Name() as given]:

@@ -47,6 +47,7 @@ def _by_element(context: Context, node: cst.BaseExpression, mask: str) -> bool:
             return True
         case cst.UnaryOperation(expression=inner):
             return _by_element(context, inner, mask)
+        # A matrix product mixes elements.
         case cst.BinaryOperation(left=left, right=right) if not isinstance(node.operator, cst.MatrixMultiply):
             return _by_element(context, left, mask) and _by_element(context, right, mask)
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if name in FUNCTIONS:

@@ -50,6 +50,7 @@ class IndexByArrays(Rule):
             and isinstance(value, cst.Call)
         ):
             return value.with_changes(func=self.context.build("jnp.arange"))
+        # `x[[i, j]]` is one index, but a list of tensors is several, and a list of rows has become an array.
         if kinds == RANGE or (alone and kinds == LIST and not self._of_tensors(source) and not self._selected(source)):
             return self.context.build("jnp.array({value})", value=value)
         return None

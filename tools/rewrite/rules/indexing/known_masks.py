@@ -63,6 +63,7 @@ def known_selections(context: Context) -> Selections:
     function = context.function
     if function is None:
         return NOTHING
+    # Every subscript and statement asks, and the answer is the same throughout a function.
     cache: dict[int, Selections] = context.file.__dict__.setdefault("_selections", {})
     if id(function) not in cache:
         owner = context.cls.qualname if context.cls is not None else ""

@@ -17,10 +17,12 @@ REDUCTIONS = {
     "sum": "jnp.sum({x}, where={mask})",
     "mean": "jnp.mean({x}, where={mask})",
     "prod": "jnp.prod({x}, where={mask})",
+    # `jnp.max` and `jnp.min` want a value for an empty selection.
     "max": "jnp.max({x}, where={mask}, initial=-jnp.inf)",
     "amax": "jnp.max({x}, where={mask}, initial=-jnp.inf)",
     "min": "jnp.min({x}, where={mask}, initial=jnp.inf)",
     "amin": "jnp.min({x}, where={mask}, initial=jnp.inf)",
+    # Torch corrects by default, JAX does not.
     "std": "jnp.std({x}, where={mask}, ddof=1)",
     "var": "jnp.var({x}, where={mask}, ddof=1)",
 }

@@ -31,6 +31,7 @@ def selected_rows(function: FunctionNode, file: FileModel) -> tuple[frozenset[Sp
         uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)]
         purposes = [_use(node, parents) for node in uses]
         stores = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Store)]
+        # A name that is bound elsewhere too may be something else by then.
         if all(purposes) and "write" in purposes and len(stores) == len(names):
             calls.add(_span(assign.value))
             index_names |= names

@@ -30,6 +30,7 @@ class ReduceMaskedParts(Rule):
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         parent = self.context.parent()
+        # Writes are for `ReplaceInplaceUpdates`.
         if isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original):
             return None
         if not selects(self.context, original) or self.context.constructing:
@@ -42,6 +43,7 @@ class ReduceMaskedParts(Rule):
             self.context.hole(original, reason, "dynamic-shape")
             return None
         self.masks[self.context.span(original)] = mask
+        # Nothing is computed with the other elements before the reduction leaves them out.
         if around.operands == (original,):
             return updated.value
         return self.context.build("vendored.fill_unselected({x}, {mask})", x=updated.value, mask=mask)

@@ -69,6 +69,7 @@ class ReturnChangedArguments(Rule):
         names = handed_back(self.context, self._key())
         if not names or len(self.context.functions) != 1 or not isinstance(updated.body, cst.IndentedBlock):
             return None
+        # The function does not reach its end.
         if leaves(updated.body):
             return None
         body = [*updated.body.body, cst.SimpleStatementLine([_return(names)])]
@@ -84,6 +85,7 @@ class ReturnChangedArguments(Rule):
         arguments = dict(self._changed(keys[0], call)) if names else {}
         values = [arguments.get(name) for name in names]
         targets = [value.value for value in values if isinstance(value, cst.Name)]
+        # `f(x, x)` would bind one name to two new values.
         return targets if names and len(targets) == len(names) == len(set(targets)) else None
 
     def _changed(self, key: FunctionKey, call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
@@ -111,6 +113,7 @@ class ReturnChangedArguments(Rule):
         line, end = context.span(call).line, context.span(call).end_line
         around = final_statement(function, line) or function
         loops = [n for n in ast.walk(around) if isinstance(n, (ast.For, ast.While)) and n.lineno <= line and end <= (n.end_lineno or 0)]
+        # The next round of a loop reads what stands above the call.
         start = min((n.lineno for n in loops), default=end + 1)
         reads = (n for n in ast.walk(around) if isinstance(n, ast.Name) and n.id == value.value and isinstance(n.ctx, ast.Load))
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
@@ -141,6 +144,7 @@ def handed_back(context: Context, key: FunctionKey) -> tuple[str, ...]:
     node = file.functions.get(key[1]) if file else None
     if not isinstance(node, ast.FunctionDef) or node.name in ("forward", "__init__"):
         return ()
+    # The function has changed a view that leads back to no parameter: there is no new value to return.
     if names & context.randomness.out_of_reach.get(key, frozenset()):
         return ()
     inner = list(ast.walk(node))

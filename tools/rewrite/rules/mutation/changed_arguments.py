@@ -94,6 +94,7 @@ class RebindChangedArguments(_Writes):
         ):
             return False
         around = stack[stack.index(statement) + 1 :]
+        # `and`, conditional expressions and comprehensions may leave the call out, or make it several times.
         if not all(isinstance(node, AROUND) for node in around):
             return False
         handed = {id(value) for node in around for value in _operands(node)}
@@ -117,6 +118,7 @@ class RebindChangedArguments(_Writes):
         changed: list[tuple[cst.Name, str]] = [
             (name, fact.changed) for name in names if (fact := context.observed(name)) is not None and fact.changed
         ]
+        # What torch's own functions change the tables say, without examples.
         if (
             not changed
             or context.dotted(call.func).partition(".")[0] in TORCH
@@ -135,6 +137,7 @@ class RebindChangedArguments(_Writes):
         function, end = self._function(), self.context.span(statement).end_line
         if function is None:
             return True
+        # Below a statement that binds the name anew, nobody sees the changed tensor by it.
         anew = isinstance(statement, cst.Assign) and any(_binds(target.target, name.value) for target in statement.targets)
         return bool(self._aliases(name)) or (not anew and read_after(function, name.value, end))
 

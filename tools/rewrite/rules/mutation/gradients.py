@@ -33,6 +33,7 @@ class KeepParameterGradients(Rule):
     ) -> cst.SimpleStatementLine | None:
         context = self.context
         key = context.function_key
+        # A constructor is not differentiated, and what no call reaches cannot have a gradient.
         if context.cls is None or key not in context.randomness.live or key in context.randomness.constructing:
             return None
         body = [self._keep_gradient(statement) for statement in updated.body]

@@ -72,6 +72,7 @@ class ReplaceInplaceUpdates(_Writes):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         target = original.targets[0].target
+        # A later write to a view must say again how the view was made (`_synchronised`).
         self.context.assigned[self.context.span(original).line] = (original, updated)
         if isinstance(target, (cst.Tuple, cst.List)) and any(self._part(element.value) for element in target.elements):
             return self._try(original, lambda: self._write_all(original, target, updated))
@@ -94,11 +95,13 @@ class ReplaceInplaceUpdates(_Writes):
         if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._tensor(target.value) and kind in OPERATORS:
             value = cst.BinaryOperation(new, OPERATORS[kind](), self._atom(updated.value))
             return self._try(original, lambda: self._assign(target, self._next(target), value))
+        # `self.x += y` alone binds the attribute to a new array: it is wrong only where another name shares the memory.
         if isinstance(target, cst.Attribute) and self._tensor(target) and kind in OPERATORS and self._aliases(target):
             value = cst.BinaryOperation(self._again(target), OPERATORS[kind](), self._atom(updated.value))
             return self._try(original, lambda: self._assign(target, self._next(target), value))
         if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
             return None
+        # `x.at[index].add(…)` adds once for each time that an index occurs, torch's `x[index] += y` once in all.
         if kind in AT_METHODS and self._basic(target):
             return self._try(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
         operator = OPERATORS.get(kind)
@@ -132,6 +135,7 @@ class ReplaceInplaceUpdates(_Writes):
         if not method and inplace_argument is None:
             return
         parent, grand = context.parent(), context.parent(2)
+        # Of `x.add_(1).mul_(2)` the outermost call decides.
         if method and isinstance(parent, cst.Attribute) and isinstance(grand, cst.Call) and is_inplace(parent.attr.value):
             return
         receiver = original.func.value if method and isinstance(original.func, cst.Attribute) else inplace_argument
@@ -166,6 +170,7 @@ class ReplaceInplaceUpdates(_Writes):
         base = self._base(target, new)
         if mask is not None:
             fact = self.context.observed(source)
+            # One number fits however many elements the mask selects.
             if scalar(fact):
                 index = new.slice[0].slice
                 assert isinstance(index, cst.Index)
@@ -198,6 +203,7 @@ class ReplaceInplaceUpdates(_Writes):
         if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
             raise Refuse("several targets, one of them a part of a tensor", "alias-write")
         written = {root(_expression(element.value)) for element in target.elements if self._part(element.value)}
+        # A value may be a view: in torch the second write would read what the first has changed.
         if any(root(_expression(source)) in written for source in ([source.value for source in sources] or [value])):
             raise Refuse("parts of a tensor take values that share its memory: write one after the other", "alias-write")
         loose: list[cst.BaseElement] = [cst.Element(cst.Name(name)) for name in names]
@@ -226,6 +232,7 @@ class ReplaceInplaceUpdates(_Writes):
     def _selects(self, target: cst.Subscript) -> bool:
         try:
             return self._mask(target) is not None
+        # It is refused again, with its reason, where the update is built.
         except Refuse:
             return True
 

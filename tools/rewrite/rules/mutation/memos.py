@@ -48,6 +48,7 @@ class RecomputeMemos(Rule):
         )
         if memo.early:
             return cst.RemoveFromParent()
+        # The test is removed, and with it whatever could not be rewritten in it.
         self.context.drop_holes(original.test)
         assert isinstance(updated.body, cst.IndentedBlock)
         body = list(updated.body.body)
@@ -119,6 +120,7 @@ class UncacheArrays(Rule):
         if name not in CACHES | {"functools.cached_property"} or not isinstance(function, cst.FunctionDef):
             return None
         path = ".".join(context.path)
+        # Without the cache each call would draw other numbers.
         drawn = (context.file.file.path, path) in context.randomness.parameter
         if drawn or f"{function.name.value}.cache_" in context.file.text or not self._makes_arrays(function):
             return None
@@ -132,4 +134,5 @@ class UncacheArrays(Rule):
         """Whether it names functions of torch, and no layers."""
         named = {self.context.dotted(node) for node in m.findall(function.body, m.Name() | m.Attribute())}
         called = {self.context.dotted(node.func) for node in m.findall(function.body, m.Call()) if isinstance(node, cst.Call)}
+        # Callers that share a cached layer share its parameters: that cache must stay.
         return any(name.startswith("torch.") for name in named) and not any(self.context.repo.is_module(name) for name in called)

@@ -35,6 +35,7 @@ class SaveForBackwardLast(Rule):
             return None
         body = list(updated.body.body)
         index = next(i for i, statement in enumerate(body) if _saves(statement))
+        # The last statement is the only `return`: `movable_save` has seen to that.
         body.insert(-1, body.pop(index))
         return updated.with_changes(body=updated.body.with_changes(body=body))
 

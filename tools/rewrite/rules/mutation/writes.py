@@ -37,6 +37,7 @@ class _Writes(Rule):
     def _assign(self, receiver: cst.BaseExpression, new: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """The statement that makes `receiver` (original; rewritten `new`) hold `value`."""
         match receiver:
+            # The caller's variable is meant: binding the local name would not reach it.
             case cst.Name() if self.context.is_handle(receiver):
                 return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
             case cst.Name():
@@ -61,6 +62,7 @@ class _Writes(Rule):
                 assert isinstance(again, cst.Subscript)
                 if kind := self._holder(inner):
                     return self._hold(kind, inner, again, value)
+                # Indexing by a mask copies in torch, so a write to what was selected reaches nothing but that copy.
                 if self._mask(receiver) is not None:
                     raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
                 base = self._base(receiver, again)
@@ -170,6 +172,7 @@ class _Writes(Rule):
 
     def _hold(self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
         """`parts[0] = value`, for a tensor that a list or dictionary holds."""
+        # A tuple takes no new element.
         if kind == "tuple":
             raise Refuse("a tensor that a tuple holds is changed in place", "alias-write")
         if isinstance(container, (cst.Name, cst.Attribute)):
@@ -186,6 +189,7 @@ class _Writes(Rule):
         function = self._function()
         returned = handed_back(self.context, self.context.function_key)
         aliases = stale_aliases(function, _text(name), self.context.span(name).line, returned, self._seen) if function is not None else []
+        # What torch saves for a backward pass is the tensor, and not its value at that point: saved last, the new value is what is saved.
         saved = [alias for alias in aliases if alias.one.endswith(f".{SAVE}")]
         if saved and function is not None and movable_save(function) is not None:
             self.context.saved_last.add(".".join(self.context.path))
@@ -216,10 +220,12 @@ class _Writes(Rule):
         fresh = {text}
         for alias in [alias for alias in self._aliases(name) if {alias.one, alias.other} != {text, whole}]:
             before = self.context.assigned.get(alias.line)
+            # The other name can only be said again where the statement that made it is known.
             if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
                 self._stale(name, alias)
                 return write
             original, rewritten = before
+            # One name of the pair has its new value; the other follows from it, whichever of them is the view.
             if alias.one in fresh:
                 follow.append(self._assign_view(original.value, cst.Name(alias.one)))
             else:
@@ -233,6 +239,7 @@ class _Writes(Rule):
         """Note a name of an enclosing function that the function now binds anew."""
         outer = [self.context.file.functions.get(".".join(self.context.path[:-depth])) for depth in range(1, len(self.context.functions))]
         binding = next((node for node in outer if node is not None and name.value in bound_names(node)), None)
+        # A name that the function binds itself is its own: only a free one needs `nonlocal`.
         if name.value in bound_names(function) or binding is None:
             return
         if shared_names(binding, name.value, self.context.span(name).line):

@@ -43,6 +43,7 @@ class SetBuffers(Rule):
             return None
         name, fact = target.attr.value, context.observed(original.value)
         persistent = context.repo.buffer(context.cls, name)
+        # Torch has no buffer while it is `None`, which a variable cannot say.
         if persistent is None or not is_tensor(fact) or fact is None or "none" in fact.kinds or "parameter" in fact.kinds:
             return None
         if not context.constructing:
@@ -50,6 +51,7 @@ class SetBuffers(Rule):
                 return None
             call = context.build("{owner}.set_value({value})", owner=target, value=updated.value)
             return cst.Expr(call)
+        # On this branch torch has a plain attribute, and the state dictionary no entry.
         if self._instead(original, name):
             return None
         return updated.with_changes(value=context.build(f"nnx.{'Variable' if persistent else 'Cache'}({{value}})", value=updated.value))

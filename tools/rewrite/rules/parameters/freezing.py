@@ -59,6 +59,7 @@ class FreezeParameters(Rule):
         last = names[-1]
         if not (isinstance(last, cst.Name) and isinstance(target, cst.Name) and last.value == target.value):
             return None
+        # `p.requires_grad = False` alone is a hole, since `p` is only the loop's name for many parameters.
         first, end = self.context.span(original).line, self.context.span(original).end_line
         self.context.holes[:] = [hole for hole in self.context.holes if not first <= hole.span.line <= end]
         call = self.context.build("vendored.freeze({module})", module=walked.func.value)
@@ -81,6 +82,7 @@ class FreezeParameters(Rule):
         """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""
         block = next(node for node in reversed(self.context.stack) if isinstance(node, cst.IndentedBlock | cst.Module))
         flags = [flag for flag in map(_flag, block.body) if flag is not None and flag.target.deep_equals(target)]
+        # Torch lets nobody write to a leaf that requires a gradient; arrays need no such permission.
         return len(flags) == 2 and _is(flags[0].value, "False") and _is(flags[1].value, "True")
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.Assign | None:

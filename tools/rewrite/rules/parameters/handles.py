@@ -120,8 +120,10 @@ class PassVariables(Rule):
         """What stands for the parameter itself; `None` where the rewritten text does already."""
         if isinstance(old, cst.Attribute) and self.context.is_self(old.value):
             name = old.attr.value
+            # In a subclass of a layer with another layout `self.weight` is a property: it gives an array, and only its name reaches the variable.
             if any(name in properties(layers()[base].vendored) for base in own_layer(self)):
                 return self._by_name(old.value, name)
+        # `ReadVariables` has made `self.w[...]` of the read; here the variable is wanted.
         if isinstance(new, cst.Subscript) and not isinstance(old, cst.Subscript) and isinstance(new.slice[0].slice, cst.Index):
             return new.value if isinstance(new.slice[0].slice.value, cst.Ellipsis) else None
         if not isinstance(old, cst.Attribute) or not isinstance(new, cst.Attribute):
@@ -130,6 +132,7 @@ class PassVariables(Rule):
         if fact is not None and not set(fact.kinds) & {"parameter"}:
             return None
         try:
+            # What is written as `x[...] = …` is a variable by itself: it is passed as it stands.
             if isinstance(storage(self, old), cst.Subscript):
                 return None
         except Refuse:

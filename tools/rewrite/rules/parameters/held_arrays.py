@@ -39,6 +39,7 @@ class WrapListsOfArrays(Rule):
     def leave_AnnAssign(self, original: cst.AnnAssign, updated: cst.AnnAssign) -> cst.Assign | None:
         if original.value is None or updated.value is None or not self._holds_arrays(original.target, original.value):
             return None
+        # The annotation says `list`, which an `nnx.List` is not.
         return cst.Assign([cst.AssignTarget(updated.target)], self.context.build("nnx.List({x})", x=updated.value))
 
     def _holds_arrays(self, target: cst.BaseExpression, value: cst.BaseExpression) -> bool:

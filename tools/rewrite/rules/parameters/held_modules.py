@@ -58,6 +58,7 @@ class WrapUnregisteredModules(Rule):
         is_list = kind in ("List", "ListComp", "Tuple")
         if not (is_list or kind in ("Dict", "DictComp")):
             return None
+        # Functions (`jax.nn.relu`) have no state: NNX takes a plain list of them.
         if not (self._without_parameters(original.value) and not _functions(updated.value)) and not (
             self._registers()
             and kind != "Tuple"
@@ -128,6 +129,7 @@ class WrapUnregisteredModules(Rule):
         additions = [
             (container.lineno, value) for container, value in self._additions() if isinstance(container, ast.Name) and container.id == name
         ]
+        # `UnregisteredList(parts)` copies: what is added to the local list afterwards would be missing.
         return all(at < line for at, _ in additions) and self._modules([value for _, value in additions])
 
     def _additions(self) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -147,6 +149,7 @@ class WrapUnregisteredModules(Rule):
 def _bare(dotted: str) -> bool:
     """Whether a layer has neither parameters nor parts."""
     layer = layers()[dotted]
+    # A layer that needs `rngs` has parameters to initialise, except dropout, which only draws.
     draws = layer.vendored and rngs_of(layer.vendored) == "required" and "Dropout" not in dotted
     return not layer.params and not draws and dotted.rpartition(".")[2] not in CONTAINERS
 

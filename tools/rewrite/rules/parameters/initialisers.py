@@ -104,6 +104,7 @@ class ReplaceInitialisers(Rule):
         if (source := bound.sources.get("tensor")) is not None and self._itself(source) is not source and isinstance(target, cst.Call):
             target = target.args[0].value
             bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
+        # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
         fresh = isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value in ("Param", "Variable")
         if fresh and isinstance(target, cst.Call) and not isinstance(self.context.parent(), cst.Expr):
             inner = {**bound.values, "tensor": target.args[0].value}
@@ -126,6 +127,7 @@ class ReplaceInitialisers(Rule):
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         target = self._initialised(original.value)
+        # An unchanged call was refused, and its hole stands.
         return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:

@@ -66,6 +66,7 @@ class ReplaceRegistrations(Rule):
         owner, name, value = parts
         text = _literal(name)
         if text is not None and text.isidentifier() and self.context.is_self(owner) and not self._container(owner):
+            # `self.register_parameter("w", self.w)` only says again what the assignment before has said.
             if value.deep_equals(cst.Attribute(owner, cst.Name(text))):
                 return cst.RemoveFromParent()
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
@@ -99,6 +100,7 @@ class ReplaceRegistrations(Rule):
             value = value.value  # the parameter itself, which another name may have too
         if func.attr.value == "register_buffer":
             value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
+            # Torch registers no buffer for `None`; a variable around `None` would be there, and not be `None`.
             if isinstance(values["value"], cst.Name) and self._is_tested_for_none(values["value"].value):
                 value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
         return new.func.value, values["name"], value
@@ -161,6 +163,7 @@ class RegisterSequentialParts(Rule):
             return None
         if "torch.nn.Sequential" not in own_layer(self) or fact is None or not all(kind.startswith("module:") for kind in fact.kinds):
             return None
+        # The vendored `Sequential` calls the layers in its list: one that is only an attribute would be left out.
         name = cst.SimpleString(f'"{target.attr.value}"')
         return cst.Expr(cst.Call(cst.Attribute(target.value, cst.Name("add_module")), tidy([cst.Arg(name), cst.Arg(updated.value)])))
 

@@ -26,6 +26,7 @@ class ReplaceModuleRegistries(Rule):
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
         if original.attr.value != "_modules" or not self._is_module(original.value):
             return None
+        # `named_children` gives a new dictionary: a change to that would reach nothing.
         if self._changes(original):
             self.context.hole(original, "the registry of a module's parts is changed: NNX keeps parts as attributes", "module-method")
             return None

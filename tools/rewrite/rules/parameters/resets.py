@@ -47,6 +47,7 @@ class CallResets(Rule):
             return None
         owner, receiver = updated.func.value, func.value
         upwards = isinstance(receiver, cst.Call) and isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
+        # The function resets the parameters of an instance; `super()` is none.
         if upwards:
             owner = cst.Name(context.self_name())
         kinds = layers_reset(context.repo, context.cls, context.observed(receiver), upwards, context.is_self(receiver))
@@ -60,6 +61,7 @@ class CallResets(Rule):
             return None
         name = helpers.pop() if len(helpers) == 1 else "reset_layer"
         call = cst.Call(context.helper(name), [cst.Arg(owner)])
+        # Ones and zeros need no key.
         if name == "reset_normalisation":
             return call
         rngs = context.rngs()

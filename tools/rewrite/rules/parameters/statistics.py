@@ -35,6 +35,7 @@ class MoveInheritedStatistics(Rule):
             return None
         if not any(base.startswith("torch.nn.BatchNorm") for base in own_layer(self)):
             return None
+        # Behind a star it cannot be told which argument is a statistic.
         if any(argument.star for argument in original.args):
             return None
         arguments, replaced = list(updated.args), set()
@@ -46,6 +47,7 @@ class MoveInheritedStatistics(Rule):
                     return None
                 arguments[position] = arguments[position].with_changes(value=value)
                 replaced.add(name)
+        # The helper moves both statistics, so both must be variables (or None).
         return cst.Call(self.context.helper("tracked_batch_norm"), arguments) if replaced == STATISTICS.keys() else None
 
     def _variable(self, original: cst.BaseExpression, updated: cst.BaseExpression, name: str) -> cst.BaseExpression | None:

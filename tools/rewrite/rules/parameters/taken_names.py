@@ -67,6 +67,8 @@ class RenameTakenAttributes(Rule):
                 function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 if function in ("getattr", "setattr", "hasattr") or (function in REGISTERING and name in GENERATED):
                     self.context.hole(original, f"{name}, which NNX has too, is named in a string in line {call.lineno}", "taken-name")
+        # What rules wrote anew (`self.mask = …` for a registration) has no original for `leave_Attribute` to see. Names that rules also write for
+        # NNX's own attributes (`self.kernel`) cannot be told apart there, and stay.
         renamed = updated.visit(_Renamed({name for name in names if name not in GENERATED}))
         assert isinstance(renamed, cst.ClassDef) and isinstance(renamed.body, cst.IndentedBlock)
         own = sorted(name for name in names if _is_state(self.context.repo, model, name))

@@ -62,6 +62,7 @@ class ShareVariables(Rule):
         templates = {layers()[kind].params.get(source.attr.value, "") for kind in kinds}
         if len(templates) != 1 or not (template := templates.pop()):
             return None
+        # A kernel lies transposed, and the class that keeps it reads it in torch's layout.
         if template.endswith(".kernel"):
             self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")
             return None
@@ -96,7 +97,9 @@ class ShareVariables(Rule):
             return None
         owner = _layers(self.context.observed(target.value))
         moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
+        # Only a layer that converts the layout as well reads the shared variable rightly.
         if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
+            # Nothing else reads the layer's variable, so a copy in torch's layout is as good as sharing it.
             if self._is_made_for_parameters(source) and len(original.targets) == 1:
                 return updated.with_changes(value=self.context.build("nnx.Param({value})", value=updated.value))
             self.context.hole(original, "a weight of another layout is shared with something that is no layer", "tied-weight")

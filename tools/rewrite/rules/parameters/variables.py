@@ -31,6 +31,7 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
     if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
         return True
     kinds = _assigned(rule, context.cls, node.attr.value)
+    # A buffer that is registered under a computed name is assigned nowhere in the source.
     return "parameter" in kinds or (not kinds and _named_at_run_time(rule, context.cls, node))
 
 
@@ -60,6 +61,7 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
     A variable is written as `x[...]`; the `weight` of a layer whose NNX layout differs through the layer's own property. Raises `Refuse`.
     """
     context = rule.context
+    # `w.data` shares its memory with `w`.
     if isinstance(node, cst.Attribute) and node.attr.value in ("data",):
         return storage(rule, node.value)
     if variable(rule, node):
@@ -75,6 +77,7 @@ def storage(rule: Rule, node: cst.BaseExpression) -> cst.BaseAssignTargetExpress
             fact = context.observed(node.value)
             kinds = [k.removeprefix("module:") for k in fact.kinds] if fact and all(k.startswith("module:") for k in fact.kinds) else []
         answers = {_is_property(rule, kind, node.attr.value) for kind in kinds}
+        # A layer whose layout differs has a property in torch's layout: `[...]` would write to a copy of what it returns.
         if len(answers) == 1 and None not in answers:
             return node if answers.pop() else subscript(node)
     raise Refuse(f"whether {cst.Module([]).code_for_node(node)} is a variable was neither observed nor inferred", "unknown-receiver")
@@ -93,6 +96,7 @@ def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression)
     while isinstance(node, cst.Attribute) and node.attr.value == "data":
         node = node.value
     match node:
+        # The owner is taken from the source, so it must be one that reads the same after rewriting.
         case cst.Attribute(value=owner, attr=cst.Name(value=name)) if not rule.context.is_self(owner) and _plain(owner):
             key: cst.BaseExpression = cst.SimpleString(f'"{name}"')
         case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if _plain(owner) and _plain(key):
@@ -189,6 +193,7 @@ class MakeParameters(Rule):
     def _construct(self, data: cst.BaseExpression, grad: cst.BaseExpression | None) -> cst.BaseExpression:
         if grad is not None and not (isinstance(grad, cst.Name) and grad.value in ("True", "False")):
             return self.context.build("(nnx.Param if {trained} else nnx.Variable)({data})", trained=grad, data=data)
+        # What is no `nnx.Param` has no gradient and no optimiser state, as torch's frozen parameters.
         kind = "nnx.Variable" if isinstance(grad, cst.Name) and grad.value == "False" else "nnx.Param"
         return self.context.build(f"{kind}({{data}})", data=data)
 
@@ -228,10 +233,12 @@ class ReadVariables(Rule):
             return None if self._means_variable(original) else subscript(updated)
         if not variable(self, original) or self._means_variable(original):
             return None
+        # The container would hold the array of this moment, and a later write to the variable would not show there.
         if self._is_put_in_container():
             reason = "is kept in a container too, where it would stay what it is now: read the attribute where it is needed"
             self.context.hole(original, f"{cst.Module([]).code_for_node(original)} {reason}", "tied-weight")
             return None
+        # A number or `None` has no `[...]`.
         if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
@@ -310,12 +317,15 @@ class ReadVariables(Rule):
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
             return True
         if isinstance(parent, cst.Attribute):
+            # `size` is a method in torch and a number in JAX: it must be asked of the array, whose call the tables rewrite.
             return parent.attr.value in PLAIN_READS - {"size"}
         if isinstance(parent, cst.Subscript) and parent.value is node:
+            # A variable is indexed as its array is; only a write needs the array itself, to make a new one of it.
             return not self._written(grand)
         if isinstance(parent, (cst.ComparisonTarget, cst.Comparison)):
             return self._none_test(parent)
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
+            # A parameter is a `torch.Tensor`, but an `nnx.Variable` is no `jax.Array`.
             if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
                 return False
             return self.context.dotted(grand.func).startswith("torch.nn.init.") or _callee(grand) in ("isinstance", "exists", "callable")
