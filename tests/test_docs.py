@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from migrate_agent.agent.config.config import load_config
+from migrate_agent.sandbox.process import ProcessSandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.record.examples import from_config
+from migrate_agent.tools.rewrite import compose
+from migrate_agent.tools.scan import scan
 from migrate_agent.tools.verify.checks.base import load_checks
 from migrate_agent.tools.verify.evidence import recorded_kernels
 
@@ -28,10 +35,28 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert [path for path in NAMED.findall(page.read_text(encoding="utf-8")) if not (ROOT / path).exists()] == []
 
 
+def missing(page: str, number: int, text: str) -> list[str]:
+    """Lines of a page's Python block that do not stand in the text; `# …` says that something is left out."""
+    block = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)[number]
+    lines = text.splitlines()
+    return [line for line in block.splitlines() if line.strip() != "# …" and line not in lines]
+
+
 def test_readme_shows_code_of_the_example() -> None:
-    before = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)[0]
-    example = (ROOT / "examples/gpt/model.py").read_text(encoding="utf-8").splitlines()
-    assert [line for line in before.splitlines() if line.strip() != "# …" and line not in example] == []
+    assert missing("README.md", 0, (ROOT / "examples/gpt/model.py").read_text(encoding="utf-8")) == []
+
+
+def test_pages_show_what_the_rules_write(tmp_path: Path) -> None:
+    root = shutil.copytree(ROOT / "examples/gpt", tmp_path / "gpt")
+    inventory = scan(root)
+    examples = from_config(inventory, load_config(root).example)
+    with ProcessSandbox() as sandbox:
+        recording = record(inventory, examples, sandbox, tmp_path / "recording")
+    unit = "model.py:CausalSelfAttention"
+    draft = compose(inventory, recording.observations, [unit], examples=[each for each in recording.examples if each.unit == unit])
+    assert (draft.holes, draft.notes) == ((), ())
+    assert missing("README.md", 1, draft.files["model_jax.py"]) == []
+    assert missing("docs/tour.md", 0, draft.files["model_jax.py"]) == []
 
 
 def test_page_lists_every_check_in_its_stage() -> None:
