@@ -21,10 +21,10 @@ from migrate_agent.agent.commands.ports import check, weights
 from migrate_agent.agent.commands.pull_requests import after_run, before_run
 from migrate_agent.agent.commands.pull_requests import pr as submit
 from migrate_agent.agent.commands.sandbox import app as sandbox_app
+from migrate_agent.agent.commands.tpu import tpu
 from migrate_agent.agent.config.errors import UserError
 from migrate_agent.agent.config.secrets import redacted
 from migrate_agent.agent.runs.stops import Interrupted
-from migrate_agent.agent.tpu.cli import tpu
 
 if TYPE_CHECKING:
     from migrate_agent.agent.runs.progress import Progress

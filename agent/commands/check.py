@@ -7,11 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 from migrate_agent.agent.commands.check_report import document, show
+from migrate_agent.agent.commands.check_result import Checked
 from migrate_agent.agent.config.config import Config, ExampleTable, load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import write, write_text
@@ -25,7 +26,7 @@ from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.agent.runs.recordings import examples_of, kept
 from migrate_agent.tools.rewrite import Untranslatable
-from migrate_agent.tools.types import Evidence, Inventory, Recording, Unit
+from migrate_agent.tools.types import Inventory, Recording, Unit
 
 
 @dataclass(frozen=True)
@@ -39,29 +40,6 @@ class Asked:
     update: bool = False
     report: Path | None = None
     sandbox: str = ""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A unit that was verified before. `changes` since then; `evidence` where it was verified again, else why not in `reason`."""
-
-    then: Verified
-    changes: tuple[str, ...] = ()
-    evidence: Evidence | None = None
-    reason: str = ""
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def holds(self) -> bool:
-        """Whether the port is known to match."""
-        return not self.reason if self.evidence is None else self.evidence.status == "verified"
-
-    @property
-    def status(self) -> str:
-        """For people: `unchanged`, or what verifying it again came to."""
-        if self.evidence is None:
-            return "stale" if self.reason else "unchanged"
-        return self.evidence.status
 
 
 def check(root: Path, asked: Asked, services: Services, progress: Progress) -> int:

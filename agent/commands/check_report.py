@@ -6,16 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
+from migrate_agent.agent.commands.check_result import Checked
 from migrate_agent.agent.loop.report import VERSION, verdict_row
 from migrate_agent.agent.runs.progress import coloured, stdout
-
-if TYPE_CHECKING:
-    from migrate_agent.agent.commands.check import Checked
 
 SHOWN = 4
 """Changes of one unit that the table names."""

@@ -1,4 +1,4 @@
-"""`migrate-agent eval`: runs a suite of `evals/`, which lies above this room: it is found by its name, and never imported from here."""
+"""`migrate-agent eval`: run a suite of `evals/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ RUNNER = "migrate_agent.evals.runner"
 
 
 def evaluate(**options: Any) -> int:
-    """Run a suite (`evals.runner.command` says what the options are); gives the exit status. Raises `MissingError` where a suite needs more."""
+    """Run a suite and return the exit status. The options are those of `evals.runner.command`.
+
+    Raises `MissingError` where a package that the suite needs is not installed.
+    """
+    # The suites measure the agent, so `evals` imports `agent` and not the other way round; the wheel has no `evals` either. Only the
+    # command's name has to be here, hence the import by name when the command runs.
     try:
         runner: Any = importlib.import_module(RUNNER)
     except ModuleNotFoundError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.agent.loop.nodes.scan import require_units
+from migrate_agent.agent.loop.scope import require_units
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of, locked
 from migrate_agent.agent.runs.progress import Progress, stdout

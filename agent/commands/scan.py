@@ -11,8 +11,7 @@ from rich.text import Text
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain
-from migrate_agent.agent.loop.nodes.plan import decide
-from migrate_agent.agent.loop.nodes.scan import require_units
+from migrate_agent.agent.loop.scope import decide, require_units
 from migrate_agent.agent.runs.progress import stdout
 from migrate_agent.agent.runs.tables import finding_table, inventory_table, problem_table
 from migrate_agent.tools.scan import scan as read_repository

@@ -21,9 +21,9 @@ from migrate_agent.agent.config.json_files import plain, write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.examples import Exercise, reached
 from migrate_agent.agent.loop.judging import lay_out, with_recorded
-from migrate_agent.agent.loop.nodes.plan import find
 from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
 from migrate_agent.agent.loop.rerun import candidate_beside, command
+from migrate_agent.agent.loop.scope import find
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.class_text import example_table

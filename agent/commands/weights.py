@@ -15,7 +15,7 @@ from rich.markup import escape
 from migrate_agent.agent.config.config import Config, load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.judging import lay_out
-from migrate_agent.agent.loop.nodes.plan import find
+from migrate_agent.agent.loop.scope import find
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.verified_units import Present, load, mirror
 from migrate_agent.agent.repository.git import open_repository

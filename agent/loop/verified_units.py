@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, read
-from migrate_agent.agent.loop.nodes.plan import closure as needed_units
+from migrate_agent.agent.loop.scope import closure as needed_units
 from migrate_agent.agent.repository.git import MANIFEST
 from migrate_agent.agent.runs.recordings import ORIGINS
 from migrate_agent.tools.closure import DIGITS, Closures, Name, canonical

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
 
 from migrate_agent.agent.runs.verify_page import COLOURS, STYLE
 from migrate_agent.agent.tpu import tables
+from migrate_agent.agent.tpu.result import Found, told
 from migrate_agent.tools.portable.cost import Cost
-
-if TYPE_CHECKING:
-    from migrate_agent.agent.tpu.command import Found
 
 BAR = 360
 
@@ -51,7 +48,5 @@ def _bar(cost: Cost) -> str:
 
 
 def _notes(found: Found) -> str:
-    from migrate_agent.agent.tpu.command import told
-
     items = "".join(f"<li>{html.escape(line)}</li>" for line in told(found))
     return f"<h2>Notes</h2><ul>{items}</ul>"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.nodes.plan import closure
+from migrate_agent.agent.loop.scope import closure
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.scan import scan
