@@ -1,4 +1,4 @@
-"""Runs one group of a suite in a process of its own, and ends what is left of it, its children too."""
+"""Runs one group of a suite in a process of its own, and ends all processes that it started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENVIRONMENT = {
 
 
 class Stopped(Exception):
-    """The suite was told to stop while the group ran."""
+    """The suite was stopped while the group ran."""
 
 
 class Ended(NamedTuple):

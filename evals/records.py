@@ -1,6 +1,6 @@
-"""Results of a suite as JSON: what was measured, on which versions, how each case ended, and the rate with its denominator.
+"""Results of a suite as JSON: commit and versions, the outcome of each case, and the rate with its denominator.
 
-A suite whose results are `kept` has one file a group, `<folder>/<suite>/<group>.json`, and `<folder>/<suite>.json` is made of them all.
+A suite whose results are `stored_groups` has one file a group, `<folder>/<suite>/<group>.json`, and `<folder>/<suite>.json` is made of them all.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def commit() -> str:
 
 
 def count(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    """How many cases ended in each status."""
-    found: dict[str, int] = dict.fromkeys(STATUSES, 0)
+    """Status → number of cases."""
+    counts: dict[str, int] = dict.fromkeys(STATUSES, 0)
     for outcome in outcomes:
-        found[outcome.status] += 1
-    return found
+        counts[outcome.status] += 1
+    return counts
 
 
 def in_scope(counts: Mapping[str, int]) -> int:
@@ -97,8 +97,8 @@ def _store(content: Mapping[str, Any], path: Path) -> Path:
     return path
 
 
-def keep(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float, folder: Path) -> Path:
-    """Store what came out of one group, in the place of what came out before."""
+def store_group(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float, folder: Path) -> Path:
+    """Store the outcomes of one group, in place of earlier ones."""
     content = {
         "group": list(group),
         "date": today(),
@@ -110,8 +110,8 @@ def keep(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float
     return _store(content, folder / suite.name / f"{group[0]}.json")
 
 
-def kept(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:
-    """Group → what is stored of it."""
+def stored_groups(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:
+    """Group → its stored results."""
     files = sorted((folder / suite.name).rglob("*.json"))
     stored = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return {tuple(content["group"]): content for content in stored}
@@ -125,7 +125,7 @@ def _samples(outcomes: Iterable[Outcome]) -> int | None:
 
 def assemble(suite: Suite, folder: Path) -> Path:
     """Make `<suite>.json` of the groups that are stored; those that were never measured are named in it (`missing`)."""
-    stored, groups = kept(suite, folder), suite.groups(Options())
+    stored, groups = stored_groups(suite, folder), suite.groups(Options())
     chosen = [stored[group] for group in groups if group in stored]
     outcomes = [_outcome(row) for content in chosen for row in content["cases"]]
     versions: dict[str, str] = {}

@@ -21,10 +21,10 @@ HEADINGS = {
     "excluded": "Excluded",
 }
 SILENCE = 60.0
-"""Seconds after which a group that goes on says how far it is."""
+"""Seconds between progress lines of one group."""
 
 
-class Done(NamedTuple):
+class FinishedGroup(NamedTuple):
     """A group that has ended."""
 
     group: Group
@@ -33,7 +33,7 @@ class Done(NamedTuple):
 
 
 def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDER, resume: bool = False) -> int:
-    """Run a suite, print and store what came out.
+    """Run a suite; print and store its outcomes.
 
     `resume` leaves out the groups of which the results are kept. Gives 0 where all in scope are right and tidy, else 1.
     Raises `UsageError` for an unknown suite, a filter that nothing matches, and `resume` where nothing is kept.
@@ -50,10 +50,10 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDE
         result = records.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
         return records.write(result, output, complete)
 
-    for finished in _run_groups(suite, groups, options, jobs):
+    for finished in run_groups(suite, groups, options, jobs):
         outcomes += finished.outcomes
         if keep:
-            records.keep(suite, finished.group, finished.outcomes, finished.seconds, output)
+            records.store_group(suite, finished.group, finished.outcomes, finished.seconds, output)
         store(complete=False)  # what is done is kept, however the rest ends
     _print(suite, outcomes)
     print(f"results: {store(complete=True)}")
@@ -93,11 +93,11 @@ def _groups(suite: Suite, options: Options, output: Path, resume: bool) -> Seque
         return groups
     if not suite.kept or options.quick:
         raise UsageError(f"--resume: {'quick results' if options.quick else f'results of the suite {suite.name}'} are not kept by group")
-    stored = records.kept(suite, output)
+    stored = records.stored_groups(suite, output)
     return [group for group in groups if group not in stored]
 
 
-def _run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[Done]:
+def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: int) -> Iterator[FinishedGroup]:
     announced: dict[Group, float] = {}
 
     def heard(group: Group, so_far: Sequence[Outcome]) -> None:
@@ -108,10 +108,10 @@ def _run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: i
 
     processes = Processes(heard=heard)
 
-    def one(group: Group) -> Done:
+    def one(group: Group) -> FinishedGroup:
         started = announced[group] = time.monotonic()
         _say(f"{suite.name}: {', '.join(group)} …")
-        return Done(group, processes.run(suite, group, options), time.monotonic() - started)
+        return FinishedGroup(group, processes.run(suite, group, options), time.monotonic() - started)
 
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         try:

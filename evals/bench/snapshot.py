@@ -20,7 +20,7 @@ from typing import Any
 
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.evals.zoo_packages.packages import load_packages
-from migrate_agent.evals.zoo_packages.zoo_run import branch_files, make_repository, migrated
+from migrate_agent.evals.zoo_packages.zoo_run import branch_files, make_repository, run_repository
 from migrate_agent.sandbox.process import ProcessSandbox
 
 PACKAGES = (
@@ -70,7 +70,7 @@ def _package(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     with tempfile.TemporaryDirectory() as scratch:
         repository, report = Path(scratch) / name, Path(scratch) / "report.json"
         make_repository(package, repository)
-        list(migrated(name, repository, report, "process", package.exclude))
+        list(run_repository(name, repository, report, "process", package.exclude))
         result = json.loads(report.read_text(encoding="utf-8"))
         return {f"{unit['source']}:{unit['name']}": _unit(unit) for unit in result["units"]}, branch_files(repository, result["branch"])
 

@@ -1,4 +1,4 @@
-"""What the usual test of a port would say: the same weights, one random input, evaluation mode, `allclose` on the outputs."""
+"""The usual test of a port: equal weights, one random input, evaluation mode, `allclose` on the outputs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TOLERANCES = (1e-2, 1e-4, 1e-5)
 """Absolute and relative, as people write them."""
 
 
-def lets_through(original: Original, candidate: str, folder: Path) -> dict[str, bool]:
-    """By tolerance (`1e-05`), whether the test passes. A candidate that raises, or gives other shapes, does not pass."""
+def passes_allclose(original: Original, candidate: str, folder: Path) -> dict[str, bool]:
+    """Tolerance (`1e-05`) → whether the test passes. A candidate that raises, or gives other shapes, does not pass."""
     theirs, ours = write_trees(original, candidate, folder)
     try:
         pairs = _outputs(original, theirs, ours)
@@ -40,23 +40,25 @@ def _close(mine: Any, yours: Any, tolerance: float) -> bool:
 
 
 def _outputs(original: Original, theirs: Path, ours: Path) -> list[tuple[Any, Any]]:
-    """Leaves of both sides' outputs. Raises what either side raises, and `ValueError` where the trees differ."""
+    """Pairs of output leaves (candidate, original). Raises the errors of both sides, and `ValueError` where the trees differ."""
     example = original.examples[0]
     torch.manual_seed(0)
     model = _evaluate(f"M({example.init})", vars(_module("model", theirs)))
     args, kwargs = _evaluate(f"_arguments({example.call})", {"torch": torch, "_arguments": _arguments})
-    given: Mapping[str, Any] = map_tensors(to_jax, {"args": args, "kwargs": kwargs})  # before the call, which may write to its arguments
+    jax_arguments: Mapping[str, Any] = map_tensors(
+        to_jax, {"args": args, "kwargs": kwargs}
+    )  # before the call, which may write to its arguments
     if (ours / f"{HELPERS}.py").stat().st_size:
         sys.modules[HELPERS] = _module(HELPERS, ours)
-    found = vars(_module("model_jax", ours))
-    port = _evaluate(f"M({example.init}{', ' if example.init else ''}rngs=_rngs)", {**found, "_rngs": nnx.Rngs(0)})
+    port_names = vars(_module("model_jax", ours))
+    port = _evaluate(f"M({example.init}{', ' if example.init else ''}rngs=_rngs)", {**port_names, "_rngs": nnx.Rngs(0)})
     load_state_dict(port, {name: to_numpy(value) for name, value in model.state_dict().items()})
     model.eval()
     port.eval()
     with torch.no_grad():
         expected = jax.tree.leaves(map_tensors(to_numpy, model(*args, **kwargs)))
-    got = jax.tree.leaves(port(*given["args"], **given["kwargs"]))
-    return [(np.asarray(mine), np.asarray(yours)) for mine, yours in zip(got, expected, strict=True)]
+    actual = jax.tree.leaves(port(*jax_arguments["args"], **jax_arguments["kwargs"]))
+    return [(np.asarray(mine), np.asarray(yours)) for mine, yours in zip(actual, expected, strict=True)]
 
 
 def _arguments(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

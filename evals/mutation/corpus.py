@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[2] / "tests" / "corpus"
 HELPERS = "nnx_layers_jax"
 UNIT = Unit("model.py", "M", "model_jax.py", "rewrite")
 SELF = "the unit itself"
-"""How verdicts name the unit where no submodule of it diverges; in a header it is `.`."""
+"""The name of the unit in verdicts where no submodule of it diverges; in a header it is `.`."""
 CASE_KEYS = {"original", "family", "place", "only", "skip"}
 ORIGINAL_KEYS = {"init", "call", "setup", "train", "domain"}
 CASE_SECONDS = 120.0
@@ -32,7 +32,7 @@ LOCALISED = frozenset(
     """forward_fp64 forward_fp32 forward_bf16 shapes_fp64 edges_fp64 nonfinite worst_input training_fp64 gradients_inputs
     gradients_parameters gradients_edges buffers""".split()
 )
-"""Checks that compare values which some submodule gave; the others have nothing that a submodule could be named for."""
+"""Checks that compare values of submodules; a failure of any other check names no submodule."""
 
 FAST = """
 right/mlp_norm_by_hand right/inplace_dynamic_update right/embedding_one_hot_lookup
@@ -81,7 +81,7 @@ class Case:
 
 
 class CorpusError(Exception):
-    """Raised for a file of the corpora whose docstring is not as it must be; says which and what."""
+    """A file of the corpora with an invalid docstring; the message says which and why."""
 
 
 def load_originals(folder: Path = FOLDER) -> dict[str, Original]:
@@ -111,42 +111,44 @@ def _case(kind: Kind, path: Path) -> Case:
     for key in ("original", "family"):
         if len(facts.get(key, [])) != 1:
             raise CorpusError(f"{path}: its docstring must have one line `{key}: …`")
-    place = facts.get("place", [""])[0]
+    submodule = facts.get("place", [""])[0]
     only = tuple(facts.get("only", [""])[0].replace(",", " ").split())
     original, family = facts["original"][0], facts["family"][0]
-    return Case(kind, path.stem, title, original, family, SELF if place == "." else place, source, only, facts.get("skip", [""])[0])
+    return Case(kind, path.stem, title, original, family, SELF if submodule == "." else submodule, source, only, facts.get("skip", [""])[0])
 
 
-def _header(path: Path, known: set[str]) -> tuple[str, Mapping[str, list[str]], str]:
+def _header(path: Path, allowed: set[str]) -> tuple[str, Mapping[str, list[str]], str]:
     """First line, facts and whole text of a file. The docstring is read even where the rest does not parse."""
     source = path.read_text(encoding="utf-8")
-    found = re.match(r'r?"""(.+?)"""', source, re.DOTALL)
-    if not found:
+    match = re.match(r'r?"""(.+?)"""', source, re.DOTALL)
+    if not match:
         raise CorpusError(f"{path}: it has no docstring")
-    first, *lines = [line.strip() for line in found[1].strip().splitlines()]
+    first, *lines = [line.strip() for line in match[1].strip().splitlines()]
     facts: dict[str, list[str]] = {}
     for line in filter(None, lines):
         key, colon, value = line.partition(": ")
-        if not colon or key not in known:
-            raise CorpusError(f"{path}: {line!r} is no line of the form `key: value` with a key of {', '.join(sorted(known))}")
+        if not colon or key not in allowed:
+            raise CorpusError(f"{path}: {line!r} is no line of the form `key: value` with a key of {', '.join(sorted(allowed))}")
         facts.setdefault(key, []).append(value.strip())
     return first, facts, source
 
 
 def helper_names(source: str) -> set[str]:
-    """What a candidate imports from the vendored helpers."""
+    """The names that a candidate imports from the vendored helpers."""
     pattern = re.compile(rf"^from {HELPERS} import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
     return {name.strip() for match in pattern.finditer(source) for name in (match[1] or match[2]).split(",") if name.strip()}
 
 
 def write_trees(original: Original, candidate: str, folder: Path) -> tuple[Path, Path]:
-    """Both trees, as a repository would hold them: `model.py`, and `model_jax.py` with the helpers that it imports."""
+    """Write both trees of a repository: `model.py`, and `model_jax.py` with the helpers that it imports."""
     theirs, ours = folder / "original", folder / "candidate"
     names = helper_names(candidate)
     files = {theirs / "model.py": original.source, ours / "model_jax.py": candidate}
     files[ours / f"{HELPERS}.py"] = helpers.render(names) if names else ""
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
+        # An unchanged file keeps its time of change, so that cached results of the original stay
+        # valid.
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
     return theirs, ours
@@ -157,21 +159,21 @@ def inventory(root: Path) -> Inventory:
     return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (UNIT,))
 
 
-def mirrored(example: Example) -> Example:
+def with_rngs(example: Example) -> Example:
     """The example for the candidate: the same texts, with `rngs`."""
     init = f"{example.init}, rngs=rngs" if example.init else "rngs=rngs"
     return Example(example.unit, init, example.call, example.setup, domain=example.domain, train=example.train)
 
 
 def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Path, options: Options | None = None) -> Evidence:
-    """Verify this text against the original, in this folder: the same one for all candidates of an original, so that torch runs once."""
+    """Verify a candidate's text against the original. One folder for all candidates of an original lets torch run once."""
     theirs, ours = write_trees(original, candidate, folder)
     options = options or Options(limits=Limits(seconds=CASE_SECONDS))
-    given = [mirrored(example) for example in original.examples]
-    return verify(UNIT, original.examples, given, theirs, ours, inventory(theirs), sandbox, folder / "work", options)
+    translated = [with_rngs(example) for example in original.examples]
+    return verify(UNIT, original.examples, translated, theirs, ours, inventory(theirs), sandbox, folder / "work", options)
 
 
-def submodules(original: Original) -> bool:
+def has_submodules(original: Original) -> bool:
     """Whether the original assigns modules to attributes, so that localisation has something to name."""
     tree = ast.parse(original.source)
     classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name != "M"}
@@ -183,12 +185,12 @@ def named_place(evidence: Evidence) -> str | None:
     failed = next((verdict for verdict in evidence.verdicts if verdict.status == "fail"), None)
     if failed is None or failed.check not in LOCALISED:
         return None
-    found = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
-    return found[1] if found else ""
+    match = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
+    return match[1] if match else ""
 
 
-def told(evidence: Evidence) -> dict[str, str]:
-    """The check that refused, and its words."""
+def refusal_of(evidence: Evidence) -> dict[str, str]:
+    """`check` and `detail` of the first verdict that refuses; of all passed, an empty check."""
     refused = [verdict for verdict in evidence.verdicts if verdict.status != "pass"]
     first = next((verdict for verdict in refused if verdict.status == "fail"), refused[0] if refused else None)
     return {"check": first.check if first else "", "detail": first.detail[:300] if first else "every check passed"}

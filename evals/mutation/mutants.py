@@ -1,4 +1,4 @@
-"""What is mutated: verified rewrites, hand-written ones of the corpora and those that the rewriter makes of the examples and of packages."""
+"""The targets of mutation: hand-written rewrites of the corpora, and the rewriter's output for the examples and for packages."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGES = ("conformer", "g-mlp-pytorch", "lambda-networks", "linformer", "mingru-pytorch", "nystrom-attention", "siren-pytorch")
 """Packages of the zoo that are small enough to verify a thousand times."""
 FAR_OFF, SAME, NOT_RUN = "parity first", "same program", "not run"
-"""In the place of a check: what the first looks at a mutant found."""
+"""Names in place of a check, for mutants that are judged without the verifier."""
 ARGUED = corpus.FOLDER / "mutants_argued.toml"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A file of a verified rewrite, and how a unit in it is verified.
+    """A file of a verified rewrite, and a unit in it with its examples.
 
-    `places` are the names on the file's top level that this unit is asked about ("" for statements); None for all of them.
+    `places` are the top-level names of the file whose mutants this unit judges ("" for statements); None
+    for all of them.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Target:
     candidate: Path
     places: frozenset[str] | None = None
     reached: frozenset[str] = frozenset()
-    """Names on the file's top level that this unit needs, by way of others too."""
+    """Top-level names of the file that this unit needs, directly or through others."""
 
     @property
     def title(self) -> str:
@@ -57,26 +58,26 @@ class Target:
         """The file that is mutated."""
         return self.candidate / self.unit.target
 
-    def uses(self, owner: Target, place: str) -> bool:
-        """Whether this unit of the owner's file needs what stands at a place of it."""
-        return self.file == owner.file and (not place or place.partition(".")[0] in self.reached)
+    def uses(self, owner: Target, path: str) -> bool:
+        """Whether this unit needs the definition at `path` in the owner's file."""
+        return self.file == owner.file and (not path or path.partition(".")[0] in self.reached)
 
     def mutations(self) -> list[tuple[str, Mutation]]:
-        """Ids and mutations, in an order that mixes places and operators, so that any first part is a fair sample."""
+        """Ids and mutations in the order of a hash, so that the first `n` are a fair sample of functions and operators."""
         every = mutations(self.file.read_text(encoding="utf-8"))
-        asked = [each for each in every if self.places is None or each.place.partition(".")[0] in self.places]
-        named = [(f"{self.name}/{mutation.id}", mutation) for mutation in asked]
+        own = [one for one in every if self.places is None or one.place.partition(".")[0] in self.places]
+        named = [(f"{self.name}/{mutation.id}", mutation) for mutation in own]
         return sorted(named, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
 
     @contextlib.contextmanager
     def holding(self, text: str) -> Iterator[None]:
-        """The file holds this text, and afterwards what it held before."""
-        kept = self.file.read_text(encoding="utf-8")
+        """A context in which the file has this text."""
+        before = self.file.read_text(encoding="utf-8")
         self.file.write_text(text, encoding="utf-8")
         try:
             yield
         finally:
-            self.file.write_text(kept, encoding="utf-8")
+            self.file.write_text(before, encoding="utf-8")
 
     def verify(self, sandbox: Sandbox, folder: Path, options: Options) -> Evidence:
         """Verify the unit as its file now stands."""
@@ -85,7 +86,7 @@ class Target:
 
 
 def subjects() -> list[str]:
-    """Names of all that is mutated: `port-mlp`, `example-gpt`, `zoo-conformer`."""
+    """The names of all subjects: `port-mlp`, `example-gpt`, `zoo-conformer`."""
     ports = [f"port-{name}" for name in corpus.load_originals() if (corpus.FOLDER / "right" / f"{name}.py").exists()]
     repositories = sorted(f"example-{path.parent.name}" for path in EXAMPLES.glob("*/migrate.toml"))
     return [*ports, *repositories, *(f"zoo-{name}" for name in PACKAGES)]
@@ -107,74 +108,75 @@ def _port(subject: str, name: str, folder: Path) -> Target:
     original = corpus.load_originals()[name]
     text = (corpus.FOLDER / "right" / f"{name}.py").read_text(encoding="utf-8")
     theirs, ours = corpus.write_trees(original, text, folder)
-    translated = tuple(corpus.mirrored(example) for example in original.examples)
+    translated = tuple(corpus.with_rngs(example) for example in original.examples)
     return Target(subject, corpus.UNIT, original.examples, translated, corpus.inventory(theirs), ours)
 
 
 def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> list[Target]:
-    """One target for each unit with an example of its own: it is asked about its class, and about what else of its file only it, or it first, needs."""
+    """One target for each unit with an example of its own; it judges its class, and the other names of the file that it owns."""
     inventory = scan(root)
     rows = tomllib.loads((root / "migrate.toml").read_text(encoding="utf-8"))["example"]
     examples = from_config(inventory, rows)
     recording = record(inventory, examples, sandbox, folder / "recording")
-    wanted = list(dict.fromkeys(example.unit for example in examples))
-    draft = compose(inventory, recording.observations, wanted, examples=examples)
+    unit_ids = list(dict.fromkeys(example.unit for example in examples))
+    draft = compose(inventory, recording.observations, unit_ids, examples=examples)
     mirror = folder / "mirror"
     for name, text in draft.files.items():
         (mirror / name).parent.mkdir(parents=True, exist_ok=True)
         (mirror / name).write_text(text, encoding="utf-8")
     files: dict[str, list[Unit]] = {}
-    for identifier in wanted:
+    for identifier in unit_ids:
         files.setdefault(inventory.unit(identifier).target, []).append(inventory.unit(identifier))
-    found = []
+    result = []
     for path, units in files.items():
-        places = _places((mirror / path).read_text(encoding="utf-8"), [unit.name for unit in units])
+        names_of_unit = names_by_unit((mirror / path).read_text(encoding="utf-8"), [unit.name for unit in units])
         for unit in units:
             own = tuple(example for example in examples if example.unit == unit.id)
             translated = tuple(translate(inventory, recording.observations, example) for example in own)
             name = f"{subject}/{path.removesuffix('.py')}"
-            found.append(Target(name, unit, own, translated, inventory, mirror, *places[unit.name]))
-    return found
+            result.append(Target(name, unit, own, translated, inventory, mirror, *names_of_unit[unit.name]))
+    return result
 
 
-def _places(text: str, units: Sequence[str]) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
-    """By unit of a file: its own class, and the names on the top level that no other unit has which needs less; and all names that it needs.
+def names_by_unit(text: str, units: Sequence[str]) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """Unit → the top-level names that it owns, and all names that it needs.
 
-    What none needs is nobody's.
+    A unit owns its class, and each name of whose users it needs the fewest names. A name that no unit
+    needs has no owner.
     """
     needs: dict[str, set[str]] = {"": set()}
     for node in ast.parse(text).body:
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names = {node_name.id for node_name in ast.walk(node) if isinstance(node_name, ast.Name)}
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             needs[node.name] = names - {node.name}
-    reached = {unit: _reached(unit.partition(".")[0], needs) for unit in units}
+    reached = {unit: _needed_names(unit.partition(".")[0], needs) for unit in units}
     own = {unit.partition(".")[0]: unit for unit in units}
-    found: dict[str, set[str]] = {unit: set() for unit in units}
+    owned: dict[str, set[str]] = {unit: set() for unit in units}
     for name in needs:
         users = [unit for unit in units if not name or name in reached[unit]]
         owner = own.get(name) or min(users, key=lambda unit: len(reached[unit]), default=None)
         if owner is not None:
-            found[owner].add(name)
-    return {unit: (frozenset(names), frozenset(reached[unit])) for unit, names in found.items()}
+            owned[owner].add(name)
+    return {unit: (frozenset(names), frozenset(reached[unit])) for unit, names in owned.items()}
 
 
-def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
-    waiting, found = [name], set[str]()
+def _needed_names(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    waiting, needed = [name], set[str]()
     while waiting:
-        found.add(each := waiting.pop())
-        waiting += needs.get(each, set()) & needs.keys() - found
-    return found
+        needed.add(current := waiting.pop())
+        waiting += needs.get(current, set()) & needs.keys() - needed
+    return needed
 
 
-def argued() -> Mapping[str, Mapping[str, str]]:
-    """Id → `change` and `reason` of the mutants that are argued to be equivalent, one by one."""
+def equivalent_mutants() -> Mapping[str, Mapping[str, str]]:
+    """Id → `change` and `equivalence_reason` of the mutants that are argued to be equivalent."""
     if not ARGUED.exists():
         return {}
     return {str(row["id"]): row for row in tomllib.loads(ARGUED.read_text(encoding="utf-8")).get("mutant", [])}
 
 
-def reason(rows: Mapping[str, Mapping[str, str]], identifier: str, mutation: Mutation) -> str:
-    """Why a mutant is equivalent, or "". The change must be the one that was argued, so that no other takes its number."""
+def equivalence_reason(rows: Mapping[str, Mapping[str, str]], identifier: str, mutation: Mutation) -> str:
+    """Why a mutant is equivalent, or "". The change must equal the argued one, because numbers shift when code changes."""
     row = rows.get(identifier)
     return row["reason"] if row and row["change"] == mutation.change else ""
 

@@ -17,7 +17,7 @@ Operator = Callable[[cst.CSTNode], Iterator[cst.CSTNode]]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One changed text. `place` is the dotted class and function; `change` tells what became what."""
+    """One mutated text. `place` is the dotted class and function; `change` is `old → new`."""
 
     place: str
     operator: str
@@ -31,8 +31,8 @@ class Mutation:
         return f"{self.place or 'module'}/{self.operator}-{self.number}"
 
 
-def offers(module: cst.Module) -> list[tuple[str, str, cst.CSTNode, cst.CSTNode]]:
-    """Place, operator, node and replacement, for all that the operators offer."""
+def replacements(module: cst.Module) -> list[tuple[str, str, cst.CSTNode, cst.CSTNode]]:
+    """(place, operator, node, replacement) for all replacements that the operators yield."""
     collector = _Collector()
     module.visit(collector)
     return collector.found
@@ -42,25 +42,26 @@ def mutations(source: str) -> list[Mutation]:
     """All mutations of a module's text, in the order of the text. Raises `libcst.ParserSyntaxError`."""
     module = cst.parse_module(source)
     counts: Counter[tuple[str, str]] = Counter()
-    found, seen = [], {source}
-    for place, operator, node, new in offers(module):
+    result, texts = [], {source}
+    for path, operator, node, new in replacements(module):
         changed = module.deep_replace(node, new)
         text = changed.code if isinstance(changed, cst.Module) else source
-        if text in seen:
+        # Two operators may make the same change; it counts once.
+        if text in texts:
             continue
-        seen.add(text)
-        counts[place, operator] += 1
-        change = f"{_told(module, node)} → {_told(module, new)}"
-        found.append(Mutation(place, operator, counts[place, operator], change, text))
-    return found
+        texts.add(text)
+        counts[path, operator] += 1
+        change = f"{_code(module, node)} → {_code(module, new)}"
+        result.append(Mutation(path, operator, counts[path, operator], change, text))
+    return result
 
 
-def _told(module: cst.Module, node: cst.CSTNode) -> str:
+def _code(module: cst.Module, node: cst.CSTNode) -> str:
     return " ".join(module.code_for_node(node).split())[:120]
 
 
 class _Collector(cst.CSTVisitor):
-    """Every replacement that an operator offers, but in annotations, imports, docstrings, assertions and errors."""
+    """Collects every replacement, except in annotations, imports, docstrings, assertions and errors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +85,7 @@ class _Collector(cst.CSTVisitor):
 
 
 def constant(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A whole number by one more, a float by a tenth more; True and False exchanged."""
+    """An int plus one, a float times 1.1; True and False exchanged."""
     if isinstance(node, cst.Integer):
         yield cst.Integer(str(int(node.value, 0) + 1))
     elif isinstance(node, cst.Float):
@@ -301,14 +302,14 @@ def dropped_statement(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _names(node: cst.CSTNode) -> list[cst.Name]:
-    found: list[cst.Name] = []
+    names: list[cst.Name] = []
 
     class Names(cst.CSTVisitor):
         def visit_Name(self, node: cst.Name) -> None:
-            found.append(node)
+            names.append(node)
 
     node.visit(Names())
-    return found
+    return names
 
 
 def unpacking(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

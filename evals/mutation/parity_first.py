@@ -1,4 +1,4 @@
-"""A cheap first look at mutants: far off in plain float32 means that the verifier refuses them, so that it need not be asked.
+"""A cheap first judgement of mutants: one that is far off in plain float32 is refused without the verifier.
 
 Both sides run in this process on the verifier's own first states and inputs: outputs in evaluation mode, then outputs, buffers and gradients
 in training mode. What raises, gives another tree, shape or integers, puts NaN elsewhere, or is off by more than `FAR` of a leaf's size is
@@ -38,16 +38,16 @@ from migrate_agent.tools.weights import load_state_dict, state_dict
 NEAR = 1e-4
 FAR = 3e-2
 SMALL = 1e-2
-"""Gradients below this share of the largest are compared on its scale: what vanishes by mathematics is rounding noise."""
+"""Gradients below this share of the largest are compared on its scale: ones that vanish by mathematics are rounding noise."""
 _NO_DRAWS: Any = None
-"""What would pair random draws: no point draws any."""
+"""In place of paired draws: no point draws."""
 SECONDS = 60
 INPUTS = (0, 1)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One call: torch's state, the inputs, the mode, and what torch gave; with gradients where there are targets."""
+    """One call: torch's state, the inputs, the mode, and torch's result; with gradients where there are targets."""
 
     original: Original
     texts: Mapping[str, Any]
@@ -70,20 +70,20 @@ class ParityFirst:
         self.points = [point for point in self.calls if self._worst([point]) <= NEAR]
 
     def far(self) -> str:
-        """Why what now stands in the target's file is far off; "" where it is not, or where that cannot be told."""
+        """Why the present text of the target's file is far off; "" where it is not, or where no point can judge it."""
         worst = self._worst(self.points)
         return f"off by {worst:.1e} in float32" if worst > FAR else ""
 
     @contextlib.contextmanager
     def paths(self) -> Iterator[None]:
-        """Both trees can be imported from."""
+        """A context in which both trees can be imported."""
         roots = [str(self.target.inventory.root), str(self.target.candidate)]
-        kept = list(sys.path)
+        before = list(sys.path)
         sys.path[:0] = roots
         try:
             yield
         finally:
-            sys.path[:] = kept
+            sys.path[:] = before
 
     def _points(self) -> Iterator[Point]:
         source = source_file(self.target.inventory, self.target.unit)
@@ -96,7 +96,7 @@ class ParityFirst:
             yield from _with_gradients(original, texts(translated), state, example)
 
     def _worst(self, points: Sequence[Point]) -> float:
-        """The largest error of a leaf at any point, relative to its size; infinite for what cannot be compared."""
+        """The largest relative error of a leaf at any point; infinite where leaves cannot be compared, or the candidate raises."""
         with self.paths(), alarm(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -112,21 +112,23 @@ class ParityFirst:
             if str(getattr(module, "__file__", None) or "").startswith(root):
                 del sys.modules[name]
         importlib.invalidate_caches()
+        # Mutants have the same size and second of change: Python would take a stale cache for the
+        # new text.
         sys.dont_write_bytecode = True
         for cached in Path(root).rglob("__pycache__"):
             for file in cached.iterdir():
                 file.unlink()
 
     def build(self, point: Point, rngs: nnx.Rngs) -> Any:
-        """The candidate's module, newly constructed. Raises what it raises."""
-        found: Any = importlib.import_module(self.module)
-        names = {**vars(found), "nnx": nnx, "jnp": jnp, "rngs": rngs}
+        """The candidate's module, newly constructed. Raises its errors."""
+        value: Any = importlib.import_module(self.module)
+        names = {**vars(value), "nnx": nnx, "jnp": jnp, "rngs": rngs}
         seed_python()
         exec(point.texts["setup"], names)
         for part in self.target.unit.name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
         seed_python()
-        return eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": found})
+        return eval(f"_unit({point.texts['init']}\n)", {**names, "_unit": value})
 
     def program(self, point: Point, model: Any, *, gradient: bool) -> Program:
         """The module's step in its present mode."""
@@ -147,13 +149,13 @@ class ParityFirst:
         targets = {str(index): jnp.asarray(target) for index, target in point.targets.items()}
         leaves = self.leaves(point, point.values)
         _, outputs, after, of_parameters, of_inputs, _ = program.candidate_step(trainable, rest, leaves, targets)
-        found = {f"out/{index}": value for index, value in enumerate(outputs)}
+        arrays = {f"out/{index}": value for index, value in enumerate(outputs)}
         if point.targets:
             graphdef = program.traced.graphdef
-            found |= {f"state/{name}": value for name, value in _states(graphdef, trainable, after).items()}
-            found |= {f"grad/{name}": np.conj(value) for name, value in _states(graphdef, of_parameters, after).items()}
-            found |= {f"input-grad/{index}": np.conj(value) for index, value in of_inputs.items()}
-        return program.traced.tree, found
+            arrays |= {f"state/{name}": value for name, value in _states(graphdef, trainable, after).items()}
+            arrays |= {f"grad/{name}": np.conj(value) for name, value in _states(graphdef, of_parameters, after).items()}
+            arrays |= {f"input-grad/{index}": np.conj(value) for index, value in of_inputs.items()}
+        return program.traced.tree, arrays
 
 
 def _native(value: Any) -> Any:
@@ -164,35 +166,37 @@ def _states(graphdef: Any, trainable: Any, rest: Any) -> Mapping[str, Any]:
     return state_dict(nnx.merge(graphdef, trainable, rest, copy=True))
 
 
-def _with_gradients(original: Original, given: Mapping[str, Any], state: Mapping[str, Any], example: Example) -> Iterator[Point]:
-    """A forward and backward pass in training mode, in evaluation mode where that draws random numbers or is not wanted."""
+def _with_gradients(original: Original, candidate_texts: Mapping[str, Any], state: Mapping[str, Any], example: Example) -> Iterator[Point]:
+    """A point with gradients, in training mode; in evaluation mode where training draws random numbers or is excluded."""
     values = input_sampling.sample_inputs(original.leaves, (INPUTS[0],), example.domain)
     for mode in ("train", "eval") if example.train is not False else ("eval",):
         targets = make_targets(original.run(state, values, mode), 0)
         expected = original.run(state, values, mode, targets=targets, native=True)
         if targets and not expected.draws:
-            yield Point(original, given, state, values, mode, targets, expected)
+            yield Point(original, candidate_texts, state, values, mode, targets, expected)
             return
 
 
-def _error(point: Point, tree: trees.Tree, found: Mapping[str, Any]) -> float:
+def _error(point: Point, tree: trees.Tree, arrays: Mapping[str, Any]) -> float:
     if trees.skeleton(tree) != trees.skeleton(point.expected.tree):
         return float("inf")
-    wanted = {key: value for key, value in point.expected.arrays.items() if key in found or key.startswith("out/")}
-    largest = max((rms(value) for key, value in wanted.items() if "grad/" in key), default=0.0)
-    return max((_off(value, found.get(key), SMALL * largest if "grad/" in key else 0.0) for key, value in wanted.items()), default=0.0)
+    expected = {key: value for key, value in point.expected.arrays.items() if key in arrays or key.startswith("out/")}
+    largest = max((rms(value) for key, value in expected.items() if "grad/" in key), default=0.0)
+    return max(
+        (_leaf_error(value, arrays.get(key), SMALL * largest if "grad/" in key else 0.0) for key, value in expected.items()), default=0.0
+    )
 
 
-def _off(wanted: Any, found: Any, least: float) -> float:
+def _leaf_error(expected: Any, value: Any, least: float) -> float:
     """The error of a leaf relative to its size; infinite where it cannot be compared."""
-    got = np.asarray(found[...] if isinstance(found, nnx.Variable) else found)
-    if found is None or pattern_problem(wanted, got):
+    actual = np.asarray(value[...] if isinstance(value, nnx.Variable) else value)
+    if value is None or pattern_problem(expected, actual):
         return float("inf")
-    if wanted.dtype.kind not in "fc":
-        return float("inf") if (wanted != got).any() else 0.0
-    finite = np.isfinite(wanted)
-    difference = np.abs(np.where(finite, got, 0) - np.where(finite, wanted, 0))
-    return rms(difference) / (max(rms(wanted), least) or 1.0)
+    if expected.dtype.kind not in "fc":
+        return float("inf") if (expected != actual).any() else 0.0
+    finite = np.isfinite(expected)
+    difference = np.abs(np.where(finite, actual, 0) - np.where(finite, expected, 0))
+    return rms(difference) / (max(rms(expected), least) or 1.0)
 
 
 class _TooLong(Exception):
@@ -201,7 +205,7 @@ class _TooLong(Exception):
 
 @contextlib.contextmanager
 def alarm() -> Iterator[None]:
-    """End what takes longer than `SECONDS` by an error."""
+    """A context that raises after `SECONDS`: a mutant may loop for ever."""
 
     def ring(number: int, frame: Any) -> None:
         raise _TooLong

@@ -30,20 +30,21 @@ SEEDS = (0, 1)
 
 
 class SameProgram:
-    """The programs of a target as it stands when this is made."""
+    """The traced programs of a target at the time of construction."""
 
     def __init__(self, parity: ParityFirst) -> None:
         self.parity = parity
         self.text = parity.target.file.read_text(encoding="utf-8")
         self.plain, self.ran = self._programs()
         self.runs_it = False
-        """Whether a changed line ran when `holds` was asked last."""
+        """Whether a changed line ran in the last call of `holds`."""
 
     def holds(self) -> bool:
-        """Whether what now stands in the target's file is the same program, as far as it runs here."""
+        """Whether the present text of the target's file traces to the same programs."""
         changed = changed_lines(self.text, text := self.parity.target.file.read_text(encoding="utf-8"))
         lines = text.splitlines()
         self.runs_it = False
+        # A condition may take its other branch for inputs that are not traced here.
         if not self.plain or any(CONDITION.search(lines[number - 1]) for number in changed):
             return False
         programs, ran = self._programs()
@@ -51,7 +52,7 @@ class SameProgram:
         return programs == self.plain
 
     def _programs(self) -> tuple[list[str], set[int]]:
-        """Everything that is compared, as text, and the lines of the target's file that ran; nothing where it cannot be told."""
+        """All compared facts as text, and the lines of the target's file that ran; no facts where the code raises."""
         with self.parity.paths(), alarm(), warnings.catch_warnings(), _lines(str(self.parity.target.file)) as ran:
             warnings.simplefilter("ignore")
             try:
@@ -69,8 +70,8 @@ class SameProgram:
             model = self.parity.build(point, nnx.Rngs(seed))
             yield from (str(inspect.signature(method)) for method in (type(model).__init__, type(model).__call__))
             for path, value in nnx.to_flat_state(nnx.state(model)):
-                held = value.get_value() if isinstance(value, nnx.Variable) else value
-                yield f"{path} {type(value).__name__} {_content(held)}"
+                content = value.get_value() if isinstance(value, nnx.Variable) else value
+                yield f"{path} {type(value).__name__} {_content(content)}"
         variants = [values for _, values in input_sampling.shape_variants(point.original.leaves, 0)]
         for mode in ("eval", "train"):
             for values in ([*point.values], *variants):
@@ -81,19 +82,19 @@ class SameProgram:
         model.train() if mode == "train" else model.eval()
         _, trainable, rest = split(model)
         program, backward = self.parity.program(point, model, gradient=False), self.parity.program(point, model, gradient=True)
-        given = (trainable, rest, self.parity.leaves(point, values))
+        step_arguments = (trainable, rest, self.parity.leaves(point, values))
         try:
-            outputs = jax.eval_shape(program.candidate_step, *given, {})[1]
+            outputs = jax.eval_shape(program.candidate_step, *step_arguments, {})[1]
             targets = {str(number): jnp.zeros(out.shape, out.dtype) for number, out in enumerate(outputs) if is_float(out)}
-            traced = jax.make_jaxpr((backward if targets else program).candidate_step)(*given, targets)
+            traced = jax.make_jaxpr((backward if targets else program).candidate_step)(*step_arguments, targets)
         except Exception as error:
             return type(error).__name__
         return f"{traced.jaxpr} {[_content(value) for value in traced.consts]} {program.traced.tree} {program.rearranged}"
 
 
 def same_for_all(programs: Sequence[SameProgram]) -> bool:
-    """Whether all programs that need a changed file are the same as before, and one of them runs what is changed."""
-    return all(each.holds() for each in programs) and any(each.runs_it for each in programs)
+    """Whether all programs that need a changed file are the same as before, and one of them runs a changed line."""
+    return all(program.holds() for program in programs) and any(program.runs_it for program in programs)
 
 
 def is_float(value: Any) -> bool:

@@ -1,7 +1,8 @@
-"""One candidate verified with many seeds: what its jobs have in common is done once for all of them.
+"""Verifies one candidate with many seeds, and runs the jobs of all seeds in one process, which compiles each program once.
 
-The verification of a seed runs until it asks for a job of the candidate's that costs much, and is put off there; when all seeds have come
-that far, these jobs run in one process (`several`), and each verification starts again with what they gave.
+The verification of a seed runs until its first costly job of the candidate, and is postponed there. When
+all seeds are postponed, their jobs run in one process, and each verification starts again with the
+results.
 """
 
 from __future__ import annotations
@@ -25,48 +26,48 @@ from migrate_agent.tools.verify.evidence.search import STEP
 
 SEVERAL = "migrate_agent.tools.verify.candidate.many_seeds:run"
 EXACT, NATIVE = ENTRIES["exact"], ENTRIES["native"]
-TOGETHER = frozenset((EXACT, NATIVE, SEARCH))
-"""What is run for many seeds in one process."""
-MOST_SECONDS = 600.0
-"""What jobs of one process may take, where one alone may not take more."""
-MOST_TURNS = 6
-"""So often are verifications put off: for a first look, for the exact job, for all else, and where answers of torch's were not kept long enough."""
+SHARED_ENTRIES = frozenset((EXACT, NATIVE, SEARCH))
+"""Entries of jobs that run for many seeds in one process."""
+MAX_SECONDS = 600.0
+"""Limit on the seconds of the jobs of one process, unless one job alone has a higher limit."""
+MAX_ROUNDS = 6
+"""Number of rounds: for the original, for the exact job, for all other jobs, and for results of torch that were evicted from the cache."""
 
 
-class PutOff(BaseException):
-    """Raised in the place of a job's run, which comes with those of the other seeds. No `Exception`: nothing in between may handle it."""
+class Postponed(BaseException):
+    """Raised in place of a job's run that waits for other seeds. Not an `Exception`, so that no handler in between catches it."""
 
 
-class Together:
-    """A sandbox for the verifications of one candidate. What it gave for a job it gives again, and keeps its files, until it is closed."""
+class SharedSandbox:
+    """A sandbox for the verifications of one candidate. It caches the run of each job, with its files, until it is closed."""
 
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
         self.name = inner.name
-        self._asked: dict[str, Job] = {}
-        self._given: dict[str, Run] = {}
+        self._postponed: dict[str, Job] = {}
+        self._results: dict[str, Run] = {}
         self._runs: list[Run] = []
         self._exact: set[tuple[int, int]] = set()
-        """What has its exact job, and may want its native one."""
+        """Jobs (`_form`) whose exact run is there, so that their native one may run."""
         self._folder = tempfile.TemporaryDirectory(prefix="migrate-agent-seeds-")
 
     def run(self, job: Job) -> Run:
-        """What a job gave. Raises `PutOff` where it is to be run with others."""
+        """The run of a job. Raises `Postponed` where it will run with those of other seeds."""
         key = _key(job)
-        if key not in self._given and job.entry in TOGETHER:
+        if key not in self._results and job.entry in SHARED_ENTRIES:
             if job.entry != NATIVE or _form(job) in self._exact:
-                self._asked[key] = self._lasting(job, key)
-            raise PutOff
-        if key not in self._given:
-            self._given[key] = self._run(job)
-        return self._given[key]
+                self._postponed[key] = self._lasting(job, key)
+            raise Postponed
+        if key not in self._results:
+            self._results[key] = self._run(job)
+        return self._results[key]
 
     def forget(self, seed: int) -> None:
-        """Run no more of what was put off for this seed: its verification has ended without it."""
-        self._asked = {key: job for key, job in self._asked.items() if job.arguments["seed"] != seed}
+        """Drop the postponed jobs of a seed whose verification has ended without them."""
+        self._postponed = {key: job for key, job in self._postponed.items() if job.arguments["seed"] != seed}
 
     def release(self, run: Run) -> None:
-        """Nothing: it may be asked for again."""
+        """Nothing: the run stays cached for the next round."""
 
     def close(self) -> None:
         """Remove the files of all runs."""
@@ -75,19 +76,19 @@ class Together:
             self._inner.release(run)
         self._runs.clear()
 
-    def run_asked(self) -> None:
-        """Run what was put off, all jobs of a kind in one process; each alone where that does not end well."""
+    def run_postponed(self) -> None:
+        """Run the postponed jobs, all of an entry in one process; each alone where that process dies."""
         by_entry: dict[str, dict[str, Job]] = {}
-        for key, job in self._asked.items():
+        for key, job in self._postponed.items():
             by_entry.setdefault(job.entry, {})[key] = job
         self._exact |= {_form(job) for job in by_entry.get(EXACT, {}).values()}
-        self._asked = {}
+        self._postponed = {}
         with ThreadPoolExecutor(2) as pool:
-            for found in list(pool.map(self._several, by_entry.values())):
-                self._given |= found
+            for runs in list(pool.map(self._several, by_entry.values())):
+                self._results |= runs
 
     def _lasting(self, job: Job, key: str) -> Job:
-        """The job with copies of what its candidate exported, which goes when its verification ends."""
+        """The job with a copy of the exported candidate, which the postponed verification removes when it ends."""
         if STEP not in job.inputs:
             return job
         copy = Path(self._folder.name) / key
@@ -101,7 +102,7 @@ class Together:
         for index, job in enumerate(jobs.values()):
             names.append({name: f"{index}-{name}" for name in job.inputs})
             inputs |= {f"{index}-{name}": path for name, path in job.inputs.items()}
-        seconds = min(first.limits.seconds * len(jobs), max(first.limits.seconds, MOST_SECONDS))
+        seconds = min(first.limits.seconds * len(jobs), max(first.limits.seconds, MAX_SECONDS))
         inputs["jobs"] = Path(self._folder.name) / f"{threading.get_ident()}.json"
         inputs["jobs"].write_text(json.dumps([dict(job.arguments) for job in jobs.values()]), encoding="utf-8")
         arguments = {"entry": first.entry, "inputs": names}
@@ -119,35 +120,39 @@ class Together:
 
 
 def _form(job: Job) -> tuple[int, int]:
-    """The same for a candidate's jobs of one seed that run all its scenarios, not for those that run one."""
+    """Seed and number of scenarios: equal for the exact and the native job of one verification."""
     return job.arguments["seed"], len(job.arguments["scenarios"])
 
 
 def _key(job: Job) -> str:
-    """Equal for the same job of the same candidate."""
+    """A digest that is equal for equal jobs of the same candidate."""
     exported = sorted(job.inputs[STEP].iterdir()) if STEP in job.inputs else []
     inputs = {name: str(path) for name, path in job.inputs.items() if name != STEP}
-    asked = [job.side, job.entry, str(job.root), dict(job.arguments), inputs]
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode())
+    description = [job.side, job.entry, str(job.root), dict(job.arguments), inputs]
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for path in exported:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
 def with_seeds(sandbox: Sandbox, seeds: Sequence[int], verify: Callable[[Sandbox, int], Evidence]) -> list[Evidence]:
-    """What `verify(sandbox, seed)` gives for each of these seeds; it must verify the same candidate each time, which has nothing to gain by cheating."""
-    together = Together(sandbox)
-    found: dict[int, Evidence] = {}
+    """The evidence `verify(sandbox, seed)` for each seed.
+
+    All calls must verify the same candidate, one that does not cheat: it could tell seeds apart in a
+    shared process.
+    """
+    together = SharedSandbox(sandbox)
+    evidences: dict[int, Evidence] = {}
     try:
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_ROUNDS):
             for seed in seeds:
-                if seed not in found:
-                    with contextlib.suppress(PutOff):
-                        found[seed] = verify(together, seed)
+                if seed not in evidences:
+                    with contextlib.suppress(Postponed):
+                        evidences[seed] = verify(together, seed)
                         together.forget(seed)
-            if len(found) == len(seeds):
+            if len(evidences) == len(seeds):
                 break
-            together.run_asked()
-        return [found[seed] if seed in found else verify(sandbox, seed) for seed in seeds]
+            together.run_postponed()
+        return [evidences[seed] if seed in evidences else verify(sandbox, seed) for seed in seeds]
     finally:
         together.close()

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
-from migrate_agent.evals.zoo_packages.zoo_run import branch_files, commit_all, migrated
+from migrate_agent.evals.zoo_packages.zoo_run import branch_files, commit_all, run_repository
 
 REPOSITORIES = Path(__file__).parents[2] / "examples" / "fused"
 KERNELS: Mapping[str, str] = {
@@ -56,7 +56,7 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
             shutil.copytree(REPOSITORIES / name, repository)
             commit_all(repository)
             report = Path(folder) / "report.json"
-            yield from migrated(name, repository, report, options.sandbox)
+            yield from run_repository(name, repository, report, options.sandbox)
             if report.exists():
                 yield _kernel(name, branch_files(repository, json.loads(report.read_text(encoding="utf-8"))["branch"]))
 

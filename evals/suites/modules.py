@@ -17,7 +17,7 @@ from migrate_agent.evals.operators.module_source import Sample, samples
 from migrate_agent.evals.operators.op_source import Unspelled
 from migrate_agent.evals.operators.parity import compare_modules, randomise, set_up_jax, to_jax
 from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
-from migrate_agent.evals.zoo_packages.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import static_problems
 
 GROUP = 3
 Problems = dict[str, list[tuple[Status, str]]]
@@ -90,7 +90,7 @@ def judge(chosen: Sequence[Chosen], problems: Problems) -> list[str]:
                 problems[name].append(("refused", f"{hole} | {sample.title}"))
             elif problem := _problem(sample, getattr(mirror, f"M{index}")):
                 problems[name].append(("wrong", f"{problem} | {sample.title}"))
-    return [] if any(holes) else untidy(draft.files)
+    return [] if any(holes) else static_problems(draft.files)
 
 
 def original(sample: Sample) -> tuple[torch.nn.Module, list[torch.Tensor]]:

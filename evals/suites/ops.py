@@ -19,7 +19,7 @@ from migrate_agent.evals.operators.op_run import problems as run_together
 from migrate_agent.evals.operators.op_source import Call, Unspelled, calls, dtypes, excluded, full_name, inputs, share
 from migrate_agent.evals.operators.parity import set_up_jax
 from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
-from migrate_agent.evals.zoo_packages.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import static_problems
 
 GROUP = 32
 """Entries that one process judges."""
@@ -70,7 +70,7 @@ def _chunk(names: Sequence[str], options: Options) -> Iterator[Outcome]:
             functions = [(call, holes[i], getattr(mirror, f"f{i}", None)) for call, i in zip(written[name], number, strict=False)]
             problems[name] += _judge(functions)
             yield _outcome(name, problems[name], written[name], options)
-    if static := [] if any(holes) else untidy(draft.files):
+    if static := [] if any(holes) else static_problems(draft.files):
         yield Outcome(f"static check of {names[0]} … {names[-1]}", "untidy", "; ".join(static[:5])[:500])
 
 

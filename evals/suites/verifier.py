@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.evals.mutation import corpus, mutants
-from migrate_agent.evals.mutation.corpus import Case, Original, told
+from migrate_agent.evals.mutation.corpus import Case, Original, refusal_of
 from migrate_agent.evals.mutation.mutants import FAR_OFF, NOT_RUN, SAME
 from migrate_agent.evals.mutation.seeds import with_seeds
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
@@ -74,9 +74,9 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
         for name in group:
             kind, _, rest = name.partition("-")
             if kind == "mutants":
-                from migrate_agent.evals.mutation.mutant_judges import judged
+                from migrate_agent.evals.mutation.mutant_judges import judge_mutants
 
-                yield from judged(rest, sandbox, Path(folder), options)
+                yield from judge_mutants(rest, sandbox, Path(folder), options)
             else:
                 chosen = cases()[rest] if kind == "corpus" else [case for rows in cases().values() for case in rows if case.id == name]
                 yield from _cases(chosen, sandbox, Path(folder), options)
@@ -126,7 +126,7 @@ def _outcome(case: Case, by_seed: Sequence[Evidence], seconds: float, folder: Pa
     details: dict[str, Any] = {
         "kind": case.kind,
         "family": case.family,
-        **told(worst),
+        **refusal_of(worst),
         "verdicts": sorted({evidence.status for evidence in by_seed}),
         "seeds": options.seeds,
         "runs": len(by_seed),
@@ -135,9 +135,9 @@ def _outcome(case: Case, by_seed: Sequence[Evidence], seconds: float, folder: Pa
         "seconds": round(seconds, 1),
     }
     if case.kind == "wrong":
-        from migrate_agent.evals.mutation.allclose import lets_through
+        from migrate_agent.evals.mutation.allclose import passes_allclose
 
-        details["allclose"] = lets_through(originals()[case.original], case.source, folder)
+        details["allclose"] = passes_allclose(originals()[case.original], case.source, folder)
     return Outcome(
         case.id, "right" if good else "wrong", "" if good else f"{case.title} — {details['check']}: {details['detail']}", details
     )

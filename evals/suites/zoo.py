@@ -12,8 +12,8 @@ from typing import Any
 from migrate_agent.evals.records import count, in_scope
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError, load_packages
-from migrate_agent.evals.zoo_packages.zoo_quick import quick
-from migrate_agent.evals.zoo_packages.zoo_run import verified
+from migrate_agent.evals.zoo_packages.zoo_quick import judge_in_process
+from migrate_agent.evals.zoo_packages.zoo_run import run_package
 
 
 @cache
@@ -36,9 +36,9 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
         with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
             try:
                 if options.quick:
-                    yield from quick(packages()[name], Path(folder))
+                    yield from judge_in_process(packages()[name], Path(folder))
                 else:
-                    yield from verified(packages()[name], Path(folder), options.sandbox)
+                    yield from run_package(packages()[name], Path(folder), options.sandbox)
             except PackageError as error:
                 yield Outcome(name, "refused", f"not fetched: {error}")
 

@@ -29,7 +29,7 @@ ZOO = Path(__file__).parents[1] / "zoo"
 
 
 class PackageError(Exception):
-    """A package cannot be had or is not what was pinned; the message says which and why."""
+    """A package cannot be fetched or differs from its pin; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _package(file: Path) -> Package:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """The folder of downloads."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "migrate-agent" / "zoo"
 
@@ -85,6 +85,7 @@ def fetch(source: Source, cache: Path) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             _download(source, Path(scratch))
+            # Two processes may download the same file at the same time; a rename is atomic.
             os.replace(Path(scratch) / source.file, path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != source.sha256:

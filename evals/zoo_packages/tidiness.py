@@ -18,7 +18,7 @@ TORCH = ("torch", "torchvision", "torchaudio", "torchax")
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong in a file."""
+    """One problem in a file."""
 
     file: str
     line: int
@@ -28,8 +28,8 @@ class Finding(NamedTuple):
         return f"{self.file}:{self.line}: {self.what}"
 
 
-def untidy(files: Mapping[str, str], sources: Mapping[str, str] | None = None) -> list[str]:
-    """What is wrong in these Python files (relative path → text), as `file:line: what`.
+def static_problems(files: Mapping[str, str], sources: Mapping[str, str] | None = None) -> list[str]:
+    """The problems of these Python files (relative path → text), as `file:line: what`.
 
     `sources` maps a file's path to the text that it was rewritten from: what pyflakes finds there too (a variable that was never used) is the
     source's own, and stays.

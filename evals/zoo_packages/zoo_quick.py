@@ -32,7 +32,7 @@ from migrate_agent.tools.types import Draft, Example, Inventory, Recording, Unit
 
 
 class Call(NamedTuple):
-    """A module in evaluation mode, with what to call it with."""
+    """A module in evaluation mode, and the arguments of its call."""
 
     module: torch.nn.Module
     args: Any
@@ -103,7 +103,7 @@ def migrate(name: str, root: Path, examples: Sequence[Mapping[str, Any]], folder
     return Migrated(name, root, inventory, recording, draft, double)
 
 
-def quick(package: Package, folder: Path) -> Iterator[Outcome]:
+def judge_in_process(package: Package, folder: Path) -> Iterator[Outcome]:
     """One outcome for each unit of the package, and one of the static check. Raises `PackageError`."""
     make_repository(package, folder / "repository")
     migrated = migrate(package.name, folder / "repository", package.examples, folder)
@@ -124,7 +124,7 @@ def _static(migrated: Migrated) -> Iterator[Outcome]:
 
 
 def outcome(migrated: Migrated, unit: Unit) -> Outcome:
-    """Whether the unit's rewrite does what the original does, in all examples."""
+    """Whether the unit's rewrite gives the original's results in all examples."""
     name, examples = f"{migrated.name}/{unit.id}", migrated.examples(unit)
     if not examples:
         return Outcome(name, "refused", migrated.recording.errors.get(unit.id, "no example reaches it"))

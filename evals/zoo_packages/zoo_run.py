@@ -12,7 +12,7 @@ from typing import Any
 
 from migrate_agent.evals.suite import Outcome, Status
 from migrate_agent.evals.zoo_packages.packages import Package, cache_folder, lay_out
-from migrate_agent.evals.zoo_packages.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import static_problems
 from migrate_agent.tools.scan import scan
 
 GIT = ["git", "-c", "user.name=zoo", "-c", "user.email=zoo@example.invalid", "-c", "commit.gpgsign=false"]
@@ -40,16 +40,16 @@ def _example_text(row: Mapping[str, Any]) -> str:
     return "\n".join(["[[example]]", *lines, ""])
 
 
-def verified(package: Package, folder: Path, sandbox: str) -> Iterator[Outcome]:
-    """The command line's own judgement: `migrate-agent run --yes --no-llm`, one outcome for each unit of its report."""
+def run_package(package: Package, folder: Path, sandbox: str) -> Iterator[Outcome]:
+    """Migrate a package by `migrate-agent run --yes --no-llm`: one outcome for each unit of its report."""
     make_repository(package, folder / "repository")
-    yield from migrated(package.name, folder / "repository", folder / "report.json", sandbox, package.exclude)
+    yield from run_repository(package.name, folder / "repository", folder / "report.json", sandbox, package.exclude)
 
 
-def migrated(
+def run_repository(
     name: str, repository: Path, report: Path, sandbox: str, exclude: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Outcome]:
-    """The same of any repository; `exclude` says of units why they do not count. The report is written to `report`."""
+    """Migrate a repository by the command line; `exclude` maps units that do not count to the reason. The report is written to `report`."""
     command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
     process = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
     if not report.exists():
@@ -85,6 +85,6 @@ def _git(repository: Path, *arguments: str) -> str:
 
 def tidiness(package: str, files: Mapping[str, str], sources: Mapping[str, str]) -> Iterator[Outcome]:
     """What the static check finds in these files (path → text); `sources` are the originals, by the same paths."""
-    findings = untidy(files, sources)
+    findings = static_problems(files, sources)
     status: Status = "untidy" if findings else "tidy"
     yield Outcome(f"{package}/static check", status, "; ".join(findings[:5])[:500], {"files": len(files), "untidy": findings})

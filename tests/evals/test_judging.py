@@ -15,7 +15,7 @@ from flax import nnx
 from migrate_agent.evals.operators.op_run import check
 from migrate_agent.evals.operators.op_source import Call, Unspelled, Writer, calls, observe, torch_result
 from migrate_agent.evals.operators.parity import Difference, compare, compare_modules
-from migrate_agent.evals.zoo_packages.tidiness import untidy
+from migrate_agent.evals.zoo_packages.tidiness import static_problems
 from migrate_agent.tools.types import Span
 
 
@@ -132,7 +132,7 @@ def test_uses_of_arguments_are_observed() -> None:
     ],
 )
 def test_untidy_files_are_seen(text: str, source: str, expected: list[str]) -> None:
-    found = untidy({"a.py": text}, {"a.py": source})
+    found = static_problems({"a.py": text}, {"a.py": source})
     assert len(found) >= len(expected)
     assert all(any(wanted in line for line in found) for wanted in expected)
     assert bool(found) == bool(expected)

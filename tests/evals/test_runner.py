@@ -132,7 +132,7 @@ def test_a_long_group_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys
     start = Processes._start
     monkeypatch.setattr(Processes, "_start", lambda self, command: start(self, [sys.executable, "-c", WORKER.format(body=body)]))
     monkeypatch.setattr(runner, "SILENCE", 0.0)
-    (done,) = runner._run_groups(KEPT, [("one", "two")], Options(), 1)
+    (done,) = runner.run_groups(KEPT, [("one", "two")], Options(), 1)
     assert len(done.outcomes) == 2
     said = capsys.readouterr().err
     assert "toy: one, two: 1 done, of these 1 of 1 (100.0 %) right" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_agent.evals.mutation import mutants
-from migrate_agent.evals.mutation.mutant_judges import judged, ran
+from migrate_agent.evals.mutation.mutant_judges import judge_mutants, statements_ran
 from migrate_agent.evals.mutation.mutants import NOT_RUN, Target
 from migrate_agent.evals.mutation.mutate import Mutation
 from migrate_agent.evals.suite import Options, Outcome
@@ -88,7 +88,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
         ]
         patch.setattr(mutants, "targets", lambda *_: found)
         patch.setattr(Target, "mutations", lambda self: rows if self is owner else [])
-        return {outcome.case.partition("/")[2].partition("/")[2]: outcome for outcome in judged("two", sandbox, folder, Options())}
+        return {outcome.case.partition("/")[2].partition("/")[2]: outcome for outcome in judge_mutants("two", sandbox, folder, Options())}
 
 
 def test_a_mutant_is_refused_where_any_unit_that_needs_its_place_is(outcomes: dict[str, Outcome]) -> None:
@@ -119,4 +119,4 @@ def test_what_runs_and_is_refused_by_none_survives(outcomes: dict[str, Outcome])
     ],
 )
 def test_a_changed_line_counts_as_run_with_its_statement(changed: set[int], lines: set[int], found: bool) -> None:
-    assert ran("def f(x):\n    if x:\n        x = 1\n    return g(\n        x)\n", changed, lines) is found
+    assert statements_ran("def f(x):\n    if x:\n        x = 1\n    return g(\n        x)\n", changed, lines) is found

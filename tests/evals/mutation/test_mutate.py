@@ -8,7 +8,7 @@ import libcst as cst
 import pytest
 
 from migrate_agent.evals.mutation import corpus, mutants
-from migrate_agent.evals.mutation.mutate import OPERATORS, mutations, offers
+from migrate_agent.evals.mutation.mutate import OPERATORS, mutations, replacements
 
 CHANGES = {
     "constant": ("f(3)", "f(4)"),
@@ -57,23 +57,23 @@ def test_texts_are_valid_and_ids_unique() -> None:
 def test_there_are_thousands() -> None:
     ports = [name.removeprefix("port-") for name in mutants.subjects() if name.startswith("port-")]
     texts = [(corpus.FOLDER / "right" / f"{name}.py").read_text(encoding="utf-8") for name in ports]
-    assert sum(len(offers(cst.parse_module(text))) for text in texts) >= 2400  # a few of which are the same text
+    assert sum(len(replacements(cst.parse_module(text))) for text in texts) >= 2400  # a few of which are the same text
 
 
 def test_an_argument_holds_for_its_change_only() -> None:
     mutation = mutations("x = 3")[0]
     rows = {"a": {"id": "a", "change": "3 → 4", "reason": "unused"}, "b": {"id": "b", "change": "3 → 5", "reason": "unused"}}
-    assert (mutants.reason(rows, "a", mutation), mutants.reason(rows, "b", mutation)) == ("unused", "")
+    assert (mutants.equivalence_reason(rows, "a", mutation), mutants.equivalence_reason(rows, "b", mutation)) == ("unused", "")
 
 
 def test_argued_mutants_are_of_known_subjects_and_say_why() -> None:
-    rows = mutants.argued()
+    rows = mutants.equivalent_mutants()
     assert rows and {identifier.partition("/")[0] for identifier in rows} <= set(mutants.subjects())
     assert all(row["reason"].endswith(".") and " → " in row["change"] for row in rows.values())
     text = (corpus.FOLDER / "right" / "detach.py").read_text(encoding="utf-8")
     found = {f"port-detach/{mutation.id}": mutation for mutation in mutations(text)}
     argued = [identifier for identifier in rows if identifier.startswith("port-detach/")]
-    assert argued and all(mutants.reason(rows, identifier, found[identifier]) for identifier in argued)
+    assert argued and all(mutants.equivalence_reason(rows, identifier, found[identifier]) for identifier in argued)
 
 
 def test_each_name_of_a_file_is_asked_about_by_the_unit_that_needs_least() -> None:
@@ -95,7 +95,7 @@ class Outer:
 def scaled(x):
     return half(x) * WIDTH
 """
-    assert mutants._places(text, ["Outer", "Inner"]) == {
+    assert mutants.names_by_unit(text, ["Outer", "Inner"]) == {
         "Outer": (frozenset({"Outer", "scaled"}), frozenset({"Outer", "scaled", "Inner", "half"})),
         "Inner": (frozenset({"", "Inner", "half"}), frozenset({"Inner", "half"})),
     }
