@@ -1,4 +1,4 @@
-"""The file that describes a port (`--weights FILE`, TOML or JSON): how it is built and called, and where its weights lie (docs/verify.md)."""
+"""The file that describes a port (`--weights FILE`, TOML or JSON): how it is built and called, and where its weights lie (docs/verify/ports.md)."""
 
 from __future__ import annotations
 
