@@ -171,7 +171,9 @@ def verify(
     ] = "",
     weights: Annotated[
         Path | None,
-        typer.Option(help="TOML or JSON on a port under other names or of another library (docs/verify/ports.md).", dir_okay=False, exists=True),
+        typer.Option(
+            help="TOML or JSON on a port under other names or of another library (docs/verify/ports.md).", dir_okay=False, exists=True
+        ),
     ] = None,
     replay: Annotated[Path | None, typer.Option(help="Run a saved failure again, call by call.", dir_okay=False)] = None,
     report: Annotated[Path | None, typer.Option(help="Write the verdicts here as JSON.", dir_okay=False)] = None,
