@@ -37,8 +37,8 @@ from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence, Recording, Unit, UnitReport
 from migrate_agent.tools.verify import Options, Performance, Portable
 from migrate_agent.tools.verify import verify as run_verifier
+from migrate_agent.tools.verify.contract.scenario import OriginalFailed
 from migrate_agent.tools.verify.evidence import recorded_kernels
-from migrate_agent.tools.verify.evidence.original import OriginalFailed
 from migrate_agent.tools.verify.report.replay import NAME, NoReplay, replay
 from migrate_agent.tools.verify.verifier import DETAILS
 

@@ -30,8 +30,8 @@ from migrate_agent.tools.harness.jax_side.module import split
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.types import Example
+from migrate_agent.tools.verify.contract.jobs import source_file, texts
 from migrate_agent.tools.verify.evidence.candidate import NATIVE
-from migrate_agent.tools.verify.evidence.original import source_file, texts
 from migrate_agent.tools.verify.original.outputs import make_targets
 from migrate_agent.tools.weights import load_state_dict, state_dict
 

@@ -20,12 +20,13 @@ from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.types import Evidence, Job, Run
-from migrate_agent.tools.verify.evidence.candidate import ENTRIES
-from migrate_agent.tools.verify.evidence.search import ENTRY as SEARCH
-from migrate_agent.tools.verify.evidence.search import STEP
+from migrate_agent.tools.verify.contract.jobs import entry
+from migrate_agent.tools.verify.evidence.candidate import FUNCTIONS
+from migrate_agent.tools.verify.evidence.search import FUNCTION, STEP
 
 SEVERAL = "migrate_agent.tools.verify.candidate.many_seeds:run"
-EXACT, NATIVE = ENTRIES["exact"], ENTRIES["native"]
+EXACT, NATIVE = (entry("candidate", FUNCTIONS[kind]) for kind in ("exact", "native"))
+SEARCH = entry("original", FUNCTION)
 SHARED_ENTRIES = frozenset((EXACT, NATIVE, SEARCH))
 """Entries of jobs that run for many seeds in one process."""
 MAX_SECONDS = 600.0

@@ -11,8 +11,8 @@ from migrate_agent.evals.bench import faults
 from migrate_agent.sandbox import SandboxError, open_sandbox
 from migrate_agent.tests.sandbox.support import KINDS, job
 from migrate_agent.tools.types import Run
-from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, _read
-from migrate_agent.tools.verify.evidence.original import Lost, OriginalFailed
+from migrate_agent.tools.verify.contract.scenario import CandidateFailed, Lost, OriginalFailed
+from migrate_agent.tools.verify.evidence.candidate import read_arrays
 
 pytestmark = pytest.mark.slow  # the lane for Docker runs them
 
@@ -29,7 +29,7 @@ def test_a_lost_run_leaves_the_unit_unverified(tmp_path: Path) -> None:
     """Neither side is to blame."""
     for kind, error in ((CandidateFailed, "crash"), (Lost, "lost")):
         with pytest.raises(kind, match=error):
-            _read(Run(error, tmp_path, error="the reason"), "exact")  # type: ignore[arg-type]
+            read_arrays(Run(error, tmp_path, error="the reason"), "exact")  # type: ignore[arg-type]
     assert issubclass(Lost, OriginalFailed), "which the verifier takes for unverified"
 
 

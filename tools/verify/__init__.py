@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.verify.evidence.performance import Performance
-from migrate_agent.tools.verify.evidence.tpu import Portable
+from migrate_agent.tools.verify.contract.settings import Performance, Portable
 from migrate_agent.tools.verify.verifier import Options, verify
 
 __all__ = ["Options", "Performance", "Portable", "verify"]

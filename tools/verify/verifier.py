@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict, Weight
+from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.compare.initial_values import prepare
+from migrate_agent.tools.verify.compare.pairs import hopeless
+from migrate_agent.tools.verify.contract.scenario import MALFORMED, CandidateFailed, Expectations, OriginalFailed
+from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable
+from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.cache import kept, key_of
-from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, Results
-from migrate_agent.tools.verify.evidence.original import MALFORMED, Expectations, OriginalFailed, expectations
-from migrate_agent.tools.verify.evidence.performance import NOT_TIMED, Performance
-from migrate_agent.tools.verify.evidence.tpu import NOT_COMPILED, Portable
+from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
+from migrate_agent.tools.verify.evidence.original import expectations
 from migrate_agent.tools.verify.report.details import details
+from migrate_agent.tools.verify.report.figures import figures, weight_map
 from migrate_agent.tools.verify.report.localise import first_divergence, how_to_capture
+from migrate_agent.tools.verify.report.notes import notes
 from migrate_agent.tools.verify.report.replay import save
 
 DETAILS = "details.json"
@@ -85,26 +89,59 @@ def verify(
 
     given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
 
-    def look() -> bool:  # a first attempt is right nine times in ten, and looking at one call first would only cost time
-        return options.stop and not first_attempt
+    def obtain(results: Results, kind: str) -> None:
+        if kind == "exact":
+            _ = results.expected  # runs the original where this is the first attempt
+            # A first attempt is right nine times in ten: looking at one call first would only cost time.
+            _run_exact(results, look_first=options.stop and not first_attempt, ahead=options.stop)
+        else:
+            _run_native(results)
 
     how: dict[str, Any] = {"seed": options.seed, "performance": options.performance, "portable": options.portable, "port": options.port}
-    with Results(*given, **how, look=look, beside=options.stop) as results:
+    with Results(*given, **how, obtain=obtain) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         if options.details:
             progress("details")
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
-        return Evidence(
-            unit.id, verdicts, time.monotonic() - started, results.notes(unrun=options.unrun), results.figures(), _weights(results)
-        )
+        seconds = time.monotonic() - started
+        return Evidence(unit.id, verdicts, seconds, notes(results, unrun=options.unrun), figures(results), weight_map(results))
 
 
-def _weights(results: Results) -> tuple[Weight, ...]:
-    """The weight map; none where what the candidate's process told is no map."""
+def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:
+    """Run the float64 job; the native job (`ahead`) runs beside it, and the search after it.
+
+    With `look_first`, one call is run alone before: where it is refused, that is all there is. Raises `CandidateFailed`, `OriginalFailed`.
+    """
+    first = results.expected.scenarios[:1]
+    if look_first:
+        run = results.run_job("exact", first)
+        if _refused(results, run):
+            results.runs["exact"], results.looked_only = run, True
+            return  # safe: the first call alone fails a check, and more calls cannot mend that
+    if ahead:
+        results.native_ahead = results.pool.submit(results.run_job, "native")
+    results.run("exact")
+    if ahead:
+        search.start(results)
+
+
+def _run_native(results: Results) -> None:
+    """Take the native job that runs already, or run it; the search runs beside it. Raises `CandidateFailed`, `OriginalFailed`."""
+    results.of("exact")
+    search.start(results)
+    if results.native_ahead is not None:
+        results.runs["native"] = results.native_ahead.result()
+    else:
+        results.run("native")
+
+
+def _refused(results: Results, run: CandidateRun) -> bool:
+    """Whether what one call gave is wrong however far rounding noise may move the original's results."""
+    scenario = results.expected.scenarios[0]
     try:
-        return results.weights()
-    except MALFORMED:
-        return ()
+        return scenario.name not in run.result["scenarios"] or hopeless(scenario, results.answer(run, scenario))
+    except MALFORMED:  # safe: the whole job runs, and its checks say what is malformed
+        return False
 
 
 def _verdicts(results: Results, options: Options, progress: Callable[[str], None]) -> list[Verdict]:
@@ -141,7 +178,7 @@ def _located(results: Results, check: Check, verdict: Verdict) -> Verdict:
     """The verdict of a failed comparison with the submodule that diverges first; the input that shows it is saved."""
     if verdict.status != "fail" or check.stage != "numeric":
         return verdict
-    scenario = next((item for item in results.scenarios() if verdict.detail.startswith(item.name + " ")), None)
+    scenario = next((item for item in search.all_scenarios(results) if verdict.detail.startswith(item.name + " ")), None)
     if scenario is None:
         return verdict
     place = first_divergence(results, scenario, verdict)

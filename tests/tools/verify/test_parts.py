@@ -30,14 +30,15 @@ from migrate_agent.tools.harness.torch_side.module import Result, copied
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Undefined, Undetermined
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native
-from migrate_agent.tools.verify.checks.shared.outputs import Pair
 from migrate_agent.tools.verify.checks.spec.signature import constructor_problem, parameters_problem
 from migrate_agent.tools.verify.compare.initial_values import Sample, distribution_problem
-from migrate_agent.tools.verify.evidence.original import UNKNOWN
+from migrate_agent.tools.verify.compare.pairs import Pair
+from migrate_agent.tools.verify.contract.scenario import UNKNOWN
 from migrate_agent.tools.verify.original.outputs import tipped
 from migrate_agent.tools.verify.original.scenarios import fill_values, source_literals
+from migrate_agent.tools.verify.original.scenarios.writer import undetermined_reason
 from migrate_agent.tools.verify.report.localise import Record, find
-from migrate_agent.tools.verify.report.notes import UNDETERMINED, left_out
+from migrate_agent.tools.verify.report.notes import left_out
 
 Point = namedtuple("Point", "x y")
 
@@ -228,16 +229,13 @@ def test_attributes_that_a_call_changes_are_named() -> None:
 
 
 def test_what_is_left_out_is_told_by_reason() -> None:
-    skipped = [
-        "shape-empty (ValueError: none (at all))",
-        "edge-nan (Undetermined: it is up to it)",
-        "edge-inf (Undetermined: it is up to it)",
-    ]
-    assert left_out([*skipped, "new inputs for seed 1"]) == [
+    names = {"shape-empty": "", "edge-nan": "it is up to it", "edge-inf": "it is up to it", "new inputs for seed 1": ""}
+    assert left_out({"name": name, "reason": reason} for name, reason in names.items()) == [
         "not compared, since the original does not take it: shape-empty, new inputs for seed 1",
         "not compared, since it is up to it: edge-nan, edge-inf",
     ]
-    assert Undetermined.__name__ == UNDETERMINED
+    errors = (ValueError("none (at all)"), Undetermined("it is\nup to it"), None)
+    assert [undetermined_reason(error) for error in errors] == ["", "it is up to it", ""]
 
 
 def test_comparisons_that_noise_tips_over_are_seen() -> None:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from migrate_agent.tools.types import Example, Inventory, Unit
-from migrate_agent.tools.verify.evidence.original import Expectations, texts
+from migrate_agent.tools.verify.contract.jobs import texts
+from migrate_agent.tools.verify.contract.scenario import Expectations
 
 MOST = 64
 MOST_BYTES = 2**30

@@ -3,30 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
 
-from migrate_agent.tools.types import Job
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.evidence.candidate import Results
-    from migrate_agent.tools.verify.evidence.original import Scenario
-
-Timed = Literal["", "eager", "compile"]
-
-
-@dataclass(frozen=True)
-class Performance:
-    """`against`: what is timed beside the candidate: nothing, torch's eager mode, or `torch.compile` too (which takes a C++ compiler and time).
-
-    `max_slowdown`: how many times as long as torch's quickest the candidate may take; 0 for no limit.
-    """
-
-    against: Timed = ""
-    max_slowdown: float = 0.0
-
-
-NOT_TIMED = Performance()
+from migrate_agent.tools.verify.contract.jobs import discard
+from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def slowdown(seconds: Mapping[str, float]) -> float | None:
@@ -36,42 +16,27 @@ def slowdown(seconds: Mapping[str, float]) -> float | None:
     return ours / min(theirs) if ours and theirs else None
 
 
-def timed(results: Results) -> Scenario | None:
-    """The scenario whose step is timed: the first with gradients, else the first of all."""
-    found = sorted(results.expected.scenarios, key=lambda item: item.facts["role"] != "gradient")
-    return next((item for item in found if item.facts["role"] in ("gradient", "seed")), None)
+def measure_steps(results: Results) -> Mapping[str, float]:
+    """Median seconds of a step by what ran it (`torch_eager`, `torch_compile`, `jax`); jobs that fail leave theirs out.
 
-
-def measure(results: Results, scenario: Scenario) -> dict[str, float]:
-    """Median seconds by what ran: `torch_eager`, `torch_compile`, `jax`."""
-    from migrate_agent.tools.verify.evidence.original import discard
-
+    Jobs run one after the other, so that none disturbs another. The figures are kept in `results.seconds`.
+    """
+    scenario = _timed(results)
+    if not results.performance.against or scenario is None:
+        return {}
+    timed = {key: scenario.facts[key] for key in ("name", "state", "mode", "gradient")}
+    arguments = {"scenario": timed, "compile": results.performance.against == "compile"}
     seconds: dict[str, float] = {}
-    for job in (_original_job(results, scenario), results.candidate_job("timing", [scenario.facts])):
+    for job in (results.original_job("timing:timing", scenario, arguments), results.candidate_job("timing", [scenario.facts])):
         run = results.sandbox.run(job)
         if run.status == "ok" and isinstance(run.result, dict):
             seconds |= {str(key): float(value) for key, value in run.result.items() if isinstance(value, (int, float))}
         discard(results.sandbox, run)
+    results.seconds = seconds
     return seconds
 
 
-def _original_job(results: Results, scenario: Scenario) -> Job:
-    from migrate_agent.tools.verify.evidence.original import SIDE, texts
-
-    example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
-    arguments: dict[str, Any] = {
-        "module": results.file.module,
-        "name": results.unit.name,
-        "example": texts(example),
-        "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode", "gradient")},
-        "compile": results.performance.against == "compile",
-    }
-    inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}
-    return Job(
-        "original",
-        f"{SIDE}.original.timing:timing",
-        results.original_root / results.file.import_root,
-        arguments,
-        inputs,
-        results.job_limits,
-    )
+def _timed(results: Results) -> Scenario | None:
+    """The scenario whose step is timed: the first with gradients, else the first of all."""
+    scenarios = sorted(results.expected.scenarios, key=lambda item: item.facts["role"] != "gradient")
+    return next((item for item in scenarios if item.facts["role"] in ("gradient", "seed")), None)

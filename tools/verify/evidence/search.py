@@ -6,21 +6,19 @@ A job on the original's side runs it beside the original and ascends their dista
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.types import Job
+from migrate_agent.tools.verify.contract.jobs import discard
+from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.evidence.candidate import Answer, Results
-    from migrate_agent.tools.verify.evidence.original import Scenario
-
-EXPORTED = ("search.bin", "search.safetensors")
-ENTRY, STEP = "migrate_agent.tools.verify.original.adversarial_search:run", "step"
+FUNCTION, STEP = "adversarial_search:run", "step"
 """The job on the original's side, and its input with what the candidate exported."""
 
 
@@ -33,57 +31,67 @@ class Worst:
     found: tuple[tuple[Scenario, Answer], ...]
 
 
-def searched(results: Results) -> Scenario | None:
-    """The scenario whose inputs the search starts from: that of the smallest example with gradients; None where no input is a float."""
-    found = [item for item in results.expected.scenarios if item.facts["role"] == "gradient" and item.name.endswith("-s0")]
-    moving = [item for item in found if any("float" in dtype for dtype in item.facts["leaf_dtypes"])]
-    return min(moving, key=lambda item: _size(results, item), default=None)
+def start(results: Results) -> None:
+    """Start the search beside what runs next, unless it was started. The exact job must have ended."""
+    if results.search is None:
+        results.search = results.pool.submit(_search, results, results.runs["exact"])
 
 
-def _size(results: Results, scenario: Scenario) -> int:
-    folder = results.expected.given
-    return sum(
-        (folder / kind).stat().st_size for kind in (f"states/{scenario.facts['state']}.safetensors", f"inputs/{scenario.name}.safetensors")
-    )
+def outcome(results: Results) -> Worst | str:
+    """What the search found, or why there was none. Raises what the exact job raises."""
+    results.of("exact")
+    start(results)
+    assert results.search is not None  # for the type checker alone
+    worst: Worst | str = results.search.result()
+    return worst
 
 
-def search_job(results: Results, scenario: Scenario, layout: Mapping[str, Any], folder: Path) -> Job:
-    """The job on the original's side. `folder` holds what the candidate exported."""
-    from migrate_agent.tools.verify.evidence.original import texts
-
-    example = results.examples[results.expected.examples[scenario.facts["example"]]["index"]]
-    arguments = {
-        "module": results.file.module,
-        "name": results.unit.name,
-        "example": texts(example),
-        "seed": results.seed,
-        "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
-        "layout": dict(layout),
-    }
-    inputs = {"given": results.expected.given, STEP: folder, **({"tensors": example.tensors} if example.tensors else {})}
-    root = results.original_root / results.file.import_root
-    return Job("original", ENTRY, root, arguments, inputs, results.job_limits)
+def all_scenarios(results: Results) -> list[Scenario]:
+    """The original's scenarios, and those that the search found, where it has ended."""
+    search = results.search
+    worst = search.result() if search is not None and search.done() and not search.exception() else ""
+    return [*results.expected.scenarios, *(scenario for scenario, _ in (() if isinstance(worst, str) else worst.found))]
 
 
-def collect(results: Results, scenario: Scenario, result: Mapping[str, Any], output: Path) -> Worst:
+def _search(results: Results, exact: CandidateRun) -> Worst | str:
+    scenario, layout = results.expected.search_start, exact.result.get("search")
+    if scenario is None or not layout:
+        return "the candidate's step was not exported"
+    if "error" in layout:
+        return f"the candidate's step cannot be exported: {layout['error']}"
+    with tempfile.TemporaryDirectory(prefix="migrate-agent-search-") as folder:
+        for name, content in exact.files.items():
+            (Path(folder) / name).write_bytes(content)
+        arguments = {
+            "seed": results.seed,
+            "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
+            "layout": dict(layout),
+        }
+        run = results.sandbox.run(results.original_job(FUNCTION, scenario, arguments, {STEP: Path(folder)}))
+    try:
+        if run.status != "ok":
+            return f"the search ended with {run.status}: {run.error}"
+        return _worst(results, scenario, exact, run.result, run.output)
+    finally:
+        discard(results.sandbox, run)
+
+
+def _worst(results: Results, scenario: Scenario, exact: CandidateRun, result: Mapping[str, Any], output: Path) -> Worst:
     """What the job found; the inputs beyond the floor become scenarios of their own."""
-    from migrate_agent.tools.verify.evidence.candidate import Answer
-    from migrate_agent.tools.verify.evidence.original import Scenario
-
     stored = tensor_files.load(output / "found.safetensors")
-    answered = next(answer for each, answer in results.answers("gradient") if each.name == scenario.name)
-    found = []
+    answered = results.answer(exact, scenario)
+    beyond = []
     for index, point in enumerate(result["points"]):
         name = f"{scenario.name.partition('-')[0]}-worst-s{index}"
-        of = _under(stored, f"{index}/")
+        arrays = _under(stored, f"{index}/")
         given = tensor_files.load(results.expected.given / f"inputs/{scenario.name}.safetensors")
-        given |= {key: value for key, value in of.items() if key.startswith("in/")}
+        given |= {key: value for key, value in arrays.items() if key.startswith("in/")}
         tensor_files.save(results.expected.given / f"inputs/{name}.safetensors", given)
         facts = {**scenario.facts, "name": name, "role": "worst", "noise": point["noise"]}
-        theirs = {key: value for key, value in of.items() if key.startswith("out/")}
-        ours = {key.removeprefix("got/"): value for key, value in of.items() if key.startswith("got/")}
-        found.append((Scenario(facts, theirs), Answer(answered.facts, ours)))
-    return Worst(float(result["error"]), int(result["tried"]), tuple(found))
+        theirs = {key: value for key, value in arrays.items() if key.startswith("out/")}
+        ours = {key.removeprefix("got/"): value for key, value in arrays.items() if key.startswith("got/")}
+        beyond.append((Scenario(facts, theirs), Answer(answered.facts, ours)))
+    return Worst(float(result["error"]), int(result["tried"]), tuple(beyond))
 
 
 def _under(stored: Mapping[str, Array], prefix: str) -> dict[str, Array]:

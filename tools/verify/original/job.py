@@ -22,9 +22,9 @@ from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
 from migrate_agent.tools.verify.original.outputs import attempt, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
+from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
-from migrate_agent.tools.verify.original.scenarios.writer import Author
-from migrate_agent.tools.verify.report.notes import UNDETERMINED
+from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter, undetermined_reason
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,15 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         cls = one.original.cls
         calls.append(one.original.call)
         try:
-            author = Author(one.original, len(examples), one.texts, output, given.base, given.lines)
-            examples.append({"index": one.index, "changes": {}, **author.write(first=not examples, otherwise=one.otherwise, new=one.new)})
+            writer = ScenarioWriter(one.original, len(examples), one.texts, output, given.base, given.lines)
+            examples.append(
+                {"index": one.index, "changes": {}, **write_scenarios(writer, first=not examples, otherwise=one.otherwise, new=one.new)}
+            )
         except Exception as error:
             given.fail(one.index, error)
             continue
         given.ran(one)
-        scenarios += author.scenarios
+        scenarios += writer.scenarios
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = given.lines.told(cls) if examples else {}
@@ -127,20 +129,20 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     first, number = arguments.get("first", ran[0].index if ran else -1), arguments.get("number", len(ran))
     found: dict[str, Any] = {"first": first, "number": number, "examples": [], "scenarios": [], "lines": {}}
     if not ran:
-        return {**found, "error": f"{UNDETERMINED}: the examples do not run a second time"}
+        return {**found, "wrong": {"reason": "the examples do not run a second time"}}
     make, texts = partial(given.make, first), arguments["examples"][first]
     try:
         units = enumerate(others(make({}), make, given.lines))
-        authors = [Author(unit, number + place, texts, output, given.base, given.lines) for place, unit in units]
-        found["examples"] = [{"index": first, **item} for item in compare(authors, drops)]
+        writers = [ScenarioWriter(unit, number + place, texts, output, given.base, given.lines) for place, unit in units]
+        found["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
     except Exception as error:
-        return {**found, "error": one_line(error)}
-    scenarios = [scenario for author in authors for scenario in author.scenarios]
+        return {**found, "wrong": {"reason": undetermined_reason(error)}}
+    scenarios = [scenario for writer in writers for scenario in writer.scenarios]
     return {**found, "scenarios": scenarios, "lines": given.lines.told(ran[-1].original.cls)}
 
 
 def exercised(one: One, lines: Lines) -> bool:
-    """Run an example as `Author.write` does, for the lines that it runs; whether it has masks of dropout. Raises what the original raises."""
+    """Run an example as `ScenarioWriter.write` does, for the lines that it runs; whether it has masks of dropout. Raises what the original raises."""
     if not one.new:
         return False
     unit, draws, mode = one.original, list[list[object]](), "eval"

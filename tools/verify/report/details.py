@@ -10,9 +10,10 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference
-from migrate_agent.tools.verify.checks.shared.outputs import named_differences, output_differences, output_pairs, paired
-from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, Results
-from migrate_agent.tools.verify.evidence.original import OriginalFailed
+from migrate_agent.tools.verify.checks.shared.outputs import named_differences, output_differences
+from migrate_agent.tools.verify.compare.pairs import output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import CandidateFailed, OriginalFailed
+from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.report.localise import captured
 from migrate_agent.tools.verify.report.replay import Call, judged
 

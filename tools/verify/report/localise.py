@@ -13,8 +13,9 @@ from migrate_agent.tools.harness.common.compare_arrays import compare, quiet
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Job, Run, Verdict
 from migrate_agent.tools.verify.checks.shared.outputs import named_differences
+from migrate_agent.tools.verify.contract.jobs import discard
+from migrate_agent.tools.verify.contract.scenario import OriginalFailed, Scenario
 from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
-from migrate_agent.tools.verify.evidence.original import SIDE, OriginalFailed, Scenario, discard, texts
 
 MOST_BYTES = 2**24
 """What one scenario's calls may take to be kept."""
@@ -128,19 +129,10 @@ def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
 
 
 def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
-    described = results.expected.examples[scenario.facts["example"]]
-    example = results.examples[described["index"]]
-    arguments: Mapping[str, Any] = {
-        "module": results.file.module,
-        "name": results.unit.name,
-        "example": texts(example, described["changes"]),
-        "seed": tolerances.SEED_STRIDE * results.seed,
-        "scenario": {key: scenario.facts[key] for key in ("name", "role", "state", "mode", "drawing")},
-        "how": how,
-    }
-    inputs = {"given": results.expected.given, **({"tensors": example.tensors} if example.tensors else {})}
-    root = results.original_root / results.file.import_root
-    return Job("original", f"{SIDE}.original.capture:capture", root, arguments, inputs, results.job_limits)
+    called = {key: scenario.facts[key] for key in ("name", "role", "state", "mode", "drawing")}
+    return results.original_job(
+        "capture:capture", scenario, {"seed": tolerances.SEED_STRIDE * results.seed, "scenario": called, "how": how}
+    )
 
 
 def _run(results: Results, job: Job) -> list[Record]:

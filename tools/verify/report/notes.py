@@ -1,30 +1,40 @@
-"""What a reader is told beside the verdicts."""
+"""What a reader should know beside the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from migrate_agent.tools.harness.common.argument_changes import CONFIGURED, LONG
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 EVALUATES = (
     "newly constructed, the rewrite is in evaluation mode, and torch's module in training mode: call `train()` where torch's was not called"
 )
-UNDETERMINED = "Undetermined"
-"""The exception of `torch_modes` that says why the original's answer, which it gives, is not compared."""
+NOT_TAKEN = "the original does not take it"
 
 
-def left_out(skipped: Sequence[str]) -> list[str]:
-    """What was not compared, by reason. Each entry is a name, with the original's error in brackets where there is one."""
-    reasons: dict[str, list[str]] = {}
-    for each in skipped:
-        name, _, error = each.partition(" (")
-        kind, _, text = error.removesuffix(")").partition(": ")
-        reasons.setdefault(text if kind == UNDETERMINED else "the original does not take it", []).append(name)
-    return [f"not compared, since {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+def notes(results: Results, *, unrun: bool = False) -> tuple[str, ...]:
+    """All notes; with `unrun`, also of which lines of the original the verdicts say nothing."""
+    original = results.original
+    if original is None:
+        return ()
+    texts = [f"an example did not run, and took no part: {error}" for error in original.errors]
+    for example in original.examples:
+        texts += example.get("remarks", [])
+        texts += left_out(example.get("skipped", ()))
+    texts += [original.unrun] if unrun and original.unrun else []
+    # Without an exact run there is no candidate to speak of.
+    return (*texts, *([*constructed(results), *trained(results), *elsewhere(results)] if "exact" in results.runs else ()))
+
+
+def left_out(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What was not compared, by reason. Each row has the `name` of a scenario and a `reason`, empty where the original raises there."""
+    names: dict[str, list[str]] = {}
+    for row in skipped:
+        names.setdefault(row["reason"] or NOT_TAKEN, []).append(row["name"])
+    return [f"not compared, since {reason}: {', '.join(scenarios)}" for reason, scenarios in names.items()]
 
 
 def constructed(results: Results) -> list[str]:
@@ -36,8 +46,6 @@ def constructed(results: Results) -> list[str]:
 
 def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
-    from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, paired
-
     found = []
     for scenario, answer in results.answers(CONFIGURED, "rank", LONG):
         try:

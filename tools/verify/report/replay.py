@@ -16,8 +16,9 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import pattern_problem, rms
 from migrate_agent.tools.types import Example, Inventory, Limits, Unit, Verdict
+from migrate_agent.tools.verify.contract.jobs import texts
+from migrate_agent.tools.verify.contract.scenario import Expectations, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.original import Expectations, Scenario, texts
 from migrate_agent.tools.verify.report.localise import Record, captured, find, find_backward, matched
 
 NAME = "failing"

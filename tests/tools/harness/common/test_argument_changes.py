@@ -23,9 +23,8 @@ from migrate_agent.tools.harness.common.argument_changes import (
     strings,
     words,
 )
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED
-from migrate_agent.tools.verify.evidence.candidate import Answer
-from migrate_agent.tools.verify.evidence.original import Scenario
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED
+from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
 from migrate_agent.tools.verify.report.notes import elsewhere
 
 

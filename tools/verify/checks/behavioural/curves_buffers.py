@@ -28,7 +28,7 @@ def judge(results: Results) -> Verdict | None:
 
 def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Difference]:
     """The error of each buffer; without those that noise makes others of, where it is known."""
-    ours = results.outputs["exact"].get("trained", {})
+    ours = results.of("exact").arrays.get("trained", {})
     for name, expected in results.expected.trained.items():
         if name in results.omitted:
             continue

@@ -10,9 +10,9 @@ from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired
-from migrate_agent.tools.verify.evidence.candidate import Answer, Results
-from migrate_agent.tools.verify.evidence.original import Scenario
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:

@@ -11,9 +11,9 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, verdic
 from migrate_agent.tools.harness.common.random_streams import Drawing, Dropped, Mask, layouts, masks, zeroed
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import difference, output_pairs, paired
-from migrate_agent.tools.verify.evidence.candidate import Answer, Results
-from migrate_agent.tools.verify.evidence.original import Scenario
+from migrate_agent.tools.verify.compare.pairs import difference, output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 Row = tuple[Scenario, Answer]
 ALONE = "alone"

@@ -7,7 +7,8 @@ from migrate_agent.tools.harness.common.compare_arrays import verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import native_differences
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, applies
+from migrate_agent.tools.verify.checks.shared.outputs import applies
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 

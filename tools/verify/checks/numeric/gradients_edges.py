@@ -14,9 +14,10 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import Pair, difference, named_pairs, paired, usually
+from migrate_agent.tools.verify.checks.shared.outputs import usually
+from migrate_agent.tools.verify.compare.pairs import Pair, difference, named_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.original import Scenario
 
 
 def judge(results: Results) -> Verdict | None:

@@ -9,7 +9,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
-from migrate_agent.tools.verify.checks.shared.outputs import named_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import named_pairs, paired
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 

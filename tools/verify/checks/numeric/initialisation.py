@@ -50,7 +50,7 @@ def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: M
     """What is wrong with an example's fresh values, in words, and the smallest p-value."""
     if "error" in job:
         return [f"fresh construction raised {job['error']}"], 1.0
-    ours = results.outputs["native"].get(f"initial-{number}", {})
+    ours = results.of("native").arrays.get(f"initial-{number}", {})
     described = results.expected.examples[number]
     other = [
         f"{name}: dtype {job['dtypes'].get(name)} instead of {dtype}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_agent.tools.harness.common.random_streams import HOST
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, drawn, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, drawn, paired
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 FIXED = "it draws from a generator of Python or numpy while it is traced: `jit` fixes the number, `jax.random` draws one for each call"

@@ -9,7 +9,8 @@ from migrate_agent.tools.harness.common.compare_arrays import verdict
 from migrate_agent.tools.harness.common.random_streams import TRAINED
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, applies, named_differences, output_differences
+from migrate_agent.tools.verify.checks.shared.outputs import applies, named_differences, output_differences
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 

@@ -9,19 +9,20 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, difference, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, output_pairs, paired
+from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.search import Worst, searched
+from migrate_agent.tools.verify.evidence.search import Worst
 
 
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning at that input allows. Applies where an input is a float."""
-    start = searched(results)
+    start = results.expected.search_start
     if start is None:
         return None
     if any(each.name == start.name and (answer.error or not paired(each, answer)) for each, answer in results.answers("gradient")):
         return Verdict("numeric", "worst_input", "unverified", detail=UNPAIRED)
-    worst = results.worst
+    worst = search.outcome(results)
     if isinstance(worst, str):
         return Verdict("numeric", "worst_input", "unverified", detail=worst)
     found = verdict("numeric", "worst_input", _differences(worst))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.performance import slowdown
+from migrate_agent.tools.verify.evidence.performance import measure_steps, slowdown
 
 
 def judge(results: Results) -> Verdict | None:
     """The times are figures of the evidence; past the factor they are a failure, too. `unverified` where one of them could not be taken."""
-    seconds, limit = results.seconds, results.performance.max_slowdown
+    seconds, limit = measure_steps(results), results.performance.max_slowdown
     if not limit or not results.performance.against:
         return None
     factor = slowdown(seconds)

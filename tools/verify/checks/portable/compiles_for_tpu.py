@@ -9,6 +9,7 @@ from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.tpu import compile_programs
 
 NAME = "compiles_for_tpu"
 
@@ -22,7 +23,7 @@ def judge(results: Results) -> Verdict | None:
     if results.port:
         return Verdict("portable", NAME, "unverified", detail="only modules of Flax NNX are compiled ahead of time")
     try:
-        costs = results.tpu_costs
+        costs = compile_programs(results)
     except ExtraMissing:
         return Verdict("portable", NAME, "unverified", detail=EXTRA)
     except PortableError as error:

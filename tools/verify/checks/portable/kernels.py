@@ -18,7 +18,7 @@ def judge(results: Results) -> Verdict | None:
         return None
     if problem := found.get("error") or _problem(found):
         return Verdict("portable", NAME, "fail", detail=problem)
-    held = results.outputs["native"].get("kernels", {})
+    held = results.of("native").arrays.get("kernels", {})
     plain = {key.removeprefix("plain/"): value for key, value in held.items() if key.startswith("plain/")}
     scale = tolerances.GLOBAL_SCALE_NATIVE * max((rms(value) for key, value in plain.items() if key.startswith("gradient")), default=0.0)
     rows = []

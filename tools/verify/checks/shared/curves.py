@@ -10,9 +10,9 @@ import numpy as np
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
-from migrate_agent.tools.verify.checks.shared.outputs import UNPAIRED, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
+from migrate_agent.tools.verify.contract.scenario import Noise
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.original import Noise
 
 
 def curve_verdict(results: Results, check: str, precision: str, floor: float) -> Verdict | None:

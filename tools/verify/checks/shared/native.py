@@ -10,9 +10,9 @@ import numpy as np
 from migrate_agent.tools.harness.common import tolerances, trees
 from migrate_agent.tools.harness.common.compare_arrays import Difference, pattern_problem, rms
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.verify.checks.shared.outputs import Pair, output_pairs, paired
-from migrate_agent.tools.verify.evidence.candidate import NATIVE, Answer, Results
-from migrate_agent.tools.verify.evidence.original import Scenario
+from migrate_agent.tools.verify.compare.pairs import Pair, output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 
 
 def native_differences(results: Results, *roles: str, narrow: bool | None = None) -> Iterator[Difference]:

@@ -1,112 +1,16 @@
-"""Brings together what the original gave and what the candidate gave, leaf by leaf, for the checks to compare."""
+"""Verdicts on outputs and named arrays, over all scenarios of some roles."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
 
-import numpy as np
-
-from migrate_agent.tools.harness.common import tolerances, trees
-from migrate_agent.tools.harness.common.compare_arrays import Difference, compare, quiet, rms, verdict
-from migrate_agent.tools.harness.common.input_sampling import SATURATING, Array
+from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.harness.common.input_sampling import SATURATING
 from migrate_agent.tools.types import Verdict
-from migrate_agent.tools.verify.evidence.original import MALFORMED, Scenario
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.evidence.candidate import Answer, Results
-
-GRADIENTS = ("grad", "input-grad")
-"""Kinds of arrays with names."""
-UNPAIRED = "the two sides draw random numbers in another order or shape"
-
-
-class Pair(NamedTuple):
-    """A leaf on both sides; `got` is None where the candidate gave none. `key` is empty for a plain number."""
-
-    label: str
-    key: str
-    expected: Array
-    got: Array | None
-
-
-def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[Pair]:
-    """The outputs of a scenario. Empty where the trees differ, which `output_tree` reports."""
-    theirs, ours = scenario.facts["tree"], answer.facts["tree"]
-    if trees.skeleton(theirs) != trees.skeleton(ours):
-        return []
-    pairs = []
-    for number, (their, our) in enumerate(zip(trees.items(theirs), trees.items(ours), strict=True)):
-        key = f"{prefix}out/{their.number}" if isinstance(their, trees.Leaf) else ""
-        expected = scenario.arrays[key] if key else np.asarray(their)
-        got = answer.arrays.get(f"out/{our.number}") if isinstance(our, trees.Leaf) else np.asarray(our)
-        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got))
-    return pairs
-
-
-def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collection[str] = ()) -> list[Pair]:
-    """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
-    found = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
-    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key)) for key in found]
-
-
-def paired(scenario: Scenario, answer: Answer) -> bool:
-    """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside), be it with other axes of length one."""
-
-    def kinds(draws: list[list[Any]]) -> list[tuple[Any, list[Any]]]:
-        found = [(draw[0], [size for size in draw[1] if size != 1]) for draw in drawn(draws) if draw[0] != "bernoulli"]
-        return sorted(found, key=lambda draw: str(draw[0]))
-
-    return kinds(scenario.facts["draws"]) == kinds(answer.facts["draws"])
-
-
-def drawn(draws: list[list[Any]]) -> list[list[Any]]:
-    """The draws (kind, shape, rate) of at least one number: of none, torch's dropout draws nothing, and others draw that."""
-    return [draw for draw in draws if 0 not in draw[1]]
-
-
-def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
-    """The error of a pair in float64."""
-    if pair.got is None:
-        return Difference(pair.label, float("inf"), 0.0, "the candidate gave none")
-    return compare(pair.label, pair.expected, pair.got, lambda: scenario.noise(pair.key), floor, scale)
-
-
-def doubtful(results: Results) -> set[str]:
-    """Names of the scenarios in which an array is not as close in float64 as it mostly is: a verdict may hang on what rounding noise does there."""
-    return {scenario.name for scenario, answer in results.answers() if not answer.error and _doubtful(scenario, answer)}
-
-
-def _doubtful(scenario: Scenario, answer: Answer) -> bool:
-    try:
-        if not paired(scenario, answer):
-            return False
-        scale = tolerances.GLOBAL_SCALE * _largest_gradient(scenario)
-        pairs = [(pair, tolerances.FLOOR_FP64, 0.0) for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state"))]
-        pairs += [(pair, tolerances.FLOOR_GRADIENT_FP64, scale) for kind in GRADIENTS for pair in named_pairs(scenario, answer, kind)]
-        found = (compare(pair.label, pair.expected, pair.got, quiet, floor, size) for pair, floor, size in pairs if pair.got is not None)
-        return any(difference.failed for difference in found)
-    except MALFORMED:  # the checks say so
-        return False
-
-
-def _largest_gradient(scenario: Scenario) -> float:
-    return max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
-
-
-def hopeless(scenario: Scenario, answer: Answer) -> bool:
-    """Whether an output of this call is wrong however ill-conditioned the unit is: a check on what is there already fails."""
-    if answer.error or not paired(scenario, answer):
-        return bool(answer.error)
-    pairs = output_pairs(scenario, answer)
-    if not pairs:
-        return bool(trees.skeleton(scenario.facts["tree"]) != trees.skeleton(answer.facts["tree"]))
-    return any(
-        pair.got is None
-        or pair.got.shape != pair.expected.shape
-        or ((pair.expected.dtype.kind not in "fc" or rms(pair.expected) > 0) and difference(scenario, pair, tolerances.CAP_FP64).failed)
-        for pair in pairs
-    )
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, largest_gradient, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
@@ -144,7 +48,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         if answer.error or not paired(scenario, answer):
             continue
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
-        largest = _largest_gradient(scenario) if "grad" in kind else 0.0
+        largest = largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
             yield difference(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
 

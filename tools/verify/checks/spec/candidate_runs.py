@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.evidence.candidate import CandidateFailed, Results
+from migrate_agent.tools.verify.contract.scenario import CandidateFailed
+from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict:
     """Fail with the error, or with how the process ended."""
     try:
-        assert results.exact is not None
+        results.of("exact")
     except CandidateFailed as error:
         return Verdict("spec", "candidate_runs", "fail", detail=str(error))
     return Verdict("spec", "candidate_runs", "pass")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_agent.tools.harness.common import trees
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.outputs import output_pairs
+from migrate_agent.tools.verify.compare.pairs import output_pairs
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 

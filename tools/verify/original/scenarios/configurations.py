@@ -17,12 +17,13 @@ from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undet
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
+from migrate_agent.tools.verify.original.scenarios.menu import describe, sample_initial_values
 from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise
 from migrate_agent.tools.verify.original.scenarios.strings import written
+from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 if TYPE_CHECKING:
     from migrate_agent.tools.harness.torch_side.line_coverage import Lines
-    from migrate_agent.tools.verify.original.scenarios.writer import Author
 
 SETS = frozenset(
     {"Parameter", "register_buffer", "init", "data", "weight", "bias", "copy_", "fill_", "mul_", "normal_", "uniform_", "zero_"}
@@ -179,44 +180,44 @@ def _alike(one: list[Mapping[str, Any]], other: list[Mapping[str, Any]]) -> bool
     )
 
 
-def compare(authors: Sequence[Author], drops: bool) -> list[dict[str, Any]]:
-    """Add the scenarios of other configurations to their authors. `drops`: the example itself has masks of dropout.
+def compare(writers: Sequence[ScenarioWriter], drops: bool) -> list[dict[str, Any]]:
+    """Add the scenarios of other configurations to their writers. `drops`: the example itself has masks of dropout.
 
     Returns what describes each, its initial values too where the code itself sets some: of the first, and of others as far as they have few.
     """
     found, tensors = [], 0
-    for author in authors:
-        found.append({"changes": author.original.changes, **_compare(author, drops)})
-        constructed = any(not name.startswith(CALL) for name in author.original.changes)
-        count = len(author.original.state())
+    for writer in writers:
+        found.append({"changes": writer.original.changes, **_compare(writer, drops)})
+        constructed = any(not name.startswith(CALL) for name in writer.original.changes)
+        count = len(writer.original.state())
         if (
             constructed
-            and author.scenarios
-            and source_literals.uses(author.original.native, SETS)
+            and writer.scenarios
+            and source_literals.uses(writer.original.native, SETS)
             and (not tensors or tensors + count <= tolerances.INIT_CONFIGURED)
         ):
-            found[-1]["inits"] = author.initial()
+            found[-1]["inits"] = sample_initial_values(writer)
             tensors += count
     return found
 
 
-def _compare(author: Author, drops: bool) -> dict[str, Any]:
+def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
     """One call, in training mode where it trains, and in evaluation mode where that gives something else; with gradients where the code stops
     some."""
-    unit = author.original
-    author.states = {0: author.sample_state(0)}
-    tensor_files.save(author.folder / f"given/states/{author.state_name(0)}.safetensors", author.states[0])
-    with author.lines:
+    unit = writer.original
+    writer.states = {0: writer.sample_state(0)}
+    tensor_files.save(writer.folder / f"given/states/{writer.state_name(0)}.safetensors", writer.states[0])
+    with writer.lines:
         attempt(unit.fresh)
-        attempt(lambda: unit.run(author.states[0], author.values(0), author.modes[0]))
-    stops, values = source_literals.uses(unit.native, source_literals.STOPS), author.values(0)
-    for mode in author.modes:
-        if not author.scenarios or author.trains():
-            add = partial(author.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
+        attempt(lambda: unit.run(writer.states[0], writer.values(0), writer.modes[0]))
+    stops, values = source_literals.uses(unit.native, source_literals.STOPS), writer.values(0)
+    for mode in writer.modes:
+        if not writer.scenarios or writer.trains():
+            add = partial(writer.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
             _ = (stops and add(gradient=True)) or add()
-    if author.scenarios and not drops:
-        drawn_otherwise(author, author.scenarios[0], values, CONFIGURED_DROPPED)
-    return {**author.describe(), "skipped": []}
+    if writer.scenarios and not drops:
+        drawn_otherwise(writer, writer.scenarios[0], values, CONFIGURED_DROPPED)
+    return {**describe(writer), "skipped": []}
 
 
 def _with_strings(plain: Original, strings: list[Changes], trials: Trials) -> Iterator[Original]:

@@ -16,11 +16,11 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode
 from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
+from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 if TYPE_CHECKING:
     from migrate_agent.tools.harness.torch_side.line_coverage import Lines
     from migrate_agent.tools.harness.torch_side.module import Original
-    from migrate_agent.tools.verify.original.scenarios.writer import Author
 
 Decision = tuple[str, int, int, str, bool]
 """File, first line of the function, place in its code, operator, and what it decided."""
@@ -65,16 +65,16 @@ class Decisions(OperatorMode):
             self.found |= {(frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti, name, value) for value in decided}
 
 
-def longer(author: Author) -> None:
+def longer(writer: ScenarioWriter) -> None:
     """Inputs of sizes just beyond whole numbers of the code, or just such, where that decides something new or runs other lines."""
-    unit, lines = author.original, author.lines
-    usual = attempt(lambda: decided(unit, lines, author.values(0)))
+    unit, lines = writer.original, writer.lines
+    usual = attempt(lambda: decided(unit, lines, writer.values(0)))
     if usual is None:
         return
     seen, most = set(usual.found), max(tolerances.LONG_OPERATORS, usual.operators * 5 // 4)
     stops = source_literals.uses(unit.native, source_literals.STOPS)
     always, tries, accepted = source_literals.counts(unit.native), 0, 0
-    for label, values in _proposals(author):
+    for label, values in _proposals(writer):
         if tries == tolerances.LONG_TRIES or accepted == tolerances.LONG_SIZES:
             return
         tries += 1
@@ -84,17 +84,17 @@ def longer(author: Author) -> None:
             continue
         new = found[0].found
         native = found[0].wide  # whole numbers that jax keeps in 32 bits
-        if (always or other or not new <= seen) and author.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
+        if (always or other or not new <= seen) and writer.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
             if stops:
-                author.add(f"gradient-{author.modes[0]}-{LONG}-{label}", "gradient", author.modes[0], 0, values, gradient=True, runs=1)
+                writer.add(f"gradient-{writer.modes[0]}-{LONG}-{label}", "gradient", writer.modes[0], 0, values, gradient=True, runs=1)
             accepted += 1
             seen |= new
             always = False
 
 
-def wide(author: Author, values: Sequence[Array]) -> bool:
+def wide(writer: ScenarioWriter, values: Sequence[Array]) -> bool:
     """Whether whole numbers come up on these inputs that 32 bits do not hold: jax has such ones unless it is told otherwise."""
-    watch = attempt(lambda: decided(author.original, author.lines, values))
+    watch = attempt(lambda: decided(writer.original, writer.lines, values))
     return watch is not None and watch.wide
 
 
@@ -105,19 +105,19 @@ def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None)
     return watch
 
 
-def _proposals(author: Author) -> Iterator[tuple[str, list[Array]]]:
+def _proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
     """Labels and inputs, the longest first."""
-    leaves = author.original.leaves
+    leaves = writer.original.leaves
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
     places: list[tuple[int, int | None]] = [(size, None) for size in dict.fromkeys(leading[1:])]
     places += [(size, axis) for axis, size in enumerate(leading) if axis and leading[1:].count(size) > 1]
-    numbers = {int(value) for value in source_literals.own_numbers(author.original.native) if value == int(value)}
+    numbers = {int(value) for value in source_literals.own_numbers(writer.original.native) if value == int(value)}
     for number in sorted(numbers, reverse=True):
         for size, axis in places:
             for other in (number + 2, number):
                 elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, {size: other}, axis)))
                 if not size < other <= tolerances.LONG + 2 or elements > tolerances.LONG_ELEMENTS:
                     continue
-                values = input_sampling.resized(leaves, {size: other}, axis, (author.base,))
+                values = input_sampling.resized(leaves, {size: other}, axis, (writer.base,))
                 if values is not None:
                     yield f"size{size}-{other}" if axis is None else f"axis{axis}-{other}", values

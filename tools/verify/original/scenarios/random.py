@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,54 +12,52 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import Drawing, Tilt, zeroed
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.original.scenarios.writer import Author
+from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 TILTS: tuple[Tilt, ...] = ("low", "high")
 SPREAD = ("uniform", "integers")
 """Kinds of draws that are told to fall at either end of their range."""
 
 
-def drawn_otherwise(author: Author, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
+def drawn_otherwise(writer: ScenarioWriter, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
     """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range and at either side of a number that
     they are compared with, masks of dropout zero."""
     mode, draws = scenario["mode"], scenario["draws"]
     spread = [draw[0] for draw in draws if draw[0] in SPREAD]
     ends: list[tuple[float, float] | None] = [None] if spread else []
     if "uniform" in spread:
-        ends += (pairs := compared_with(author, mode, values))
-        author.compared = tuple((low + high) / 2 for low, high in pairs)
+        ends += (pairs := compared_with(writer, mode, values))
+        writer.compared = tuple((low + high) / 2 for low, high in pairs)
     for number, pair in enumerate(ends):
         for tilt in TILTS:
             how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
             label = f"{scenario['role']}-{mode}-draws-{tilt}" + (f"-{number}" if number else "")
-            author.add(label, scenario["role"], mode, 0, values, **how)
+            writer.add(label, scenario["role"], mode, 0, values, **how)
     for number, dropped in enumerate(zeroed(draws)):
-        author.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
+        writer.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
 
-def further_gradients(author: Author, ran: int) -> None:
+def further_gradients(writer: ScenarioWriter, ran: int) -> None:
     """Gradients on further inputs (`ran` says on how many they were taken), where that costs little: what cuts them may do so in a narrow range alone."""
-    usual = next((scenario for scenario in author.scenarios if scenario["role"] == "gradient"), None)
-    if usual is None or sum(value.size for value in (*author.states[0].values(), *author.values(0))) > tolerances.FURTHER_ELEMENTS:
+    usual = next((scenario for scenario in writer.scenarios if scenario["role"] == "gradient"), None)
+    if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > tolerances.FURTHER_ELEMENTS:
         return
-    mode, whole = usual["mode"], finite_share(author.once(author.states[0], author.values(0), "eval"))
+    mode, whole = usual["mode"], finite_share(writer.once(writer.states[0], writer.values(0), "eval"))
     for number in range(ran, ran + tolerances.FURTHER):
-        seed, values = number % len(author.states), author.values(number)
-        result = attempt(lambda seed=seed, values=values: author.once(author.states[seed], values, "eval"))  # type: ignore[misc]
+        seed, values = number % len(writer.states), writer.values(number)
+        result = attempt(lambda seed=seed, values=values: writer.once(writer.states[seed], values, "eval"))  # type: ignore[misc]
         if result is not None and finite_share(result) >= whole:
-            author.add(f"gradient-{mode}-further{number}", "gradient", mode, seed, values, gradient=True, runs=1)
+            writer.add(f"gradient-{mode}-further{number}", "gradient", mode, seed, values, gradient=True, runs=1)
 
 
-def compared_with(author: Author, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:
+def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:
     """Numbers that uniform draws are compared with (a rate of dropping, say), each as a number a little lower and one a little higher: where all
     draws are one number, the outputs jump there. The largest jumps come first."""
-    if sum(value.size for value in (*author.states[0].values(), *values)) > tolerances.REACH_ELEMENTS:
+    if sum(value.size for value in (*writer.states[0].values(), *values)) > tolerances.REACH_ELEMENTS:
         return []
 
     def at(level: float) -> Result | None:
-        return attempt(lambda: author.original.run(author.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
+        return attempt(lambda: writer.original.run(writer.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
 
     levels = [float(level) for level in np.linspace(tolerances.TILT, 1 - tolerances.TILT, tolerances.LEVELS + 1)]
     known = [at(level) for level in levels]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from migrate_agent.tools.harness.common import input_sampling, tolerances, trees
@@ -12,70 +10,68 @@ from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import longer, wide
-
-if TYPE_CHECKING:
-    from migrate_agent.tools.verify.original.scenarios.writer import Author
+from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 SAME_ROWS = 1e-9
 """How closely the original must give for several examples at once what it gives for each, if an axis in front is one of examples."""
 
 
-def other_sizes(author: Author) -> None:
+def other_sizes(writer: ScenarioWriter) -> None:
     """Other batch sizes and lengths, as far as the original accepts them: some in training mode where that differs, one for gradients too."""
     accepted, trained = 0, set[str]()
-    for label, values in input_sampling.shape_variants(author.original.leaves, author.base):
+    for label, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
         kind = label.rstrip("0123456789-")
-        native = kind == "size" and wide(author, values)
-        if (accepted < tolerances.MAX_SHAPES or label == "empty") and author.add(
+        native = kind == "size" and wide(writer, values)
+        if (accepted < tolerances.MAX_SHAPES or label == "empty") and writer.add(
             f"shape-{label}", "shape", "eval", 0, values, native=native, runs=1
         ):
             accepted += label != "empty"
             if kind in ("batch", "size") and kind not in trained:
                 trained.add(kind)
-                if author.trains():
-                    author.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
+                if writer.trains():
+                    writer.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
                 if kind == "batch":
-                    mode = author.modes[0]
-                    author.add(f"gradient-{mode}-{label}", "gradient-shape", mode, 0, values, gradient=True, runs=1)
-    _alone(author)
-    _multiples(author)
-    longer(author)
+                    mode = writer.modes[0]
+                    writer.add(f"gradient-{mode}-{label}", "gradient-shape", mode, 0, values, gradient=True, runs=1)
+    _alone(writer)
+    _multiples(writer)
+    longer(writer)
 
 
-def _multiples(author: Author) -> None:
+def _multiples(writer: ScenarioWriter) -> None:
     """Sizes that some number of the modules divides, or all but one, where the code takes remainders and the example leaves another one."""
-    if not source_literals.takes_remainders(author.original.native):
+    if not source_literals.takes_remainders(writer.original.native):
         return
     accepted = 0
-    for label, values in input_sampling.multiples(author.original.leaves, source_literals.divisors(author.original.native), author.base):
-        accepted += author.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+    for label, values in input_sampling.multiples(writer.original.leaves, source_literals.divisors(writer.original.native), writer.base):
+        accepted += writer.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
         if accepted == tolerances.MULTIPLES:
             return
 
 
-def _alone(author: Author) -> None:
+def _alone(writer: ScenarioWriter) -> None:
     """One input alone longer than in the example, where that has the same size twice."""
     accepted = 0
-    for label, values in input_sampling.alone_variants(author.original.leaves, author.base)[: tolerances.ALONE_TRIES]:
-        if attempt(lambda values=values: author.once(author.states[0], values, "eval")) is None:  # type: ignore[misc]
+    for label, values in input_sampling.alone_variants(writer.original.leaves, writer.base)[: tolerances.ALONE_TRIES]:
+        if attempt(lambda values=values: writer.once(writer.states[0], values, "eval")) is None:  # type: ignore[misc]
             continue
-        accepted += author.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+        accepted += writer.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
         if accepted == tolerances.MAX_ALONE:
             return
 
 
-def another_rank(author: Author) -> None:
+def another_rank(writer: ScenarioWriter) -> None:
     """Inputs with one more axis in front, where the original then gives what it gives for each part of it: its axes are counted from the end."""
-    state, first = author.states[0], author.values(0)
-    apart = [attempt(lambda seed=seed: author.once(state, author.values(seed), "eval")) for seed in (0, 1)]  # type: ignore[misc]
+    state, first = writer.states[0], writer.values(0)
+    apart = [attempt(lambda seed=seed: writer.once(state, writer.values(seed), "eval")) for seed in (0, 1)]  # type: ignore[misc]
     second = 1 if apart[1] is not None else 0
     one, other = apart[0], apart[second]
     if one is None or other is None:
         return
-    for values in input_sampling.stacked(first, author.values(second)):
-        both = attempt(lambda values=values: author.once(state, values, "eval"))  # type: ignore[misc]
+    for values in input_sampling.stacked(first, writer.values(second)):
+        both = attempt(lambda values=values: writer.once(state, values, "eval"))  # type: ignore[misc]
         if both is not None and _stacks(both, one, other):
-            author.add("rank", "rank", "eval", 0, values, runs=1)
+            writer.add("rank", "rank", "eval", 0, values, runs=1)
             return
 
 

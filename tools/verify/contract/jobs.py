@@ -1,0 +1,64 @@
+"""Descriptions of jobs: one builder for each side of the sandbox, and what all of them need."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
+
+ROOM = "migrate_agent.tools.verify"
+
+
+def entry(side: str, function: str) -> str:
+    """The entry of a job: `function` is `file:function` in `original/` or `candidate/`."""
+    return f"{ROOM}.{side}.{function}"
+
+
+def original_job(
+    function: str, unit: Unit, file: SourceFile, root: Path, limits: Limits, arguments: Mapping[str, Any], inputs: Mapping[str, Path]
+) -> Job:
+    """A job of the original's side, whose sandbox has torch. `root` is that of the original's repository."""
+    named = {"module": file.module, "name": unit.name, **arguments}
+    return Job("original", entry("original", function), root / file.import_root, named, inputs, limits)
+
+
+def candidate_job(
+    function: str, unit: Unit, file: SourceFile, root: Path, limits: Limits, arguments: Mapping[str, Any], inputs: Mapping[str, Path]
+) -> Job:
+    """A job of the candidate's side, whose sandbox has no torch. `root` is that of the candidate's tree."""
+    named = {"module": file.target_module, "name": unit.name, **arguments}
+    return Job("candidate", entry("candidate", function), root / file.import_root, named, inputs, limits)
+
+
+def source_file(inventory: Inventory, unit: Unit) -> SourceFile:
+    """The inventory's entry for the unit's file. Raises `KeyError`."""
+    for file in inventory.files:
+        if file.path == unit.source:
+            return file
+    raise KeyError(unit.source)
+
+
+def texts(example: Example, changes: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """An example as JSON; with what of its constructor's arguments is changed."""
+    domain = list(example.domain) if example.domain else None
+    given = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+    return {**given, "changes": dict(changes)} if changes else given
+
+
+def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:
+    """The recorded tensors as inputs of a job."""
+    return {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
+
+
+def discard(sandbox: Sandbox, run: Run) -> None:
+    """Remove a run's files."""
+    release = getattr(sandbox, "release", None)
+    if release is not None:
+        release(run)
+    else:
+        shutil.rmtree(run.output, ignore_errors=True)

@@ -1,0 +1,238 @@
+"""The menu of scenarios: which calls of the original are compared for one example. Used inside the sandbox, on the original's side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.random_streams import TRAINED, Customs
+from migrate_agent.tools.harness.common.training_steps import first_rate, torch_curve
+from migrate_agent.tools.harness.torch_side.module import Result
+from migrate_agent.tools.verify.original.outputs import (
+    attempt,
+    described,
+    finite_share,
+    initial_values,
+    large_inputs,
+    own_modes,
+)
+from migrate_agent.tools.verify.original.scenarios import fill_values, source_literals
+from migrate_agent.tools.verify.original.scenarios.random import drawn_otherwise, further_gradients
+from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, other_sizes
+from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
+
+
+def write_scenarios(writer: ScenarioWriter, *, first: bool, otherwise: bool = False, new: bool = True) -> dict[str, Any]:
+    """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself.
+
+    `otherwise`: it is constructed otherwise than those before it, and so may start with other values; nothing else unless it is `new`.
+    """
+    unit = writer.original
+    if not new:
+        return {**describe(writer), "inits": sample_initial_values(writer)}
+    with writer.lines:
+        writer.once(unit.state(), writer.values(0), "eval")
+        if writer.texts.get("train") is not False:
+            attempt(lambda: unit.run(unit.state(), writer.values(0), "train"))
+    seeds = range(tolerances.SEEDS if first else 1)
+    writer.states = {seed: writer.sample_state(seed) for seed in seeds}
+    for seed in seeds:
+        tensor_files.save(writer.folder / f"given/states/{writer.state_name(seed)}.safetensors", writer.states[seed])
+    inputs = {seed: writer.sample_inputs(seed) for seed in seeds}
+    for seed in seeds:
+        writer.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
+    gradients = [name for seed in seeds if (name := add_gradient(writer, seed, inputs[seed]))]
+    with writer.lines:
+        drawn_otherwise(writer, writer.scenarios[-1], inputs[0])
+    add_labels(writer)
+    if first:
+        other_sizes(writer)
+        add_counters(writer)
+        add_edges(writer)
+        add_hidden_numbers(writer, inputs)
+        add_gradient_edges(writer, gradients)
+        add_second_calls(writer, inputs, gradients)
+        remark_layouts(writer)
+        another_rank(writer)
+    description = describe(writer)
+    if first:
+        description["curves"] = train_curves(writer, [name for name in gradients if not name.endswith(f"-s{STRONG}")], inputs)
+    if first or otherwise:
+        description["inits"] = sample_initial_values(writer)
+    return description
+
+
+def describe(writer: ScenarioWriter) -> dict[str, Any]:
+    """What the spec stage compares."""
+    return {"skipped": writer.skipped, "remarks": writer.remarks, "customs": customs(writer), **described(writer.original)}
+
+
+def customs(writer: ScenarioWriter) -> Customs:
+    """What the original makes of its draws. A mask of a rate at which it drops itself is always taken for such a one."""
+    draws = [draw for scenario in writer.scenarios for draw in scenario["draws"]]
+    kinds, rates = {draw[0] for draw in draws}, {draw[2] for draw in draws if draw[2] is not None}
+    apart = [
+        number
+        for number in writer.compared
+        if all(min(abs(rate - number), abs(rate - 1 + number)) > 2 * tolerances.COMPARED for rate in rates)
+    ]
+    return Customs(tuple(apart), "exponential" in kinds and "uniform" not in kinds)
+
+
+def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> str:
+    """A forward and backward pass in training mode where wanted and possible, else in evaluation mode. Returns the scenario's name."""
+    for mode in writer.modes:
+        name = f"gradient-{mode}-s{seed}"
+        if writer.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
+            return f"e{writer.index}-{name}"
+    return ""
+
+
+def add_counters(writer: ScenarioWriter) -> None:
+    """Counters and flags among the buffers as they may be later: single integers far on, or one further; the other truth value."""
+    unit, state = writer.original, dict(writer.states[0])
+    usual = finite_share(writer.once(state, writer.values(0), "eval"))
+    for name, value in writer.states[0].items():
+        if name not in unit.parameters and value.size == 1 and value.dtype.kind in "biu":
+            for later in (~value,) if value.dtype.kind == "b" else (np.full_like(value, LATER.get(value.dtype.name, 100)), value + 1):
+                result = attempt(partial(writer.once, {**state, name: later}, writer.values(0), "eval"))
+                if result is not None and finite_share(result) >= usual:
+                    state[name] = later
+                    break
+    if any(value is not writer.states[0][name] for name, value in state.items()):
+        writer.states[COUNTED] = state
+        tensor_files.save(writer.folder / f"given/states/{writer.state_name(COUNTED)}.safetensors", state)
+        writer.add("eval-counted", "seed", "eval", COUNTED, writer.values(0), runs=1)
+        if writer.trains():
+            writer.add("train-counted", "gradient", "train", COUNTED, writer.values(0), runs=1)
+
+
+def add_edges(writer: ScenarioWriter) -> None:
+    """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
+    for label, values in input_sampling.edges(writer.original.leaves, tolerances.LARGE).items():
+        finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
+        writer.add(f"edge-{label}", "edge" if finite else "nonfinite", "eval", 0, values, native=not finite, runs=1)
+    alike = input_sampling.equal_rows(writer.original.leaves, writer.values(0))
+    if alike is not None:
+        (
+            writer.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
+            or writer.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
+        )
+    numbers = source_literals.at(writer.original.leaves, source_literals.numbers(writer.original.native))
+    if numbers is not None:
+        writer.add("edge-numbers", "edge", "eval", 0, numbers, held=True)
+
+
+def add_labels(writer: ScenarioWriter) -> None:
+    """Integers of the original's code (a label that is ignored, the id of padding) where it takes them, each input on its own."""
+    model, recorded = writer.original.native, writer.values(0)
+    numbers = source_literals.whole(source_literals.numbers(model), source_literals.speaks_of_ignored(model))
+    for index, value in enumerate(recorded):
+        if value.dtype.kind != "i" or not value.size:
+            continue
+
+        def taken(number: int, index: int = index, value: Array = value) -> bool:
+            values = [*recorded[:index], source_literals.among(value, [number]), *recorded[index + 1 :]]
+            result = attempt(lambda: writer.original.run(writer.states[0], values, "eval"))
+            return result is not None and finite_share(result) == 1
+
+        tried = [number for number in numbers if (value != number).all()][: tolerances.LABELS]
+        last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: tolerances.LAST_LABELS]  # of tables with so many rows
+        if fitting := [*islice(filter(taken, last), 1), *filter(taken, tried)]:
+            values = [*recorded[:index], source_literals.among(value, fitting), *recorded[index + 1 :]]
+            writer.add(f"edge-labels-input{index}", "edge", "eval", 0, values, held=True)
+            writer.add(f"gradient-eval-labels-input{index}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+
+
+def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Array]]) -> None:
+    """Inputs so large that numbers decide which otherwise decide nothing, as what masked scores are filled with."""
+    unit = writer.original
+    size = sum(value.size for value in (*writer.states[0].values(), *drawn[0]))
+    if size > tolerances.REACH_ELEMENTS or not any(leaf.value.size and input_sampling.is_signal(leaf.value) for leaf in unit.leaves):
+        return
+
+    def run(seed: int, values: Sequence[Array], watch: fill_values.Numbers | None) -> Result:
+        return unit.run(writer.states[seed], values, "eval", watch=watch)
+
+    for number, (name, value) in enumerate(fill_values.hidden(run, drawn[0])[: tolerances.REACH_NUMBERS]):
+        seed, found = fill_values.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
+        for side, values in zip(("past", "below"), found, strict=False):
+            writer.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, held=True)
+
+
+def add_gradient_edges(writer: ScenarioWriter, names: Sequence[str]) -> None:
+    """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
+    for label, values in input_sampling.gradient_edges(writer.original.leaves, tolerances.LARGE).items() if names else ():
+        values = (label == "large" and large_inputs(writer.original, writer.states[0])) or values
+        writer.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+    further_gradients(writer, len(names))
+
+
+def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
+    """A second call of the same module, on other inputs: what the first one left behind counts."""
+    first, second = inputs[0], inputs[1]
+    writer.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
+    if names and "-train-" in names[0]:
+        writer.add("again-train", "again", "train", 0, second, before=first, runs=1, gradient=True)
+        if writer.trains() and not own_modes(writer.original.native):
+            writer.add("again-trained", TRAINED, "eval", 0, second, before=first, runs=1)
+
+
+def remark_layouts(writer: ScenarioWriter) -> None:
+    """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
+    if all(leaf.value.ndim < 1 or leaf.value.size < 2 for leaf in writer.original.leaves):
+        return
+    usual = writer.once(writer.states[0], writer.values(0), "eval")
+    strided = attempt(lambda: writer.original.run(writer.states[0], writer.values(0), "eval", layout="strided"))
+    if strided is None:
+        writer.skip("inputs that are not contiguous")
+    elif any(not np.allclose(value, strided.arrays[key], rtol=1e-6, equal_nan=True) for key, value in usual.arrays.items()):
+        writer.remarks.append("the original's result depends on the strides of its inputs; the rewrite was compared on contiguous ones")
+    if usual.mutated:
+        writer.remarks.append("the original changes its arguments in place, which no function of jax can: callers must use what it returns")
+
+
+def train_curves(writer: ScenarioWriter, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
+    """Training curves by optimiser and precision; None where there is nothing to train."""
+    unit = writer.original
+    trained = any(value.requires_grad for value in unit.parameters.values())
+    if writer.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
+        return None
+    batches = [int(name.rpartition("-s")[2]) for name in names]
+    targets = [tensor_files.load(writer.folder / f"given/inputs/{name}.safetensors") for name in names]
+    goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
+    if not any(goals):
+        return None
+    gradients = tensor_files.load(writer.folder / f"expected/{names[0]}.safetensors")
+    rates = {"sgd": first_rate(gradients, [writer.states[0][key] for key in unit.parameters]), "adamw": tolerances.LEARNING_RATE_ADAMW}
+    values = [inputs[batch] for batch in batches]
+    buffers: dict[str, Array] = {}
+    kinds: dict[str, dict[str, Any]] = {
+        "exact": {"native": False, "buffers": buffers},
+        "native": {"native": True},
+    }
+    untrained: set[str] = set()
+    narrow = next((scenario["narrow"] for scenario in writer.scenarios if scenario["narrow"]), "")
+    found: dict[str, Any] = {"batches": list(names), "state": writer.state_name(0), "rates": rates, "narrow": narrow}
+    try:
+        for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
+            run = partial(torch_curve, unit, writer.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
+            found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
+    except Exception as error:
+        writer.skip("training curves", error)
+        return None
+    tensor_files.save(writer.folder / "expected/trained.safetensors", buffers)
+    return {**found, "untrained": sorted(untrained)}
+
+
+def sample_initial_values(writer: ScenarioWriter) -> dict[str, Any]:
+    """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
+    count, rows = initial_values(writer.original, writer.base)
+    tensor_files.save(writer.folder / f"expected/initial-{writer.index}.safetensors", rows)
+    return count
