@@ -1,4 +1,7 @@
-"""Which names share memory in torch: a write through one is seen through the other, which JAX's values do not do."""
+"""Finds the local names that share memory in torch.
+
+A write through one of them is seen through the others. JAX arrays are values, so the rewrite must pass such a write on.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,26 @@ VIEW_METHODS = frozenset(
     "view reshape view_as reshape_as transpose permute t swapaxes swapdims movedim squeeze unsqueeze expand expand_as narrow select diagonal "
     "flatten unflatten unfold as_strided contiguous detach chunk split unbind tensor_split data T mT real imag to type_as float double".split()
 )
-"""Methods and attributes whose result may share memory with what they are called on."""
+"""Methods and attributes whose result may share memory with their receiver."""
 SURE_VIEWS = frozenset("view view_as transpose t swapaxes squeeze unsqueeze T mT data detach".split())
-"""Views that are never copies, and that can be undone."""
+"""Views that never copy and that have an inverse, so that a write can be passed back to the base."""
 VIEW_FUNCTIONS = frozenset(
     "transpose permute squeeze unsqueeze reshape flatten chunk split unbind narrow select swapaxes movedim diagonal as_strided rearrange".split()
 )
 
 
 STORING_METHODS = frozenset("append appendleft extend insert add put setdefault update register_buffer save_for_backward".split())
-"""Methods that keep their arguments as they are."""
+"""Methods that store their arguments without a copy."""
 Copies = Callable[[ast.expr], bool]
-"""Whether what a subscript is assigned to copies the value, as a tensor does and a list does not."""
+"""Whether `container[i] = value` copies the value: a tensor does, a list does not."""
 
 
 @dataclass(frozen=True)
 class Alias:
-    """`one` was assigned something that may share the memory of `other`, on `line`; an attribute (`self.x`), or what an object keeps, counts as read.
+    """Two names that may share memory: on `line`, `one` was assigned a view of `other`, or an object that holds it.
 
-    `sure` where it is certainly a view; `exact` where it still is that very one, so that each can be brought up to date from the other.
+    A name with a dot (`self.x`) is an attribute and counts as read after every line. `sure` says that it certainly is a view. `exact` says
+    that neither name became another view since, so that each can be computed from the other.
     """
 
     one: str
@@ -54,7 +58,10 @@ class _MarkCopies(ast.NodeTransformer):
 
 
 def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
-    """The function with `copy_of(x[i])` for `x[i]` where an index picks elements one by one, as a tensor of several does: that shares no memory."""
+    """A copy of the function in which `x[i]` reads `copy_of(x[i])` wherever `picks` says that the index copies.
+
+    An index that is a tensor gathers elements one by one, so that the result shares no memory with `x`.
+    """
     marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
     for node in ast.walk(marked):
         node.__dict__.pop("_walked", None)
@@ -62,7 +69,7 @@ def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST
 
 
 def root(node: ast.expr) -> str:
-    """The name whose memory an expression may share (`x`, or an attribute as `self.x`), or ""."""
+    """The name (`x`, `self.x`) whose memory an expression may share; "" where there is none."""
     while True:
         match node:
             case ast.Name():
@@ -82,7 +89,7 @@ def root(node: ast.expr) -> str:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`self.layer.weight`, or "" for what is no such chain."""
+    """The text of a chain of attributes (`self.layer.weight`); "" for any other expression."""
     if isinstance(node, ast.Name):
         return node.id
     before = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
@@ -94,7 +101,7 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def is_reversible_view(node: ast.expr) -> bool:
-    """Whether an expression is certainly a view of a name, along steps that can be undone."""
+    """Whether an expression is certainly a view of a name and each step from the name to it has an inverse."""
     match node:
         case ast.Name():
             return True
@@ -108,7 +115,7 @@ def is_reversible_view(node: ast.expr) -> bool:
 
 
 def _is_basic_index(index: ast.expr) -> bool:
-    """Whether an index is made of slices and whole numbers written in the source, which select a view."""
+    """Whether an index consists of slices and literal ints, which select a view and never copy."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return all(isinstance(p, (ast.Slice, ast.UnaryOp)) or (isinstance(p, ast.Constant) and not isinstance(p.value, bool)) for p in parts)
 
@@ -116,8 +123,10 @@ def _is_basic_index(index: ast.expr) -> bool:
 def stale_aliases(
     function: ast.AST, name: str, line: int, handed_back: Iterable[str] = (), copies: Copies = lambda container: True
 ) -> list[Alias]:
-    """All aliases along which a write to `name` at `line` must be passed on, to reach each name that is read afterwards or handed back to the
-    caller at the end; nearest first."""
+    """The aliases along which a write to `name` at `line` must be passed on, nearest first.
+
+    They lead to each name that is read afterwards, and to those in `handed_back`, which the caller reads at the end.
+    """
     reached = _reachable_aliases(function, name, line, copies)
     targets: set[str] = set()
     for other in reached:
@@ -129,7 +138,10 @@ def stale_aliases(
 
 
 def certain_aliases(function: ast.AST, name: str, line: int) -> dict[str, bool]:
-    """Names whose memory a write to `name` at `line` certainly changes, `name` itself included, and whether each can be brought up to date."""
+    """Name → whether its value can be recomputed, for the names whose memory a write to `name` at `line` certainly changes.
+
+    `name` itself is among them.
+    """
     reached = _reachable_aliases(function, name, line)
     up_to_date = {name: not _becomes_other_view(function, name, 0, line)}
     for other, (by, alias) in reached.items():
@@ -139,7 +151,7 @@ def certain_aliases(function: ast.AST, name: str, line: int) -> dict[str, bool]:
 
 
 def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
-    """Name that shares the memory of `name` at `line` → the name by which it was reached, and their alias; nearest first."""
+    """Name that shares the memory of `name` at `line` → (the name before it on the path, their alias); nearest first."""
     rebound = list(_rebindings(function))
     container_aliases = list(_container_aliases(function, copies))
     all_aliases = [*_aliases(function), *container_aliases]
@@ -163,7 +175,7 @@ def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies =
 
 
 def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
-    """Whether what one turn of a loop makes of `name` after `line` is still there at `line` in the next turn."""
+    """Whether an alias of `name` that one iteration of a loop makes after `line` still holds at `line` in the next iteration."""
     for loop in walk(function):
         if isinstance(loop, (ast.For, ast.While)) and loop.lineno < line < alias.line <= (loop.end_lineno or 0):
             if not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop)):
@@ -172,14 +184,17 @@ def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -
 
 
 def _becomes_other_view(function: ast.AST, name: str, start: int, end: int) -> bool:
-    """Whether a name becomes another view of the same memory between two lines, in later turns of a loop included."""
+    """Whether a name becomes another view of the same memory between two lines, also by a later iteration of a loop."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and start < n.lineno < end <= (n.end_lineno or n.lineno)]
     lines = [target.lineno for target in reassigned_views(function, sure=False) if target.id == name]
     return any(start < line < end or any(loop.lineno < line <= (loop.end_lineno or 0) for loop in loops) for line in lines)
 
 
 def reassigned_views(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]:
-    """The targets of `x = x.view(…)`, after which a name is another view of the memory that it was; `sure` where it certainly is."""
+    """The targets of `x = x.view(…)`, after which `x` is another view of the same memory.
+
+    With `sure` only those whose value is certainly a view.
+    """
     for node in walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Name):
             if root(node.value) == target.id and (is_reversible_view(node.value) or not sure):
@@ -187,7 +202,7 @@ def reassigned_views(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]
 
 
 def read_after(function: ast.AST, name: str, line: int) -> bool:
-    """Whether the value that `name` has at `line` is read later, in the next turn of a loop included."""
+    """Whether the value that `name` has at `line` is read later, also in the next iteration of a loop."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
     last = final_statement(function, line)
     if last is not None:
@@ -202,7 +217,7 @@ def read_after(function: ast.AST, name: str, line: int) -> bool:
 
 
 def final_statement(function: ast.AST, line: int) -> ast.AST | None:
-    """The statement around `line`, where it is the last that the function runs: a `return` or `raise` outside of any `try`."""
+    """The `return` or `raise` around `line`, after which the function runs nothing more; `None` elsewhere and inside `try`."""
     around = [node for node in walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)]
     if any(isinstance(node, (ast.Try, ast.FunctionDef)) and node is not function for node in around):
         return None
@@ -227,7 +242,7 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
 
 
 def _container_aliases(function: ast.AST, copies: Copies) -> Iterator[Alias]:
-    """What is kept as it is by a list or another container, an attribute, or an object."""
+    """Aliases between a value and the list, attribute or object that stores it without a copy."""
     for node in walk(function):
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -257,7 +272,7 @@ def _aliases_of_values(container: ast.expr, values: Iterable[ast.expr], line: in
 
 
 def _elements(value: ast.expr) -> list[ast.expr]:
-    """What stands in a list, tuple or dictionary that is written out."""
+    """The elements of a list, tuple or dict display, nested ones included."""
     match value:
         case ast.List(elts=inner) | ast.Tuple(elts=inner) | ast.Dict(values=inner):
             return [item for element in inner for item in (element, *_elements(element))]
@@ -278,7 +293,7 @@ def _paired_aliases(target: ast.expr, value: ast.expr, line: int) -> Iterator[Al
 
 
 def _rebindings(function: ast.AST) -> Iterator[tuple[str, int]]:
-    """Plain assignments to a name of something that is not a view of that name."""
+    """(name, line) of each assignment that gives a name something other than a view of itself."""
     for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -297,14 +312,14 @@ def shared_names(function: ast.AST, name: str, line: int) -> set[str]:
 
 
 def bound_names(function: ast.AST) -> set[str]:
-    """The names that a function binds: parameters, and what is assigned in it."""
+    """The names that a function binds: its parameters and its assignment targets."""
     inner = [node for statement in ast.iter_child_nodes(function) for node in [statement, *walk(statement)]]
     stored = {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return stored | {node.arg for node in inner if isinstance(node, ast.arg)}
 
 
 def binding_loop(function: ast.AST, name: str, line: int) -> ast.For | None:
-    """The loop around `line` that binds `name`, where it has no other value since: a write to it may reach what the loop goes through."""
+    """The loop around `line` whose variable `name` still is; a write to it may change the iterated tensor. `None` where it was rebound."""
     for loop in walk(function):
         if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):
             continue

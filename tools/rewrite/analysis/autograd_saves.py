@@ -1,4 +1,7 @@
-"""What the `forward` of an autograd function saves: torch looks at it once `forward` has returned, changes in place after the call included."""
+"""What the `forward` of an `autograd.Function` saves for its `backward`.
+
+Torch reads the saved tensors after `forward` has returned, so that in-place changes after `save_for_backward` count too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ SAVE = "save_for_backward"
 
 
 def movable_save(function: ast.AST) -> ast.Expr | None:
-    """The statement `ctx.save_for_backward(x, y)` that may as well stand in front of the `return` which the function ends with, or `None`."""
+    """The statement `ctx.save_for_backward(x, y)` where it can move in front of the final `return`; `None` otherwise.
+
+    It cannot where there is more than one save or return, or where a saved name is rebound in between.
+    """
     body = function.body if isinstance(function, ast.FunctionDef) else []
     calls = [
         node for node in walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == SAVE

@@ -1,4 +1,7 @@
-"""Numbers that a module counts up when it is called: state that a compiled function must carry, not a constant to bake in."""
+"""Finds the numbers that a module counts up when it is called.
+
+A compiled function would bake their first value in as a constant; they have to be state.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ NUMBERS = frozenset({"int", "float"})
 
 
 def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
-    """Attributes that the constructor sets to a number, and that a method which runs changes with `+=` and the like.
+    """Attributes that the constructor sets to a number and that a reachable method changes by `+=` and the like.
 
-    Left out is what decides a branch, or is used by classes above or below: there a number is needed, or not all uses are seen.
+    An attribute that decides a branch is left out, since a branch needs a Python number. So is one that a base or a subclass uses,
+    since then not all uses are visible here.
     """
     constructor = model.methods.get("__init__")
     if not repo.is_module_class(model) or constructor is None or repo.descendants.get(model.id):
@@ -43,7 +47,7 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
 
 
 def _tests(node: ast.AST) -> list[ast.AST]:
-    """What decides which code runs, how often, or what an index is."""
+    """The nodes of an expression that must stay a Python number: a condition, an index, the argument of `range`."""
     match node:
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
             return list(walk(test))

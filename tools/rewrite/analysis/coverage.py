@@ -1,4 +1,4 @@
-"""Which code of a class no example ran: it was rewritten by the same rules, and checked by nothing."""
+"""Notes on the code of a class that no example ran. The rules rewrote it too, but no check has seen it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from migrate_agent.tools.rewrite.analysis.repo import ClassModel
 
 
 def unexercised(model: ClassModel, observed_lines: Set[int]) -> list[str]:
-    """One note for each method, and each branch of a method that ran, on whose lines nothing was observed. Branches that only raise do not count."""
+    """One note for each method that no example ran, and for each branch of a method that did run.
+
+    A branch that only raises gets no note.
+    """
     if not observed_lines:
         return []
     path = model.file.file.path
@@ -50,6 +53,6 @@ def _ran(body: list[ast.stmt], lines: Set[int]) -> bool:
 
 
 def _leaves_observations(body: list[ast.stmt]) -> bool:
-    """Whether there is anything but constants, names and `pass`, which leave nothing to observe."""
+    """Whether running the block can leave an observation: constants, names and `pass` leave none."""
     kinds = (ast.Call, ast.Attribute, ast.BinOp, ast.Subscript, ast.Compare)
     return any(isinstance(node, kinds) for statement in body for node in ast.walk(statement))

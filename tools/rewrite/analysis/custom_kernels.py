@@ -1,7 +1,7 @@
-"""Kernels that a repository brings itself, in Triton or as an extension that torch compiles, and the torch functions beside them.
+"""Kernels that a repository defines itself, in Triton or as a compiled extension, and the plain torch functions beside them.
 
-Neither can be rewritten by rules. Most such repositories keep a function that computes the same with plain torch, for tests or for machines without
-a GPU: it is found by its name and parameters. Whether it does compute the same is for the verifier to find out.
+No rule can rewrite a kernel. Most such repositories also have a function that computes the same with plain torch, for tests or for
+machines without a GPU. It is found here by its name and parameters; whether it computes the same is left to the verifier.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ RANDOM = frozenset("rand randn randint rand4x randn4x randint4x philox".split())
 """Functions of Triton's language that draw random numbers."""
 FUNCTION_BASES = ("torch.autograd.Function", "torch.autograd.function.Function")
 REFERENCE_WORDS = frozenset("ref reference torch pytorch naive native eager plain slow fallback cpu python py vanilla golden".split())
-"""Words in the name of a function that stands beside a kernel."""
+"""Words that mark the name of a plain torch function beside a kernel."""
 FILLER_WORDS = REFERENCE_WORDS | frozenset(
     "triton cuda gpu fused fast kernel kernels fn func function fwd forward impl op ext launch launcher".split()
 )
-"""Words that say how something is computed and not what."""
+"""Words of a function name that say how something is computed, not what."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a function launches. `text` names it for people; `differentiable` is false where torch's autograd sees nothing of it."""
+    """A kernel launch. `text` names the kernel in messages; `differentiable` is false where torch's autograd does not see the launch."""
 
     text: str
     differentiable: bool
 
 
 class Launches:
-    """What the functions and `autograd.Function` classes of one file launch, by qualified name, directly or through each other."""
+    """The launches of one file: qualified name of a function or `autograd.Function` → what it launches, directly or through others."""
 
     def __init__(self, repo: Repo, file: FileModel) -> None:
         self.repo, self.file = repo, file
@@ -49,7 +49,7 @@ class Launches:
             self._collect()
 
     def reference(self, name: str) -> str:
-        """The one function of plain torch that this file has for a function or class that launches a kernel, or ""."""
+        """The name of the only plain torch function with the same parameters and subject as a kernel launcher; "" where it is not unique."""
         node = self.file.functions.get(name) or _forward(self.file.classes.get(name))
         if node is None:
             return ""
@@ -73,7 +73,7 @@ class Launches:
             launches = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
 
     def launchers(self) -> Iterator[tuple[str, int]]:
-        """Functions, and `forward` of each `autograd.Function`, with a launch anywhere in them; and their parameters that are no arguments."""
+        """(qualified name, number of leading parameters to skip) of each function or `forward` that launches a kernel."""
         for name, function in self.file.functions.items():
             owner, _, last = name.rpartition(".")
             model = self.file.classes.get(owner)
@@ -85,13 +85,13 @@ class Launches:
                 yield name, int(own)
 
     def _draws(self, function: ast.expr) -> bool:
-        """Whether a Triton kernel, or another of its file, draws random numbers."""
+        """Whether any kernel of the file that defines this one draws random numbers."""
         definition = self.repo.resolve(dotted_name(function.value, self.file)) if isinstance(function, ast.Subscript) else None
         kernels = [candidate for candidate in definition[0].functions.values() if is_kernel(candidate, definition[0])] if definition else []
         return any(isinstance(node, ast.Attribute) and node.attr in RANDOM for kernel in kernels for node in ast.walk(kernel))
 
     def launched(self, function: ast.expr) -> str:
-        """What a call of this launches: a kernel of the repository, or something of an extension; else ""."""
+        """What a call of this expression launches, as text for people; "" where it launches nothing."""
         if not self.launching:
             return ""
         if isinstance(function, ast.Subscript) and self._kernel(function.value):
@@ -101,14 +101,14 @@ class Launches:
         return ""
 
     def _direct(self, function: FunctionNode) -> Launch | None:
-        """What it launches whatever its arguments are."""
+        """The launch that the function makes for any arguments."""
         for call in _calls(function.body):
             if text := self.launched(call.func):
                 return Launch(text, not isinstance(call.func, ast.Subscript))
         return None
 
     def _through(self, function: FunctionNode) -> Launch | None:
-        """What a function launches by calling others of this file."""
+        """The launch that a function makes by a call of another function of this file."""
         for call in _calls(function.body):
             if isinstance(call.func, ast.Name) and call.func.id in self.found:
                 return self.found[call.func.id]
@@ -123,13 +123,13 @@ class Launches:
 
     @cached_property
     def _extensions(self) -> set[str]:
-        """Names that hold an extension which torch compiled."""
+        """Names that hold an extension compiled by torch."""
         assigned = [statement for statement in self.file.tree.body if isinstance(statement, ast.Assign)]
         loaded = [s for s in assigned if isinstance(s.value, ast.Call) and dotted_name(s.value.func, self.file) in EXTENSIONS]
         return {target.id for statement in loaded for target in statement.targets if isinstance(target, ast.Name)}
 
     def loads(self, function: ast.expr, line: int) -> bool:
-        """Whether a call on this line loads an extension of which the repository does nothing but call its functions, in this file."""
+        """Whether a call on this line loads an extension that is only used for calls, and only in this file."""
         if dotted_name(function, self.file) not in EXTENSIONS:
             return False
         targets = [s.targets for s in self.file.tree.body if isinstance(s, ast.Assign) and s.lineno <= line <= (s.end_lineno or s.lineno)]
@@ -151,7 +151,7 @@ class Launches:
         )
 
     def _plain(self) -> Iterator[str]:
-        """Functions that launch nothing, by their name in this file: its own, and those of the repository that it imports."""
+        """Names of functions without a launch: those of this file, and those it imports from the repository."""
         for name, function in self.file.functions.items():
             if "." not in name and name not in self.found and not is_kernel(function, self.file):
                 yield name
@@ -174,10 +174,10 @@ class Launches:
 
 
 def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
-    """File → qualified names of functions in which a kernel is launched → how many parameters come before the kernel's arguments (`ctx`).
+    """File → qualified name of a launching function → number of parameters before the kernel's arguments (1 for `ctx`).
 
-    Left out are methods of modules, which are exercised with their module, backward passes, whose arguments lie in `ctx`, and what draws random
-    numbers in a kernel.
+    Methods of modules are left out, since they run with their module; backward passes, since their arguments lie in `ctx`; and kernels
+    that draw random numbers, since their results cannot be compared.
     """
     texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
     if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
@@ -213,7 +213,7 @@ def parameters(function: FunctionNode) -> list[str]:
 
 
 def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
-    """Calls that are made whatever the arguments are: none below an `if`, `try` or inner function."""
+    """The calls that run for any arguments: those below no `if`, `try`, `while` or inner definition."""
     for statement in body:
         if isinstance(statement, (ast.With, ast.For)):
             yield from _calls(statement.body)

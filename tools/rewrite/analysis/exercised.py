@@ -1,4 +1,4 @@
-"""What the examples made use of, over all files of a repository: what no example used may be an error until it is used."""
+"""What the examples used of a repository. What no example used may be a stub that raises when it is used."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo, dotted_na
 from migrate_agent.tools.types import Observations
 
 TopLevelName = tuple[str, str]
-"""File and top-level name."""
+"""(file path, top-level name)."""
 
 
 @dataclass(frozen=True)
 class Exercised:
-    """`read` are the top-level names that running code read, `called` the last parts of the names of classes and functions that were called.
+    """What ran while the examples did.
 
-    `compared` are the top-level names that the source asks about with `is`, run or not: what stands for them must not change the answer.
-    `instances` are the dotted names of classes of which an instance, or a method, was seen anywhere.
+    `read`: top-level names that running code read. `called`: the last part of the name of each class and function that was called.
+    `compared`: top-level names that the source compares by `is`, run or not, since a stub in their place would change the answer.
+    `instances`: dotted names of the classes of which an instance or a bound method was seen.
     """
 
     read: frozenset[TopLevelName] = frozenset()
@@ -50,7 +51,7 @@ def exercised(repo: Repo, observations: Observations) -> Exercised | None:
 
 
 def _instances(kinds: Iterable[str]) -> Iterator[str]:
-    """The classes of instances and of methods, as `tools.record.kinds` spells them."""
+    """Dotted class names of the instances and methods among the kinds of `tools.record.kinds`."""
     for kind in kinds:
         head, _, dotted = kind.rpartition(":")
         if head.endswith(("module", "object")):
@@ -60,7 +61,7 @@ def _instances(kinds: Iterable[str]) -> Iterator[str]:
 
 
 def _names_read(repo: Repo, file: FileModel, node: ast.expr) -> Iterator[TopLevelName]:
-    """Where the top-level name stands that an expression may read."""
+    """The top-level name that an expression reads, with the file that defines it."""
     if isinstance(node, ast.Name) and node.id in file.top_names:
         yield file.file.path, node.id
     elif dotted := dotted_name(node, file) if isinstance(node, (ast.Name, ast.Attribute)) else "":

@@ -1,4 +1,4 @@
-"""What is known of each expression of a file, by source position: what it evaluates to, and the dotted name it stands for.
+"""The facts of a file by source position: the kind, shape and dtype of each expression, and the dotted name it stands for.
 
 `inference.infer` fills it in.
 """
@@ -16,7 +16,7 @@ TENSOR = Observed(("tensor",))
 INT, FLOAT, BOOL, STR, NONE = (Observed((kind,)) for kind in ("int", "float", "bool", "str", "none"))
 TUPLE, LIST, DICT, SIZE, DTYPE, DEVICE = (Observed((kind,)) for kind in ("tuple", "list", "dict", "size", "dtype", "device"))
 PLAIN_METHODS = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
-"""Methods that objects other than tensors have too, so that the name alone says nothing."""
+"""Methods of Python's built-in types, whose name alone does not tell a tensor."""
 ARRAY_METHODS = frozenset(
     "all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot fill flatten item max mean min nonzero "
     "prod put ravel repeat reshape resize round searchsorted sort squeeze std sum swapaxes take tolist trace transpose "
@@ -31,7 +31,7 @@ DTYPES = frozenset(
 
 @dataclass
 class Facts:
-    """By source position: what an expression is, and the dotted name it stands for."""
+    """Span → what the expression evaluates to (`observed`), and the dotted name it stands for (`dotted`)."""
 
     observed: dict[Span, Observed] = field(default_factory=dict)
     dotted: dict[Span, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def _column(lines: list[str], line: int, offset: int) -> int:
 
 
 def join(facts: Iterable[Observed | None]) -> Observed | None:
-    """What is known when any of several may hold; nothing where one is unknown."""
+    """The fact that covers all of several facts, without shapes; `None` where one of them is unknown."""
     kinds: dict[str, None] = {}
     dtypes: dict[str, None] = {}
     for fact in facts:
@@ -61,7 +61,7 @@ def join(facts: Iterable[Observed | None]) -> Observed | None:
 
 
 def is_tensor(fact: Observed | None) -> bool:
-    """Whether the expression is always a tensor (parameters included, `None` at times allowed)."""
+    """Whether the expression is a tensor or a parameter each time; it may also be `None` at times."""
     kinds = set(fact.kinds) - {"none"} if fact else set()
     return bool(kinds) and kinds <= {"tensor", "parameter"}
 

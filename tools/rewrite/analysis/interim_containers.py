@@ -51,14 +51,14 @@ def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr | None]:
 
 
 def _is_plain_container(value: ast.expr) -> bool:
-    """Whether a value is a plain list or dictionary that is made here."""
+    """Whether an expression makes a new plain list or dictionary."""
     if isinstance(value, ast.Call):
         return getattr(value.func, "attr", getattr(value.func, "id", "")) in FILLED
     return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
 
 
 def _read_by_methods(model: ClassModel, region: list[ast.AST], name: str) -> bool:
-    """Whether the module itself, or a method that reads the attribute, is used before the container is made."""
+    """Whether the code before the container passes `self` on, or calls a method that reads the attribute."""
     nodes = [node for part in region for node in walk(part)]
     owners = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and id(node) in model.own}
     constructor = model.methods["__init__"]

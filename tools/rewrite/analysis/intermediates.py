@@ -1,4 +1,4 @@
-"""Attributes that a call leaves behind for people to look at, such as attention weights: written in `forward`, read by no computation."""
+"""Finds the attributes that `forward` writes and no computation reads, such as attention weights kept for inspection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "ful
 
 
 def intermediates(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
-    """Names of a module class's attributes that hold an intermediate array: first set when the module is called, and not read while it runs."""
+    """Attributes of a module class that hold an intermediate tensor: set when the module is called, and read by no computation."""
     if not repo.is_module_class(model):
         return frozenset()
     family = [*repo.ancestors(model), *repo.descendants.get(model.id, ())]
@@ -43,7 +43,7 @@ def _stored_tensor(node: ast.AST, facts: Facts, model: ClassModel) -> str:
 
 
 def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool:
-    """Whether a method that runs reads the attribute other than right after it was set there, or anything looks it up by its name."""
+    """Whether a reachable method reads the attribute before it sets it, or any code looks it up by a string."""
     for method, function in model.methods.items():
         nodes = list(walk(function))
         if any(isinstance(node, ast.Constant) and node.value == name for node in nodes):
@@ -61,7 +61,7 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
 
 
 def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
-    """Whether the constructor sets it to nothing but `None`, or to a tensor that torch makes there and then (`torch.zeros(1)`)."""
+    """Whether the constructor sets the attribute to nothing but `None` or a new tensor such as `torch.zeros(1)`."""
     constructor = model.methods.get("__init__")
     values = [
         node.value
@@ -83,7 +83,7 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
 
 
 def _read_elsewhere(repo: Repo, family: list[ClassModel], name: str) -> bool:
-    """Whether code outside of these classes reads an attribute of this name."""
+    """Whether code outside of these classes reads an attribute of this name, on whatever object."""
     own = {id(node) for model in family for node in walk(model.node)}
     return any(
         isinstance(node, ast.Attribute) and node.attr == name and id(node) not in own

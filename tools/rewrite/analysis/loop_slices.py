@@ -1,6 +1,6 @@
-"""Loops over the parts of a tensor (`for row in x`, `for a, b in zip(x.split(4), y.unbind(1))`) that change these parts in place.
+"""Finds loops over parts of a tensor that change the parts in place (`for row in x`, `for a in x.split(4)`).
 
-In torch a part is a view, so that the tensor changes with it; in JAX the new parts have to be put together again.
+In torch a part is a view, so that the tensor changes with it. In JAX the new parts have to be joined again after the loop.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from migrate_agent.tools.rewrite.analysis.aliases import shared_names
 from migrate_agent.tools.scan.nodes import walk
 
 AXIS = {"split": 1, "chunk": 1, "unbind": 0}
-"""Method or function that gives the parts of a tensor → the place of the axis among its arguments."""
+"""Method or function that splits a tensor → position of the axis among its arguments, without the tensor."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a loop's variable is a part of: the name of a tensor, and the axis that was cut or gone through."""
+    """The tensor of which a loop variable is a part: its name, and the axis that was split or iterated."""
 
     base: str
     axis: int
 
 
 def parts_name(part: Part) -> str:
-    """What the list of new parts is called."""
+    """The name of the list that collects the new parts."""
     return f"{part.base}_parts"
 
 
 def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
-    """What `name`, a target of `loop` that its body changes in place, is a part of.
+    """The tensor of which `name` is a part: a target of `loop` that the body changes in place.
 
-    `None` where it is no part of a local tensor, or where not every change would reach that tensor by putting the parts together after the loop:
-    the loop is left in between, or the tensor, or another name of its memory, is read before.
+    `None` where it is no part of a local tensor, and where joining the parts after the loop would come too late: the loop may end early,
+    or the body reads the tensor or another name of its memory.
     """
     source = _source(loop.target, loop.iter, name)
     if source is None and isinstance(loop.target, ast.Tuple):
@@ -50,7 +50,7 @@ def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[
 
 
 def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | None:
-    """The expression whose elements the name takes, through `enumerate` and `zip`."""
+    """The expression that `name` iterates over, seen through `enumerate` and `zip`; `None` where that is not unique."""
     match target, value:
         case ast.Name(id=own), ast.expr():
             return value if own == name else None
@@ -64,9 +64,9 @@ def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | N
 
 
 def _iterable_assigned_before(function: ast.AST, loop: ast.For) -> ast.expr | None:
-    """What the loop goes through, where that was put together in a name of its own just before: the iterable, with that name's value in place.
+    """The iterable of the loop, where the statement just before assigns it to a name that is used for nothing else.
 
-    No tensor may be named in between, so that it does not matter when the views were made.
+    Nothing stands between the two statements, so that it does not matter when the views were made.
     """
     counted = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "enumerate"
     through = loop.iter.args[0] if isinstance(loop.iter, ast.Call) and counted and loop.iter.args else loop.iter
@@ -115,7 +115,10 @@ def _part_along_axis(base: str, method: str, args: list[ast.expr], keywords: lis
 
 
 def _exits_early(node: ast.AST, inner: bool = False) -> bool:
-    """Whether a statement of a loop's body may go to the next turn early, or leave the loop; `inner` below a loop of its own."""
+    """Whether a statement of a loop body may end the iteration or the loop early.
+
+    `inner` says that the statement stands in a nested loop, whose `break` and `continue` do no harm.
+    """
     match node:
         case ast.Return() | ast.Yield() | ast.YieldFrom():
             return True
@@ -128,7 +131,7 @@ def _exits_early(node: ast.AST, inner: bool = False) -> bool:
 
 
 def _is_private(function: ast.AST, loop: ast.For, base: str) -> bool:
-    """Whether the tensor is the function's own: assigned there, named once by the loop, and sharing its memory with nothing else."""
+    """Whether the tensor is assigned in the function before the loop, and no other name shares its memory."""
     arguments = {
         a.arg for node in walk(function) if isinstance(node, ast.arguments) for a in (*node.posonlyargs, *node.args, *node.kwonlyargs)
     }
@@ -139,7 +142,7 @@ def _is_private(function: ast.AST, loop: ast.For, base: str) -> bool:
 
 
 def _read_later(function: ast.AST, loop: ast.For, name: str) -> bool:
-    """Whether the last part is read after the loop, by the name that the loop gave it."""
+    """Whether the loop variable is read after the loop, when it still is the last part."""
     loops = [
         node
         for node in walk(function)

@@ -20,16 +20,17 @@ SIZE_ATTRIBUTES = frozenset({"shape", "device", "dtype", "ndim"})
 SIZE_METHODS = frozenset({"size", "dim", "numel", "new_zeros", "new_ones", "new_full", "new_empty", "get_device"})
 PLAIN = frozenset({"int", "float", "bool", "str", "none", "device", "dtype", "size"})
 RANDOM = re.compile(r"rand|normal|uniform|bernoulli|dropout|multinomial|exponential|poisson|gumbel|shuffle|choice|sample|seed", re.I)
-"""Parts of names that may draw: what was drawn once and kept is no memo."""
+"""Parts of the names of functions that may draw: a number that was drawn once and kept is no memo."""
 
 
 @dataclass(frozen=True)
 class Memo:
-    """An attribute that is kept between calls for speed alone.
+    """An attribute that a method computes once and keeps for later calls, only for speed.
 
-    `method` works it out; `start` is the statement of the constructor that sets it to `None`, `store` the one that keeps it, and `test` the
-    `if` around the work (`early` where that `if` returns what is kept instead). The value is called `local` in the rewrite; where that
-    variable is what the store keeps, `plain`. `clears` are statements of the method that set it to `None` where it is not wanted.
+    `method`: the method that computes it. `start`: the statement of the constructor that sets it to `None`. `store`: the statement that
+    stores the value. `test`: the `if` that decides whether to compute; `early` says that this `if` returns the stored value instead.
+    `local`: the variable that replaces the attribute in the rewrite; `plain` says that the store already stores a variable of this name.
+    `clears`: the statements of the method that set the attribute to `None`.
     """
 
     attribute: str
@@ -44,7 +45,7 @@ class Memo:
 
 
 def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
-    """Attribute → memo, for those of a module class that certainly are nothing else."""
+    """Attribute → memo, for the attributes of a module class that certainly serve as memos only."""
     if not repo.is_module_class(model) or repo.descendants.get(model.id) or "__init__" not in model.methods:
         return {}
     candidates = (_memo(repo, model, facts, name) for name in _none_attributes(model))
@@ -57,7 +58,7 @@ def _none_attributes(model: ClassModel) -> dict[str, None]:
 
 
 def _stores(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """(attribute, value) that a statement stores on the module."""
+    """(attribute, value) pairs that a statement stores on the module, by assignment or as a non-persistent buffer."""
     match node:
         case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
             yield name, value
@@ -117,7 +118,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
 
 
 def _settling_statement(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
-    """The statement of a block after which each way through has worked the value out (`test`) or cleared it."""
+    """The statement of a block after which every path has computed the value (`test`) or cleared it; `None` if there is none."""
     for node in block:
         if node is test or node in clears:
             return node
@@ -135,7 +136,7 @@ def _is_mentioned(model: ClassModel, name: str) -> bool:
 
 
 def _guard(repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt) -> tuple[ast.If, list[ast.stmt], bool] | None:
-    """The `if` that decides whether the value is worked out, the statements that do so, and whether that `if` returns early."""
+    """The `if` that guards the computation, the statements that compute, and whether the `if` returns early."""
     for node in walk(function):
         if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
             return node, node.body, False
@@ -154,13 +155,13 @@ def _guard(repo: Repo, model: ClassModel, function: FunctionNode, name: str, sto
 
 
 def _is_missing(model: ClassModel, test: ast.expr, name: str) -> bool:
-    """`self.x is None`, or that `or` more."""
+    """Whether the test is `self.x is None`, alone or before an `or`."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else test
     return _is_none_test(model, first, name, ast.Is)
 
 
 def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
-    """`self.x is not None`, or that `and` more; also by a function that asks just that."""
+    """Whether the test is `self.x is not None`, alone or before an `and`, or a call such as `exists(self.x)`."""
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
     if _is_none_test(model, first, name, ast.IsNot):
         return True
@@ -180,7 +181,7 @@ def _is_none_test(model: ClassModel, node: ast.expr, name: str, operator: type[a
 
 
 def _returns_is_not_none(function: FunctionNode) -> bool:
-    """`def exists(x): return x is not None`."""
+    """Whether a function is `def exists(x): return x is not None`."""
     match function.body:
         case [ast.Return(value=ast.Compare(left=ast.Name(id=asked), ops=[ast.IsNot()], comparators=[right]))]:
             return _is_none(right) and [argument.arg for argument in function.args.args] == [asked]
@@ -192,7 +193,7 @@ def _binds(statement: ast.stmt, name: str) -> int:
 
 
 def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
-    """Whether a statement that works the value out reads nothing but sizes, numbers, buffers, and what the others before it made."""
+    """Whether a statement of the computation reads only sizes, numbers, buffers and the results of statements before it."""
     computed = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()
     owners = {id(child.value) for child in walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}
@@ -222,7 +223,7 @@ def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: Fun
 
 
 def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
-    """Whether of the module only buffers, numbers and methods are read."""
+    """Whether the code reads only buffers, numbers and methods of the module, and draws no random numbers."""
     for child in walk(node):
         if not (isinstance(child, ast.Attribute) and id(child) in model.own):
             continue

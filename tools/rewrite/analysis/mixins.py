@@ -1,4 +1,4 @@
-"""Classes that get a base from a decorator: `cls.__bases__ = (Base,) + …`, which works on plain classes of Python alone."""
+"""Classes that get a base from a decorator (`cls.__bases__ = (Base,) + …`), which Python refuses for classes such as `nnx.Module`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 
 
 def inline_mixin_bases(text: str) -> str:
-    """The text of a file with such bases in the headers of the classes, and their decorators gone; lines stay where they are.
+    """The text of a file with such bases in the class headers and without their decorators. No line moves.
 
-    Only where decorator and class stand at the top of the same file, each on lines of its own.
+    This is done only where decorator and class stand at the top of the same file, each on lines of its own.
     """
     if "__bases__" not in text:
         return text
@@ -27,7 +27,7 @@ def inline_mixin_bases(text: str) -> str:
 
 
 def _header(line: str, base: str) -> str:
-    """`class M(Other):` → `class M(Base, Other):`; "" for what does not stand on one line so far."""
+    """`class M(Other):` → `class M(Base, Other):`; "" where the header is not on one line."""
     match = re.match(r"(class \w+)\s*(\(\s*\)\s*:|\(|:)(.*)", line)
     if match is None:
         return ""
@@ -36,7 +36,7 @@ def _header(line: str, base: str) -> str:
 
 
 def _added_base(function: ast.FunctionDef) -> str:
-    """The class that a decorator puts before the other bases of what it is given, where it does nothing else; else ""."""
+    """The class that a decorator adds before the other bases, where it does nothing else; "" otherwise."""
     body = [node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
     match body:
         case [

@@ -1,6 +1,6 @@
-"""Which functions change a parameter of a module through one of their own parameters, as `def init(weight): nn.init.zeros_(weight)` does.
+"""Finds the functions that change a tensor of the caller through one of their parameters (`def init(weight): nn.init.zeros_(weight)`).
 
-What they are given must be the variable itself, not the array that it holds.
+Where that is a parameter of a module, the rewrite must pass the variable itself, not the array that it holds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ INIT = "torch.nn.init."
 
 
 def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
-    """Function → those of its parameters that are written in place and were a module's parameter (or never seen) whenever it ran."""
+    """Function → its parameters that it writes in place and that were a module's parameter each time (or were never observed).
+
+    Fixed point over the calls of the repository: a function also writes what it passes on to one that writes.
+    """
     written: dict[FunctionKey, frozenset[str]] = {}
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
@@ -55,14 +58,17 @@ def _written_names(
 
 
 class Mutations(NamedTuple):
-    """By function: its parameters whose array it changes in place, and those of them that it changes through a view which cannot be undone."""
+    """Function → its parameters whose tensor it changes in place (`changed`).
+
+    `out_of_reach` are those of them that it changes through a view without an inverse, so that the new value cannot be computed.
+    """
 
     changed: dict[FunctionKey, frozenset[str]]
     out_of_reach: dict[FunctionKey, frozenset[str]]
 
 
 def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
-    """Parameters whose array a function changes in place while the caller may hold it: in JAX the caller's stays as it was."""
+    """The parameters whose tensor a function changes in place while the caller may hold it. In JAX the caller keeps the old array."""
     mutations = Mutations({}, {})
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
@@ -80,7 +86,7 @@ def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
 def _mutated_names(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutated: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[str, bool]]:
-    """Parameters, and whether each can be brought up to date where it is changed; those that cannot come last."""
+    """(parameter, whether its new value can be computed) for each parameter changed in place; those that cannot come last."""
     names = set(argument_names(node))
     in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in reassigned_views(node)}
     rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place}
@@ -106,7 +112,7 @@ def _mutated_names(
 def _targets(
     repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call, written: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[ast.expr, bool]]:
-    """What a call writes to, and whether that is sure whatever it is."""
+    """(expression that a call writes to, whether it writes for any kind of value)."""
     dotted = facts.dotted.get(span_of(call.func, file.lines), "")
     if dotted.startswith(INIT) and dotted.endswith("_"):
         tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
@@ -119,7 +125,7 @@ def _targets(
 
 
 def changes_in_place(name: str) -> bool:
-    """Whether a method of this name changes a tensor."""
+    """Whether a tensor method of this name changes its receiver."""
     row = methods().get(name) or methods().get(name[:-1]) if name.endswith("_") and not name.endswith("__") else None
     return row is not None and row.inplace
 
@@ -136,7 +142,7 @@ def strip_data(node: ast.expr) -> ast.expr:
 
 
 def strip_views(node: ast.expr) -> ast.expr:
-    """`x[:, 0]` → `x`, `x.view(-1)` → `x`: what a view belongs to."""
+    """`x[:, 0]` → `x`, `x.view(-1)` → `x`: the base of a view."""
     while is_reversible_view(node) and not isinstance(node, ast.Name):
         inner = node.func if isinstance(node, ast.Call) else node
         assert isinstance(inner, (ast.Attribute, ast.Subscript))
@@ -157,14 +163,14 @@ def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None,
 
 
 def arguments_for(repo: Repo, key: FunctionKey, call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
-    """The arguments of a call that these parameters of the function get."""
+    """The arguments of a call that go to these parameters of the function."""
     return [value for position, value in enumerate(call.args) if parameter_at(repo, key, position) in names] + [
         keyword.value for keyword in call.keywords if keyword.arg in names
     ]
 
 
 def parameter_at(repo: Repo, key: FunctionKey, position: int) -> str:
-    """The name of the parameter that gets the positional argument at this place of a call, or ""."""
+    """The name of the parameter that takes the positional argument at `position`; "" where there is none."""
     node = repo.files[key[0]].functions.get(key[1])
     if node is None:
         return ""
@@ -181,7 +187,7 @@ def argument_names(node: FunctionNode) -> list[str]:
 
 
 def list_assignment(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
-    """The one assignment that gives the list which a loop goes through its elements, where it is used for loops alone."""
+    """The only assignment of the list that a loop iterates over, where the list is used by loops alone; `None` otherwise."""
     if not isinstance(walked, ast.Name):
         return None
     stores = [
@@ -195,7 +201,7 @@ def list_assignment(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
 def walks_parameters(
     repo: Repo, file: FileModel, facts: Facts, written: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
 ) -> bool:
-    """Whether `for p in [m.a, m.b]: p.data.zero_()` is what a loop does: attributes that are parameters, changed in place."""
+    """Whether a loop iterates over attributes and changes them in place, as `for p in [m.a, m.b]: p.data.zero_()` does."""
     store = list_assignment(function, loop.iter)
     walked = store.value if store else loop.iter
     if not isinstance(loop.target, ast.Name) or not isinstance(walked, (ast.List, ast.Tuple)):

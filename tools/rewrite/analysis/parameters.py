@@ -1,4 +1,7 @@
-"""What the parameters of a function are, by what they were seen to be and by how they are used; code that no example ran is known by it."""
+"""Infers the kinds of a function's parameters from observed reads and from the methods called on them.
+
+This is what makes code readable that no example ran.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,16 @@ AMBIGUOUS_METHODS = frozenset(
     "var conj type to numpy apply train eval children parameters append insert format join keys values items get add clear float double half "
     "is_integer bit_length real imag".split()
 )
-"""Methods that arrays, modules or Python's own types have as well."""
+"""Methods that NumPy arrays, modules or built-in types have too, so that they do not tell a tensor."""
 
 
 def parameter_facts(
     function: ast.FunctionDef | ast.AsyncFunctionDef, observed: Callable[[ast.expr], Observed | None], uses_torch: bool = True
 ) -> Mapping[str, Observed]:
-    """Parameter → what it is when the function starts, where its reads before it is bound anew say so, or else methods of tensors alone.
+    """Parameter → its fact at the start of the function.
 
-    In a file that does not use torch, methods say nothing: it may be another library's arrays that have them.
+    The fact comes from the observed reads before the parameter is rebound, or else from a method that only tensors have. Without
+    `uses_torch` methods tell nothing, since another library's arrays may have them.
     """
     loads: dict[str, list[ast.Name]] = {}
     stores: dict[str, int] = {}
@@ -56,7 +60,7 @@ def parameter_facts(
 
 
 def _is_tensor_method(call: ast.Call, name: str) -> bool:
-    """Whether a call such as `x.view(-1, 3)` is spelled as of a tensor."""
+    """Whether only a tensor can be the receiver of this call (`x.view(-1, 3)`)."""
     if name == "transpose":
         return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
@@ -64,7 +68,10 @@ def _is_tensor_method(call: ast.Call, name: str) -> bool:
 
 
 def _chain_start(node: ast.expr) -> set[str]:
-    """What a chain of methods begins with: `x` of `x.transpose(0, 1)`, which is a tensor where its result has methods of tensors alone."""
+    """The name that a chain of tensor methods starts from (`x` of `x.transpose(0, 1)`), as a set of at most one.
+
+    The name is a tensor where the result of the chain has a method that only tensors have.
+    """
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods():
         node = node.func.value
         if isinstance(node, ast.Name):

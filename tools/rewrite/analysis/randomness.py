@@ -1,4 +1,4 @@
-"""Which functions need an `nnx.Rngs`, and by which name they reach it.
+"""Decides which functions need an `nnx.Rngs` and how they reach it.
 
 Torch draws from a global generator; JAX draws from keys that are passed along. A constructor of a module takes `rngs`; what a constructor calls to
 build or initialise parts takes it too; a method that draws while the module runs uses `self.rngs`; a free function that draws takes `rngs`.
@@ -42,13 +42,13 @@ class Randomness:
     live: set[FunctionKey] = field(default_factory=set)
     """Functions that constructing or calling a module may reach."""
     written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
-    """Function → its parameters through which it changes a module's parameter (see `written.py`)."""
+    """Function → its parameters through which it changes a module's parameter (see `parameter_writes`)."""
     passing: set[tuple[str, Span]] = field(default_factory=set)
-    """File path and place of what is called with all keywords of the caller: an `rngs` among them goes along."""
+    """(file path, span) of the callee of each call that forwards all keywords of its caller, `rngs` among them."""
     mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters whose array it changes in place."""
     out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
-    """Those of them that it changes through a view which cannot be undone."""
+    """The mutated parameters that are changed through a view without an inverse."""
 
 
 @dataclass
@@ -61,13 +61,13 @@ class _Function:
     mentions: set[str] = field(default_factory=set)
     """Attribute names read from anything but `self`."""
     groups: set[frozenset[FunctionKey]] = field(default_factory=set)
-    """What is called where another may be: methods (`self.m()` with `m` defined anew below), and functions (`(f if x else g)()`)."""
+    """Functions that one call may reach: an overridden method (`self.m()`), or several functions (`(f if x else g)()`)."""
     later: set[FunctionKey] = field(default_factory=set)
-    """Methods that are kept as a value (`self.fn = self.m`, `partial(self.m, 2)`), and called who knows when."""
+    """Methods that are stored as a value (`self.fn = self.m`, `partial(self.m, 2)`), so that they may be called at any time."""
 
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
-    """Fixed point over the calls of the repository."""
+    """Which functions take `rngs` and which classes store it. Fixed point over the calls of the repository."""
     functions = {
         f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
     }
@@ -133,7 +133,7 @@ def _is_static(node: FunctionNode | ast.Lambda) -> bool:
 
 
 def _constructor_methods(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
-    """Methods reached from a constructor and from no other method that is not itself constructing."""
+    """The methods that only constructors reach, directly or through other such methods."""
     roots = {key for key in functions if key[1].endswith(".__init__")}
     reached = set(roots)
     todo = list(roots)
@@ -176,12 +176,15 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
 
 
 def lambda_name(line: int) -> str:
-    """What a lambda is called here, and in what was observed."""
+    """The name of a lambda in function keys and in observed kinds."""
     return f"<lambda>@{line}"
 
 
 def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
-    """Lambdas that stand in no function, alone on their lines; what stands beside a module class in a table is called like one."""
+    """The lambdas outside of functions that are alone on their line.
+
+    A lambda beside a module class in a dict is called as that class is, so that it takes `rngs` too.
+    """
     inside = {id(child) for node in file.functions.values() for child in walk(node)}
     lambdas = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
     lines = Counter(node.lineno for node in lambdas)
@@ -218,9 +221,10 @@ RESETS: Mapping[str, str] = {
 
 
 def layers_reset(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
-    """The torch layers of which one's own `reset_parameters` is called: on what was observed, or in a class `owner` on `super()` or `self`.
+    """The torch layers whose own `reset_parameters` a call runs.
 
-    Empty where a class of the repository defines the method, or nothing is known.
+    `upwards` is a call on `super()` and `own` a call on `self`, both in the class `owner`; otherwise the observed `receiver` decides. Empty
+    where a class of the repository defines the method, or nothing is known.
     """
     if upwards or own:
         lines = list(repo.ancestors(owner)) if owner else []
@@ -237,7 +241,7 @@ def defines_reset(repo: Repo, owner: ClassModel | None) -> bool:
 
 
 def _stored_values(node: ast.AST) -> list[ast.expr]:
-    """What a node keeps for later where it is a function: what is assigned or returned, and what `partial` is given."""
+    """The expressions that a node stores for a later call: assigned or returned values, and the function of `partial`."""
     match node:
         case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Return(value=ast.expr() as value):
             return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
@@ -247,7 +251,7 @@ def _stored_values(node: ast.AST) -> list[ast.expr]:
 
 
 def _is_apply(node: ast.AST) -> bool:
-    """`self.apply(f)`, which calls `f` there and then."""
+    """Whether a node is `self.apply(f)`, which calls `f` at once."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
 
 
@@ -267,14 +271,14 @@ def _decorated(node: FunctionNode) -> bool:
 
 
 def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
-    """The classes whose method `self.<name>` may be, where `self` is an `owner`: the nearest above, and those below that define it anew."""
+    """The classes whose method `self.<name>` may be for an instance of `owner`: the nearest base, and all subclasses that override it."""
     above = next((model for model in repo.ancestors(owner) if name in model.methods), None)
     below = [model for model in repo.descendants.get(owner.id, ()) if name in model.methods]
     return [*([above] if above else []), *below]
 
 
 def inherited(repo: Repo, owner: ClassModel, name: str) -> FunctionKey | None:
-    """The method that `super().<name>` is in this class, within the repository."""
+    """The method that `super().<name>` calls in this class; `None` where that is outside of the repository."""
     above = [model for model in repo.ancestors(owner) if model is not owner and name in model.methods]
     return (above[0].file.file.path, f"{above[0].qualname}.{name}") if above else None
 
@@ -287,7 +291,7 @@ def _base_method(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[Fu
 
 
 def _forwarding_calls(file: FileModel) -> Iterator[Span]:
-    """Calls of a function that a decorator was given, with all keywords of the function that stands in for it: `func(*args, **kwargs)`."""
+    """Spans of the callees that a decorator's wrapper calls with all its keywords: `func` of `func(*args, **kwargs)`."""
     for outer in walk(file.tree):
         if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
             continue
@@ -345,13 +349,13 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
 
 
 def functions_named(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
-    """The functions of the repository that a value was seen to be, or else is by its name."""
+    """The functions of the repository that a value was observed to be, or else the one that its dotted name resolves to."""
     definition = repo.resolve(dotted) if dotted else None
     return observed_functions(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
 
 
 def is_sample_call(method: str, receiver: Observed | None) -> bool:
-    """Whether this method of a value seen to be one of torch's distributions draws from it."""
+    """Whether the method draws from a value that was observed to be a torch distribution."""
     kinds = set(receiver.kinds) - {"none"} if receiver else set()
     return method in ("sample", "rsample") and bool(kinds) and all(kind.startswith("object:torch.distributions.") for kind in kinds)
 
@@ -361,7 +365,7 @@ def _initialises(fact: Observed | None) -> bool:
 
 
 def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
-    """The functions of the repository that a value was seen to be (`functools.partial` looked through), or methods of its plain objects."""
+    """The functions and methods of the repository that a value was observed to be, seen through `functools.partial`."""
     keys: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
@@ -377,7 +381,7 @@ def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
 
 
 def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:
-    """Whether calling this gives a module: a layer, a module class of the repository, or a value seen to be one."""
+    """Whether a call constructs a module: of a layer, a module class, or a value observed to be such a class."""
     if dotted and repo.is_module(dotted):
         return True
     for kind in fact.kinds if fact else ():

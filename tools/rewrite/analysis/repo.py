@@ -1,4 +1,4 @@
-"""The repository as the rewriter sees it: files parsed, names resolved across them, and what each class and function needs."""
+"""The parsed files of a repository, with names resolved across files and the classes related to each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass
 class ClassModel:
-    """A class of the repository. `attributes` (name → what `self.name` is) grows while the file's facts are inferred."""
+    """A class of the repository. `attributes` (name → fact of `self.name`) is filled while the facts of the file are inferred."""
 
     file: FileModel
     qualname: str
@@ -43,7 +43,7 @@ class ClassModel:
 
     @cached_property
     def own(self) -> dict[int, str]:
-        """`id` of each attribute node whose value is the instance, which is a method's first parameter → the attribute's name."""
+        """`id` of each AST node `self.<name>` → the name, where `self` is the first parameter of a method, however it is called."""
         names: dict[int, str] = {}
         for method in self.node.body:  # a property has several of one name
             if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -58,7 +58,7 @@ class ClassModel:
 
     @cached_property
     def buffers(self) -> dict[str, bool]:
-        """Names given to `register_buffer` as literals → whether persistent."""
+        """Name of each buffer registered by a literal name → whether it is persistent."""
         names: dict[str, bool] = {}
         for call in _self_calls(self.node, "register_buffer"):
             name = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
@@ -69,7 +69,7 @@ class ClassModel:
 
     @cached_property
     def computes_names(self) -> bool:
-        """Whether `register_buffer` is given a name that is no literal."""
+        """Whether a `register_buffer` call computes its name."""
         return any(not (call.args and isinstance(call.args[0], ast.Constant)) for call in _self_calls(self.node, "register_buffer"))
 
 
@@ -86,7 +86,7 @@ class FileModel:
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     top_names: set[str] = field(default_factory=set)
     found: dict[str, str] = field(default_factory=dict)
-    """Names got from a function that imports at run time, by what they were seen to be; `bindings` has them too."""
+    """Name bound by a function that imports at run time → the dotted name observed for it; `bindings` has these names too."""
 
     @property
     def names_torch(self) -> bool:
@@ -127,7 +127,7 @@ class Repo:
         return any(model.names_torch for model in self.files.values())
 
     def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
-        """What `from module import *` binds in a file: names of the repository as they are re-exported, those of other packages as imported."""
+        """Add what `from module import *` binds: names of the repository under the star's module, others under their own package."""
         if model.file.path in bound:
             return
         bound.add(model.file.path)
@@ -163,7 +163,7 @@ class Repo:
         return self._resolved[dotted]
 
     def unfollowed(self, file: FileModel, name: str) -> str:
-        """The installed package that needs torch from which a name is imported, where its definition is out of reach; else ""."""
+        """The installed package, itself in need of torch, that a name is imported from and whose source is out of reach; else ""."""
         dotted = "" if name in file.top_names else file.bindings.get(name, "")
         package = dotted.partition(".")[0]
         if package in self.inventory.bound:
@@ -191,7 +191,7 @@ class Repo:
 
     @cached_property
     def only_returned(self) -> frozenset[str]:
-        """Ids of the classes that the repository makes in `return C(…)` and nowhere else."""
+        """Ids of the classes that the repository instantiates in `return C(…)` and nowhere else."""
         returned: set[str] = set()
         elsewhere: set[str] = set()
         for file in self.files.values():
@@ -233,7 +233,7 @@ class Repo:
         return below
 
     def is_mixin(self, model: ClassModel) -> bool:
-        """Whether it is no module class itself and is inherited by module classes alone, so that its `self` is a module."""
+        """Whether only module classes inherit from a class that is no module class itself, so that its `self` is a module."""
         below = self.descendants.get(model.id, [])
         final = [m for m in below if m.id not in self.descendants]
         return not self.is_module_class(model) and bool(final) and all(self.is_module_class(m) for m in final)
@@ -264,13 +264,13 @@ class Repo:
         return True if own is None and name in self._inherited(model) else own
 
     def _inherited(self, model: ClassModel) -> Set[str]:
-        """Buffers that the torch layers which a class derives from hold under the same names in NNX."""
+        """Buffers of the torch layers among the bases that have the same name in NNX."""
         bases = {base for one in self.ancestors(model) for base in self.bases(one)}
         return BUFFERS if any(base.startswith(("torch.nn.BatchNorm", "torch.nn.InstanceNorm")) for base in bases) else frozenset()
 
 
 def unfollowed(name: str, package: str) -> str:
-    """The reason why a name cannot be had."""
+    """The message for a name whose source cannot be followed."""
     return f"{name} comes from {package}, which needs torch, and its source cannot be followed"
 
 
@@ -315,7 +315,7 @@ def _index(model: FileModel) -> None:
 
 
 def known_to_torch(dotted: str) -> bool:
-    """Whether torch has this layer, function, or module of these: where a file tries to import it first, its own fall-back is dead code."""
+    """Whether the tables know a torch name. Where a file tries its import first, the fallback of the file is dead code."""
     return dotted in layers() or dotted in ops() or dotted in _torch_modules()
 
 

@@ -1,6 +1,6 @@
-"""Names that a file gets from a function which imports at run time (`Rearrange, _ = optional_import("einops.layers.torch", "Rearrange")`).
+"""Names that a file binds by a function that imports at run time (`Rearrange, _ = optional_import("einops.layers.torch", "Rearrange")`).
 
-What they stood for while the examples ran is written as an import.
+The rewrite imports what they were observed to be.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from migrate_agent.tools.types import Observations
 
 
 class _ImportedName(NamedTuple):
-    """A name that a top-level assignment gets from a call, and the call: function, literal arguments, place in the result."""
+    """A name bound by a top-level call; `call` is (function, literal arguments as text, index in the result or -1)."""
 
     name: str
     call: tuple[str, str, int]
 
 
 def find_imports(repo: Repo, observations: Observations) -> None:
-    """Bind such names to what they stood for, in all files that make the same call. Where examples saw different things, nothing is bound."""
+    """Bind such names in all files that make the same call. Where the examples observed different objects, bind nothing."""
     targets: dict[tuple[str, str, int], set[str]] = {}
     by_path = {path: list(_imported_names(repo, file)) for path, file in repo.files.items()}
     for path, assignments in by_path.items():
@@ -41,7 +41,7 @@ def find_imports(repo: Repo, observations: Observations) -> None:
 
 
 def _imported_names(repo: Repo, file: FileModel) -> Iterator[_ImportedName]:
-    """The names that are bound so, and nowhere else in the file."""
+    """The names that a call with literal arguments binds and that the file binds nowhere else."""
     stores = Counter(node.id for node in walk(file.tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
     stores.update(node.arg for node in walk(file.tree) if isinstance(node, ast.arg))
     for statement in file.tree.body:
@@ -61,7 +61,7 @@ def _imported_names(repo: Repo, file: FileModel) -> Iterator[_ImportedName]:
 
 
 def _observed_targets(file: FileModel, name: str, observations: Observations) -> Iterator[str]:
-    """Dotted names of the classes and functions that reads of the name gave; "" for anything else."""
+    """Dotted names of the classes and functions observed at reads of the name; "" for any other value."""
     observed = observations.get(file.file.path, {})
     reads = [node for node in walk(file.tree) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)]
     for fact in filter(None, (observed.get(span_of(node, file.lines)) for node in reads)):

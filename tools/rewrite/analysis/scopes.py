@@ -1,4 +1,4 @@
-"""Which names a file binds where, so that helpers do not clash with them."""
+"""The names that a file binds, by scope, so that no helper is imported under one of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class Scopes:
         return self._global | self._bound(walk(self.file.tree))
 
     def visible(self, path: Sequence[str]) -> frozenset[str]:
-        """The names bound where the body of this qualified name stands: at the top and in the functions around it; all names outside of functions."""
+        """The names visible in the body of a qualified name: those of the module and of the functions around it.
+
+        Outside of functions these are all names of the file.
+        """
         key = tuple(path)
         if key not in self._seen:
             around = [".".join(key[: i + 1]) for i in range(len(key))]
@@ -40,7 +43,7 @@ class Scopes:
 
     @cached_property
     def _outer(self) -> frozenset[str]:
-        """What is bound outside of all functions."""
+        """The names bound outside of functions."""
         inside = {id(child) for function in self.file.functions.values() for child in walk(function)}
         return self._global | self._bound(node for node in walk(self.file.tree) if id(node) not in inside)
 

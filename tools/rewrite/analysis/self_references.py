@@ -1,8 +1,8 @@
-"""Functions kept on a module that hold the module itself: bound methods, and lambdas or nested functions that read `self`.
+"""Finds functions stored on a module that hold the module itself: bound methods, and lambdas or nested functions that read `self`.
 
-NNX rebuilds a module from its state (`nnx.split`, `nnx.merge`, every transform). A function that holds the module keeps the old one, so it
-computes with stale values, and no gradient reaches the new ones. Where all uses are in sight, the function can be kept unbound, and is handed
-the module when it is called.
+NNX rebuilds a module from its state (`nnx.split`, `nnx.merge`, every transform). A function that holds the module keeps the old one: it
+computes with stale values, and no gradient reaches the new ones. Where all uses are visible, the rewrite stores the function unbound and
+passes the module at each call.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ HELD = "a function that holds the module itself, which NNX rebuilds from its sta
 
 @dataclass
 class SelfReferences:
-    """Where a class keeps functions that hold it, by spans of its file.
+    """The spans of a class at which stored functions hold the instance.
 
-    `methods` are bound methods, `functions` lambdas and nested functions that read the module, `calls` calls of what is kept, `values` other
-    reads of it. `refused` are the assignments for which there is no other form, with the reason.
+    `methods`: bound methods. `functions`: lambdas and nested functions that read the instance. `calls`: calls of a stored function.
+    `values`: other reads of one. `refused`: assignments that have no other form → the reason.
     """
 
     methods: set[Span] = field(default_factory=set)
@@ -38,7 +38,11 @@ class SelfReferences:
 
 @dataclass(frozen=True)
 class _Store:
-    """One assignment of `self.<name>`, or of an entry of it; `held` are its functions that hold the module, `plain` whether it has others."""
+    """One assignment to `self.<name>`, or to an entry of it (`container`).
+
+    `held`: its functions that hold the module. `plain`: it stores other values too. `none`: it stores `None`. `reason`: why it cannot be
+    rewritten, or "".
+    """
 
     name: str
     model: ClassModel
@@ -51,7 +55,7 @@ class _Store:
 
 
 def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
-    """What a module class keeps of itself in functions."""
+    """The functions stored on a module class that hold its instance; empty for other classes."""
     references = SelfReferences()
     if not repo.is_module_class(model):
         return references
@@ -83,13 +87,13 @@ def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
 
 
 def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
-    """The class, its bases and all that derive from those, within the repository."""
+    """The class, its bases, and all classes of the repository that derive from any of them."""
     above = list(repo.ancestors(model))
     return list({one.id: one for top in above for one in (top, *repo.descendants.get(top.id, ()))}.values())
 
 
 def _conflict(stores: list[_Store], methods: Mapping[str, FunctionNode]) -> str:
-    """Why what is kept under one name has no common form, or ""."""
+    """Why the values stored under one name cannot be called in the same way; "" where they can."""
     if reason := next((one.reason for one in stores if one.reason), ""):
         return reason
     if stores[0].name in methods:
@@ -102,7 +106,7 @@ def _conflict(stores: list[_Store], methods: Mapping[str, FunctionNode]) -> str:
 
 
 def unseen_read(repo: Repo, members: list[ClassModel], name: str) -> str:
-    """Why not all reads of the attribute are in sight, or ""."""
+    """Why not all reads of the attribute are visible; "" where they are."""
     inside = {id(node) for one in members for node in walk(one.node)}
     for file in repo.files.values():
         if name not in file.text:
@@ -145,7 +149,7 @@ def _stored(model: ClassModel, node: ast.stmt) -> tuple[str, ast.expr, bool] | N
 
 
 class _Reader:
-    """Tells what the values that one method stores are."""
+    """Classifies the values that one method stores on the instance."""
 
     def __init__(self, repo: Repo, model: ClassModel, function: FunctionNode, methods: Mapping[str, FunctionNode]) -> None:
         self.repo, self.model, self.function, self.methods = repo, model, function, methods
@@ -175,7 +179,7 @@ class _Reader:
         return _Store(name, self.model, statement, container, tuple(functions), plain, none, reason)
 
     def _parts(self, value: ast.expr) -> list[ast.expr] | None:
-        """The entries of a display, or `None` for any other value."""
+        """The entries of a dict, list or tuple display; `None` for any other expression."""
         match value:
             case ast.Dict(values=values) | ast.List(elts=values) | ast.Tuple(elts=values):
                 return values
@@ -184,7 +188,7 @@ class _Reader:
         return None
 
     def _held(self, leaf: ast.expr) -> ast.expr | FunctionNode | None:
-        """What of a value holds the module: the bound method, the lambda, or the nested function."""
+        """The bound method, lambda or nested function of a value that holds the module; `None` where there is none."""
         match leaf:
             case ast.Attribute(attr=attr) if id(leaf) in self.model.own and attr in self.methods:
                 return leaf if not self._decorated(attr) else None
@@ -197,7 +201,7 @@ class _Reader:
         return None
 
     def _picked(self, leaf: ast.expr) -> list[ast.expr]:
-        """The bound methods of which a method of this class, called here, gives back one: `self.fn = self.pick()`."""
+        """The bound methods that a method of this class may return: `self.fn = self.pick()`. Empty where it may return others."""
         if not (isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute) and id(leaf.func) in self.model.own):
             return []
         method = self.model.methods.get(leaf.func.attr)
@@ -207,7 +211,7 @@ class _Reader:
         return [*bound] if arms and len(bound) == len(arms) == sum(len(_arms(v)) if v else 1 for v in returned) else []
 
     def _called_again(self, leaf: ast.expr) -> str:
-        """Why a method that gives back a bound method cannot give back the unbound one, or ""."""
+        """Why a method that returns a bound method cannot return the unbound one instead; "" where it can."""
         assert isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute)
         name = leaf.func.attr
         calls = [
@@ -227,7 +231,7 @@ class _Reader:
         return bool(self.own) and any(isinstance(n, ast.Name) and n.id == self.own for n in walk(node))
 
     def _hidden(self, function: ast.expr | FunctionNode) -> str:
-        """Why a function cannot take the module as its first argument, or ""."""
+        """Why a function cannot take the module as its first argument; "" where it can."""
         if not isinstance(function, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
             return ""
         arguments = function.args
@@ -241,7 +245,7 @@ class _Reader:
         return ""
 
     def _given(self, leaf: ast.expr) -> str:
-        """Why a value that holds no function itself still holds the module, or ""."""
+        """Why a value that holds no function itself still holds the module; "" where it does not."""
         if not isinstance(leaf, ast.Call):
             return ""
         dotted = dotted_name(leaf.func, self.model.file)
@@ -260,7 +264,7 @@ def _arms(value: ast.expr) -> list[ast.expr]:
 
 # -- how it is used -------------------------------------------------------------------------------------------------
 def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Store], references: SelfReferences) -> bool:
-    """Note the reads of an attribute in a class; `False` where one has no other form."""
+    """Note the reads of an attribute in a class. False where one of them cannot be rewritten."""
     container = any(one.container for one in stores)
     none = any(one.none for one in stores)
     lines = model.file.lines
@@ -296,7 +300,7 @@ def _entry(node: ast.Attribute, parents: Mapping[int, ast.AST]) -> ast.expr | No
 
 
 def _is_existence_test(node: ast.Attribute, parent: ast.AST) -> bool:
-    """Whether a read only asks whether something is there."""
+    """Whether a read only tests for existence, so that it may stay as it is."""
     match parent:
         case ast.Compare() | ast.Not() | ast.BoolOp():
             return True

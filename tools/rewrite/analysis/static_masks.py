@@ -1,6 +1,6 @@
-"""Tensors whose values are known while a function is traced, since they are made of nothing but numbers: `~torch.eye(n).bool()`.
+"""Finds tensors whose values are known while JAX traces a function, since they are made from Python numbers: `~torch.eye(n).bool()`.
 
-What such a boolean tensor selects has a shape that is known as well, where it is computed at once (`jax.ensure_compile_time_eval`).
+If such a mask is computed at trace time (`jax.ensure_compile_time_eval`), the shape of what it selects is known too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
 NUMBERS = frozenset({"int", "float", "bool", "str", "none", "dtype", "device", "size"})
-"""Kinds of values that Python has while a function is traced."""
+"""Kinds of values that are Python values while a function is traced."""
 OF_SHAPE = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "itemsize"})
 SHAPES = frozenset({"size", "dim", "numel", "ndimension", "nelement", "get_device", "element_size"})
-"""Attributes and methods of any tensor that depend on no value."""
+"""Methods of a tensor that depend on its shape and dtype alone, as the attributes of `OF_SHAPE` do."""
 PURE = frozenset({"len", "int", "float", "bool", "range", "min", "max", "abs", "sum", "list", "tuple", "enumerate", "zip", "reversed"})
 TYPES = frozenset({"bool", "int", "float"})
 VALUES = frozenset({"item", "tolist", "numpy", "any", "all"})
@@ -29,7 +29,7 @@ PARTS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, 
 
 
 class Selections(NamedTuple):
-    """`indices`: where known boolean tensors select something. `names`: local tensors that must be computed at once for it."""
+    """`indices`: spans of the known boolean masks. `names`: local tensors that must be computed at trace time for them."""
 
     indices: frozenset[Span]
     names: frozenset[str]
@@ -40,7 +40,7 @@ NOTHING = Selections(frozenset(), frozenset())
 
 @dataclass
 class StaticValues:
-    """Asks of the expressions of one function whether their values are known."""
+    """Tells which expressions of one function have values that are known at trace time."""
 
     repo: Repo
     file: FileModel
@@ -48,9 +48,9 @@ class StaticValues:
     function: FunctionNode
     model: ClassModel | None
     parameters: bool = False
-    """Whether the function's own parameters are taken to be known."""
+    """Whether the parameters of the function count as known."""
     values: dict[str, list[ast.expr]] = field(default_factory=dict)
-    """Local name → what it is bound to and changed by."""
+    """Local name → the expressions that it is bound to or changed by."""
     names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class StaticValues:
             self.names -= lost
 
     def selections(self) -> Selections:
-        """What known boolean tensors select in the function, and the names that they are made of."""
+        """The selections by known masks in the function, and the names that the masks are made of."""
         spans, used = set(), set[str]()
         for node in walk(self.function):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and self._selects(node.slice) and self.known(node.slice):
@@ -82,7 +82,7 @@ class StaticValues:
         return (fact is None or is_tensor(fact)) and self._boolean(index)
 
     def _boolean(self, node: ast.expr, visited: frozenset[str] = frozenset()) -> bool:
-        """Whether an expression is spelled so that it gives booleans. `visited`: the names that it is the value of."""
+        """Whether the spelling of an expression makes it boolean. `visited`: names on the way here, against circles."""
         match node:
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 return self._boolean(operand, visited)
@@ -104,7 +104,7 @@ class StaticValues:
         return fact is not None and set(fact.kinds) <= NUMBERS
 
     def known(self, node: ast.AST) -> bool:
-        """Whether the value of an expression of the function is known while it is traced."""
+        """Whether the value of an expression is known at trace time."""
         match node:
             case ast.Constant():
                 return True
@@ -129,7 +129,7 @@ class StaticValues:
         )
 
     def _within(self, part: ast.expr, name: str) -> bool:
-        """With the name of a comprehension known."""
+        """Whether an expression is known if the variable of its comprehension is."""
         before = name in self.names
         self.names.add(name)
         try:
@@ -158,7 +158,7 @@ class StaticValues:
         return False
 
     def _own(self, name: str) -> bool:
-        """Whether a method of the class gives what its arguments alone say, and changes nothing."""
+        """Whether a method of the class is a pure function of its arguments."""
         assert self.model is not None
         method = self.model.methods.get(name)
         if (
@@ -175,7 +175,7 @@ class StaticValues:
         return all(value is not None and inside.known(value) for value in results)
 
     def _set_once(self, name: str) -> bool:
-        """Whether only constructors set an attribute."""
+        """Whether no method but the constructors sets an attribute."""
         assert self.model is not None
         family = (*self.repo.ancestors(self.model), *self.repo.descendants.get(self.model.id, ()))
         calls = [method for model in family for method in model.methods.values() if method.name != "__init__"]
@@ -183,7 +183,7 @@ class StaticValues:
 
 
 def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
-    """Local names with what they are bound to, or changed by; a lambda, which is never known, stands for what is no expression."""
+    """(local name, expression that binds or changes it). A lambda, which is never known, stands for a binding without expression."""
     unknown: ast.expr = ast.Lambda(args=ast.arguments([], [], None, [], [], None, []), body=ast.Constant(None))
     plain: set[int] = set()
     for node in walk(function):
@@ -215,7 +215,7 @@ def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
 def selections(
     repo: Repo, file: FileModel, facts: Facts, function: FunctionNode, models: Mapping[str, ClassModel], owner: str
 ) -> Selections:
-    """The same of a function by its class's name in the file, or ""."""
+    """The selections of a function; `owner` is the qualified name of its class, or ""."""
     if not any(
         isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Name, ast.UnaryOp, ast.Call, ast.Compare))
         for node in walk(function)

@@ -1,4 +1,4 @@
-"""Which classes of a repository have a `train` of their own that stands in the place of `nn.Module.train`."""
+"""Finds the classes that override `nn.Module.train`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from migrate_agent.tools.rewrite.tables.registry import layers
 
 
 def train_override(repo: Repo, model: ClassModel) -> ClassModel | None:
-    """The class farthest up, this one or one that it derives from, that has a `train` of a mode; None where none has.
+    """The topmost class among a class and its bases that overrides `train(mode)`; `None` where none does.
 
-    None, too, where it derives from a layer: those of NNX have modes of their own.
+    Also `None` where one derives from a torch layer, since the layers of NNX have modes of their own.
     """
     line = list(repo.ancestors(model))
     if any(base in layers() for member in line for base in repo.bases(member)):
@@ -21,7 +21,7 @@ def train_override(repo: Repo, model: ClassModel) -> ClassModel | None:
 
 
 def takes_mode(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether it can be called with a mode alone."""
+    """Whether a method can be called with a mode as its only argument."""
     parameters = [*function.args.posonlyargs, *function.args.args][1:]
     required = len(parameters) - len(function.args.defaults)
     keywords = [name for name, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if default is None]

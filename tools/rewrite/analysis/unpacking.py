@@ -1,4 +1,4 @@
-"""Assignments such as `a, *rest, b = *x.shape, y`: which value each target gets, and taking some of them out."""
+"""Tuple assignments with stars (`a, *rest, b = *x.shape, y`): which value each target gets, and how to drop some."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import libcst as cst
 
 
 def matching_index(others: Sequence[bool], own: Sequence[bool], index: int) -> int | None:
-    """Where among the others that stands which belongs to the element at this place, by which elements on each side have a star.
+    """The index on the other side of an assignment that belongs to the element at `index` on this side.
 
-    It is counted from that end which no star stands before; `None` where there are stars on both sides.
+    `own` and `others` tell for each element of the two sides whether it has a star. The index is counted from the end that has no star
+    before the element; `None` where there are stars on both sides of it.
     """
     if not any(others[: index + 1]) and not any(own[:index]):
         return index
@@ -19,12 +20,12 @@ def matching_index(others: Sequence[bool], own: Sequence[bool], index: int) -> i
 
 
 def star_flags(node: cst.Tuple) -> list[bool]:
-    """For each element, whether it has a star."""
+    """Whether each element has a star."""
     return [isinstance(element, cst.StarredElement) for element in node.elements]
 
 
 def drop_elements(node: cst.Assign, targets: Collection[int], values: Collection[int]) -> cst.Assign:
-    """An assignment of a tuple to a tuple without the elements at these places. Some must be left on both sides."""
+    """The assignment of a tuple to a tuple without the targets and values at these indices. Some must remain on both sides."""
     target, value = node.targets[0].target, node.value
     assert isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple)
     if not targets:
