@@ -64,6 +64,7 @@ def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST
     """
     marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
     for node in ast.walk(marked):
+        # `walk` caches its nodes on the tree, and the copy has inherited the cache of the original.
         node.__dict__.pop("_walked", None)
     return marked
 
@@ -78,6 +79,8 @@ def root(node: ast.expr) -> str:
                 node = node.value
             case ast.Attribute() if node.attr in VIEW_METHODS:
                 node = node.value
+            # `torch.transpose(x, 0, 1)` looks like a method call on `torch`; its first argument is
+            # the base.
             case ast.Call(func=ast.Attribute(attr=attr, value=value)) if attr in VIEW_METHODS and not _is_module(value):
                 node = value
             case ast.Call(func=ast.Attribute(attr=attr) | ast.Name(id=attr), args=[first, *_]) if attr in VIEW_FUNCTIONS:
@@ -131,6 +134,8 @@ def stale_aliases(
     targets: set[str] = set()
     for other in reached:
         if other in handed_back or "." in other or read_after(function, other, line):
+            # A name is reached through others: those in between need the new value to compute the
+            # next.
             while other != name and other not in targets:
                 targets.add(other)
                 other = reached[other][0]
@@ -156,6 +161,7 @@ def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies =
     container_aliases = list(_container_aliases(function, copies))
     all_aliases = [*_aliases(function), *container_aliases]
     aliases = [alias for alias in all_aliases if alias.line <= line]
+    # An alias made below the write matters in a loop: the next iteration writes with it in place.
     later = [alias for alias in all_aliases if alias.one == name] + [alias for alias in container_aliases if alias.other == name]
     aliases += [replace(alias, line=line, exact=False) for alias in later if _survives_iteration(function, alias, name, line)]
     reached: dict[str, tuple[str, Alias]] = {}
@@ -166,6 +172,7 @@ def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies =
             other = alias.other if alias.one == current else alias.one if alias.other == current else ""
             if not other or other == name or other in reached:
                 continue
+            # One side was rebound before the write, so that the two no longer share memory.
             if any(n in (current, other) and alias.line < at < line for n, at in rebound):
                 continue
             anew = any(_becomes_other_view(function, n, alias.line, line) for n in (current, other))
@@ -186,6 +193,7 @@ def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -
 def _becomes_other_view(function: ast.AST, name: str, start: int, end: int) -> bool:
     """Whether a name becomes another view of the same memory between two lines, also by a later iteration of a loop."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and start < n.lineno < end <= (n.end_lineno or n.lineno)]
+    # Any reassigned view counts here, since a doubtful one is no longer exact either.
     lines = [target.lineno for target in reassigned_views(function, sure=False) if target.id == name]
     return any(start < line < end or any(loop.lineno < line <= (loop.end_lineno or 0) for loop in loops) for line in lines)
 
@@ -204,6 +212,7 @@ def reassigned_views(function: ast.AST, sure: bool = True) -> Iterator[ast.Name]
 def read_after(function: ast.AST, name: str, line: int) -> bool:
     """Whether the value that `name` has at `line` is read later, also in the next iteration of a loop."""
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)]
+    # Nothing after a `return` reads the name, and no loop comes round again.
     last = final_statement(function, line)
     if last is not None:
         function, loops = last, []
@@ -219,6 +228,7 @@ def read_after(function: ast.AST, name: str, line: int) -> bool:
 def final_statement(function: ast.AST, line: int) -> ast.AST | None:
     """The `return` or `raise` around `line`, after which the function runs nothing more; `None` elsewhere and inside `try`."""
     around = [node for node in walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)]
+    # `finally` runs after a `return` inside `try`, and an inner function returns to its own caller.
     if any(isinstance(node, (ast.Try, ast.FunctionDef)) and node is not function for node in around):
         return None
     return next((node for node in around if isinstance(node, (ast.Return, ast.Raise))), None)
@@ -235,6 +245,7 @@ def _aliases(function: ast.AST) -> Iterator[Alias]:
                 alone = len(node.targets) == 1 and isinstance(target, ast.Name) and is_reversible_view(node.value)
                 for alias in _paired_aliases(target, node.value, node.lineno):
                     yield replace(alias, sure=alone, exact=alone)
+        # Iterating over a tensor gives views of its rows.
         elif isinstance(node, (ast.For,)) and (base := root(node.iter)):
             for name in walk(node.target):
                 if isinstance(name, ast.Name):
@@ -257,6 +268,7 @@ def _container_aliases(function: ast.AST, copies: Copies) -> Iterator[Alias]:
             case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args, keywords=keywords) if attr in STORING_METHODS:
                 values = [*args, *(keyword.value for keyword in keywords)]
                 elements = [element for value in values for element in _elements(value)]
+                # These store on an object, so that a later read may happen anywhere.
                 objects = attr in ("register_buffer", "save_for_backward")
                 if objects or not copies(container):
                     yield from _aliases_of_values(

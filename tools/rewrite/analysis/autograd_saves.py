@@ -25,6 +25,8 @@ def movable_save(function: ast.AST) -> ast.Expr | None:
     returns = [node for node in walk(function) if isinstance(node, ast.Return)]
     if len(calls) != 1 or not saves or returns != body[-1:] or not all(isinstance(value, ast.Name) for value in calls[0].args):
         return None
+    # `x += 1` changes the saved tensor itself, which a later save sees as well; `x = x + 1` does
+    # not.
     updated = {id(node.target) for node in walk(function) if isinstance(node, ast.AugAssign)}
     saved = {value.id for value in calls[0].args if isinstance(value, ast.Name)}
     stores = (node for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in updated)

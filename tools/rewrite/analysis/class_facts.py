@@ -60,6 +60,7 @@ def _methods(body: Iterable[ast.AST]) -> Iterator[FunctionNode]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
+        # A method may be defined only under a condition; the flag must exist for it as well.
         elif isinstance(node, ast.stmt | ast.ExceptHandler) and not isinstance(node, ast.ClassDef):
             yield from _methods(ast.iter_child_nodes(node))
 

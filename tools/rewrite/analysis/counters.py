@@ -22,12 +22,14 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
     since then not all uses are visible here.
     """
     constructor = model.methods.get("__init__")
+    # A subclass may use the number in any way, also in files that are rewritten later.
     if not repo.is_module_class(model) or constructor is None or repo.descendants.get(model.id):
         return frozenset()
     running = [f for name, f in model.methods.items() if (model.file.file.path, f"{model.qualname}.{name}") in randomness.live]
     counted = {
         model.own[id(node.target)] for f in running for node in walk(f) if isinstance(node, ast.AugAssign) and id(node.target) in model.own
     }
+    # By attribute name on any object: an alias of the module could stand before the dot.
     tested = {n.attr for f in running for test in walk(f) for n in _tests(test) if isinstance(n, ast.Attribute)}
     above = {n.attr for one in repo.ancestors(model) if one is not model for n in walk(one.node) if isinstance(n, ast.Attribute)}
     kinds = {name: repo.attribute(model, name) for name in counted - tested - above}

@@ -41,7 +41,7 @@ class Launches:
 
     def __init__(self, repo: Repo, file: FileModel) -> None:
         self.repo, self.file = repo, file
-        self.found: dict[str, Launch] = {}
+        self.by_name: dict[str, Launch] = {}
         self.launching = (
             any(name.startswith(("triton", "torch.utils.cpp_extension")) for name in file.bindings.values()) or self._imports_kernels()
         )
@@ -57,6 +57,8 @@ class Launches:
         signature = parameters(node)[skipped:]
         matching = [other for other in self._plain() if parameters(self._function(other)) == signature]
         namesakes = [other for other in matching if stem(other) == stem(name)]
+        # A name such as `swiglu_ref` is the better evidence; a bare namesake counts only where it
+        # is alone.
         marked = [other for other in namesakes if REFERENCE_WORDS & set(words(other))]
         return next((group[0] for group in (marked, namesakes) if len(group) == 1), "")
 
@@ -68,9 +70,11 @@ class Launches:
             if set(self.repo.bases(model)) & set(FUNCTION_BASES) and (forward := _forward(model)):
                 bodies[name] = forward
         launches = {name: self._direct(body) for name, body in bodies.items()}
-        while more := {name: launch for name, launch in launches.items() if launch and name not in self.found}:
-            self.found |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
-            launches = {name: self._through(body) for name, body in bodies.items() if name not in self.found}
+        # Level by level: a function launches what the functions found so far launch.
+        while more := {name: launch for name, launch in launches.items() if launch and name not in self.by_name}:
+            # An `autograd.Function` brings its own backward pass.
+            self.by_name |= {name: Launch(launch.text, launch.differentiable or name in self.file.classes) for name, launch in more.items()}
+            launches = {name: self._through(body) for name, body in bodies.items() if name not in self.by_name}
 
     def launchers(self) -> Iterator[tuple[str, int]]:
         """(qualified name, number of leading parameters to skip) of each function or `forward` that launches a kernel."""
@@ -78,9 +82,12 @@ class Launches:
             owner, _, last = name.rpartition(".")
             model = self.file.classes.get(owner)
             own = model is not None and last == "forward" and bool(set(self.repo.bases(model)) & set(FUNCTION_BASES))
+            # A method of a module is exercised with its module.
             if (owner and not own) or is_kernel(function, self.file):
                 continue
             calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and self.launched(node.func)]
+            # Triton's generator has no counterpart in JAX, so that the numbers could not be
+            # compared.
             if calls and not any(self._draws(call.func) for call in calls):
                 yield name, int(own)
 
@@ -110,10 +117,10 @@ class Launches:
     def _through(self, function: FunctionNode) -> Launch | None:
         """The launch that a function makes by a call of another function of this file."""
         for call in _calls(function.body):
-            if isinstance(call.func, ast.Name) and call.func.id in self.found:
-                return self.found[call.func.id]
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and ast.unparse(call.func.value) in self.found:
-                return self.found[ast.unparse(call.func.value)]
+            if isinstance(call.func, ast.Name) and call.func.id in self.by_name:
+                return self.by_name[call.func.id]
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and ast.unparse(call.func.value) in self.by_name:
+                return self.by_name[ast.unparse(call.func.value)]
         return None
 
     def _kernel(self, node: ast.expr) -> bool:
@@ -140,6 +147,7 @@ class Launches:
         elsewhere = {f"{self.file.file.module}.{name}" for name in names}
         imported = any(elsewhere & set(other.bindings.values()) for other in self.repo.files.values() if other is not self.file)
         called = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.value in reads]
+        # Any other use of the extension would be left without a meaning once the load is dropped.
         return bool(names) and not imported and len(called) == len(reads)
 
     def _imports_kernels(self) -> bool:
@@ -153,7 +161,7 @@ class Launches:
     def _plain(self) -> Iterator[str]:
         """Names of functions without a launch: those of this file, and those it imports from the repository."""
         for name, function in self.file.functions.items():
-            if "." not in name and name not in self.found and not is_kernel(function, self.file):
+            if "." not in name and name not in self.by_name and not is_kernel(function, self.file):
                 yield name
         for name, dotted in self.file.bindings.items():
             definition = self.repo.resolve(dotted)
@@ -180,6 +188,7 @@ def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
     that draw random numbers, since their results cannot be compared.
     """
     texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
+    # Parsing a repository takes seconds; most have no kernels.
     if not any("triton" in text or "cpp_extension" in text for text in texts.values()):
         return {}
     repo = Repo(inventory)
@@ -217,5 +226,6 @@ def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
     for statement in body:
         if isinstance(statement, (ast.With, ast.For)):
             yield from _calls(statement.body)
+        # Code below a condition may be the plain torch path of a function that can also launch.
         elif not isinstance(statement, (ast.If, ast.Try, ast.While, ast.FunctionDef, ast.ClassDef)):
             yield from (node for node in ast.walk(statement) if isinstance(node, ast.Call))

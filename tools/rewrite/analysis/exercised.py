@@ -31,6 +31,7 @@ class Exercised:
 
 def exercised(repo: Repo, observations: Observations) -> Exercised | None:
     """What the examples used; `None` where none was observed."""
+    # Nothing observed is not the same as nothing used: without a recording nobody knows.
     if not any(observations.values()):
         return None
     read: set[TopLevelName] = set()

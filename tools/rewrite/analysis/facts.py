@@ -45,6 +45,7 @@ def span_of(node: ast.AST, lines: list[str]) -> Span:
 
 def _column(lines: list[str], line: int, offset: int) -> int:
     text = lines[line - 1]
+    # Decoding is needed only where a line holds characters of several bytes.
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 
@@ -53,10 +54,12 @@ def join(facts: Iterable[Observed | None]) -> Observed | None:
     kinds: dict[str, None] = {}
     dtypes: dict[str, None] = {}
     for fact in facts:
+        # One unknown arm makes the whole unknown; a guess would rewrite the wrong method.
         if fact is None:
             return None
         kinds |= dict.fromkeys(fact.kinds)
         dtypes |= dict.fromkeys(fact.dtypes)
+    # Shapes are dropped: two arms of different shapes have no common one.
     return Observed(tuple(kinds), (), tuple(dtypes)) if kinds else None
 
 

@@ -53,7 +53,7 @@ Env = dict[str, Observed | None]
 
 
 def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Facts:
-    """All facts of a file, by source position: what each expression evaluates to, and what a name or attribute stands for
+    """The facts of a file: what each expression evaluates to, and the dotted name of each name and attribute
     (`F.relu` → `torch.nn.functional.relu`)."""
     walker = Inference(repo, file, observed)
     walker.block(file.tree.body, {})
@@ -61,7 +61,7 @@ def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Fac
 
 
 class _Narrowed(Env):
-    """An environment in which one name is known more closely; whatever is bound goes to the outer one."""
+    """An environment with a closer fact for one name. Bindings go to the outer environment too, as in a Python block."""
 
     def __init__(self, outer: Env, name: str, fact: Observed | None) -> None:
         super().__init__(outer)
@@ -76,12 +76,12 @@ class _Narrowed(Env):
 class Inference:
     """Walks the statements of a file in order, with the facts of the local names, and notes the fact of each expression.
 
-    There is one pass and no fixed point: the body of a loop sees what stands before it. `facts` holds the results; `given` is what the
+    There is one pass and no fixed point: the body of a loop sees what stands before it. `facts` holds the results; `observed` is what the
     examples showed.
     """
 
     def __init__(self, repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> None:
-        self.repo, self.file, self.given = repo, file, observed
+        self.repo, self.file, self.observed = repo, file, observed
         self.facts = Facts()
         self.classes: list[ClassModel] = []
         self.prefix: list[str] = []
@@ -96,7 +96,7 @@ class Inference:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.function(node, env)
             case ast.ClassDef():
-                self.class_(node, env)
+                self.class_definition(node, env)
             case ast.Assign():
                 fact = self.expr(node.value, env)
                 for target in node.targets:
@@ -116,8 +116,8 @@ class Inference:
                     env[node.target.id] = arithmetic(before, operand)
             case ast.For() | ast.AsyncFor():
                 self.expr(node.iter, env)
-                self.taken(node.target, node.iter, env)
-                self.walked(node, env)
+                self.bind_iteration(node.target, node.iter, env)
+                self.bind_parameters(node, env)
                 self.block(node.body, env)
                 self.block(node.orelse, env)
             case ast.With() | ast.AsyncWith():
@@ -128,21 +128,22 @@ class Inference:
                 self.block(node.body, env)
             case ast.If():
                 self.expr(node.test, env)
-                self.block(node.body, self.narrowed(node.test, env))
+                self.block(node.body, self.narrow(node.test, env))
                 self.block(node.orelse, env)
             case _:
                 self.generic(node, env)
 
-    def walked(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
-        """`for name, p in m.named_parameters()`: `p` is a parameter."""
+    def bind_parameters(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
+        """Bind the variable of `for name, p in m.named_parameters()` as a parameter."""
         method = node.iter.func.attr if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Attribute) else ""
         target = node.target.elts[-1] if isinstance(node.target, ast.Tuple) else node.target
         if method in ("parameters", "named_parameters") and isinstance(target, ast.Name):
             env[target.id] = Observed(("parameter",))
 
-    def narrowed(self, test: ast.expr, env: Env) -> Env:
-        """The names inside `if isinstance(m, nn.Linear):`; assignments there stay visible outside, as in Python."""
+    def narrow(self, test: ast.expr, env: Env) -> Env:
+        """The environment inside `if isinstance(m, nn.Linear):`, and inside a test that denies that a name is a tensor."""
         call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+        # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
             return _Narrowed(env, name, None)
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2):
@@ -158,7 +159,7 @@ class Inference:
         return _Narrowed(env, call.args[0].id, Observed(kinds))
 
     def replaces_import(self, target: ast.expr) -> bool:
-        """Whether a file's own `name = …` is for where the import of a known `name` fails."""
+        """Whether `name = …` is the fallback for a failed import of a name that the tables know."""
         dotted = self.file.bindings.get(target.id, "") if isinstance(target, ast.Name) and not self.prefix else ""
         return known_to_torch(dotted) or of_fused_package(dotted)
 
@@ -166,7 +167,7 @@ class Inference:
         inner = dict(env)
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        used = {} if isinstance(node, ast.Lambda) else parameter_facts(node, self.lookup_given, self.file.names_torch)
+        used = {} if isinstance(node, ast.Lambda) else parameter_facts(node, self.lookup_observed, self.file.names_torch)
         for argument in every:
             inner[argument.arg] = self.annotation(argument.annotation) or used.get(argument.arg)
             if argument.annotation:
@@ -198,19 +199,21 @@ class Inference:
     def _method(self) -> bool:
         return ".".join(self.prefix[:-1]) == self.classes[-1].qualname
 
-    def class_(self, node: ast.ClassDef, env: Env) -> None:
+    def class_definition(self, node: ast.ClassDef, env: Env) -> None:
         for base in (*node.bases, *(k.value for k in node.keywords), *node.decorator_list):
             self.expr(base, env)
         self.prefix.append(node.name)
         model = self.file.classes.get(".".join(self.prefix))
         if model:
             self.classes.append(model)
+            # The constructor comes first: the other methods read the attributes that it sets.
             constructor = [s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"]
             self.block([*constructor, *(s for s in node.body if s not in constructor)], dict(env))
             self.classes.pop()
         else:
             self.block(node.body, dict(env))
         self.prefix.pop()
+        # The class itself is found by its dotted name, which knows its methods and bases.
         env.pop(node.name, None)
 
     # -- expressions ------------------------------------------------------------------------------------------------
@@ -220,13 +223,14 @@ class Inference:
 
     def note(self, node: ast.expr, inferred: Observed | None) -> Observed | None:
         span = span_of(node, self.file.lines)
-        fact = self.given.get(span) or inferred
+        # What ran is certain; inference fills the gaps.
+        fact = self.observed.get(span) or inferred
         if fact is not None:
             self.facts.observed[span] = fact
         return fact
 
-    def lookup_given(self, node: ast.expr) -> Observed | None:
-        return self.given.get(span_of(node, self.file.lines))
+    def lookup_observed(self, node: ast.expr) -> Observed | None:
+        return self.observed.get(span_of(node, self.file.lines))
 
     def lookup(self, node: ast.expr) -> Observed | None:
         return self.facts.observed.get(span_of(node, self.file.lines))
@@ -294,7 +298,7 @@ class Inference:
         return None
 
     def of_a_layer(self, attribute: str) -> Observed | None:
-        """What `self.weight` is in a class that derives from a torch layer, where nothing assigns it."""
+        """The fact of `self.weight` or `self.bias` in a class that derives from a torch layer and does not assign it."""
         bases = [name for model in self.repo.ancestors(self.classes[-1]) for name in self.repo.bases(model)]
         return Observed(("parameter",)) if attribute in ("weight", "bias") and any(name in layers() for name in bases) else None
 
@@ -330,6 +334,7 @@ class Inference:
         name = func.attr[:-1] if func.attr.endswith("_") else func.attr
         row = methods().get(name) or methods().get(func.attr)
         if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr) and self.file.names_torch)):
+            # The method's name has proved the receiver to be a tensor: later reads may use that.
             if receiver is None:
                 self.note(func.value, TENSOR)
             return Observed((row.returns,)) if row.returns else None
@@ -391,7 +396,7 @@ class Inference:
         inner = dict(env)
         for generator in node.generators:
             self.expr(generator.iter, inner)
-            self.taken(generator.target, generator.iter, inner)
+            self.bind_iteration(generator.target, generator.iter, inner)
             for condition in generator.ifs:
                 self.expr(condition, inner)
         return inner
@@ -427,7 +432,8 @@ class Inference:
                 self.generic(child, env)
 
     def bind(self, target: ast.expr, fact: Observed | None, value: ast.expr | None, env: Env) -> None:
-        if isinstance(target, ast.Name) and target.id in self.file.found:
+        # The name stands for its import; a local fact would hide that.
+        if isinstance(target, ast.Name) and target.id in self.file.runtime_imports:
             return
         if isinstance(target, ast.Name):
             env[target.id] = fact
@@ -440,6 +446,7 @@ class Inference:
             self.expr(target, env)
             if isinstance(target, ast.Attribute) and self.is_self(target.value, env) and self.classes:
                 attributes = self.classes[-1].attributes
+                # The examples took one arm, but the constructor may take the other.
                 if fact and _may_be_none(value):
                     fact = Observed(tuple(dict.fromkeys((*fact.kinds, "none"))), fact.shapes, fact.dtypes)
                 attributes[target.attr] = fact if target.attr not in attributes else join((attributes[target.attr], fact))
@@ -456,7 +463,7 @@ class Inference:
                 self.bind(element, self.element(value, fact), None, env)
 
     def unpack_starred(self, target: ast.Tuple | ast.List, values: list[ast.expr], env: Env) -> bool:
-        """`b, n, device = *x.shape, x.device`: one spread value among others."""
+        """Bind the targets of `b, n, device = *x.shape, x.device`. False where not exactly one value is spread."""
         stars = [i for i, value in enumerate(values) if isinstance(value, ast.Starred)]
         extra = len(target.elts) - len(values)
         if len(stars) != 1 or extra < -1 or any(isinstance(e, ast.Starred) for e in target.elts):
@@ -474,7 +481,7 @@ class Inference:
         return True
 
     def element(self, node: ast.expr | None, fact: Observed | None) -> Observed | None:
-        """What iterating (or unpacking) gives."""
+        """The fact of the elements that iterating or unpacking an expression gives."""
         if is_tensor(fact):
             return TENSOR
         if fact and fact.kinds == ("size",):
@@ -490,8 +497,8 @@ class Inference:
                     return TENSOR
         return None
 
-    def taken(self, target: ast.expr, source: ast.expr, env: Env) -> None:
-        """Binds what a loop takes from `source`; of what `zip` and `enumerate` give, each part by itself."""
+    def bind_iteration(self, target: ast.expr, source: ast.expr, env: Env) -> None:
+        """Bind the target of a loop over `source`; for `zip` and `enumerate`, each part of the target by itself."""
         name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id not in env else ""
         parts = source.args if name in ("zip", "enumerate") and isinstance(source, ast.Call) else []
         targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
@@ -500,12 +507,12 @@ class Inference:
             targets, parts = targets[1:], parts[:1]
         if parts and len(parts) == len(targets) and not any(isinstance(part, ast.Starred) for part in (*parts, *targets)):
             for one, part in zip(targets, parts, strict=True):
-                self.taken(one, part, env)
+                self.bind_iteration(one, part, env)
         else:
             self.bind(target, self.element(source, self.lookup(source)), None, env)
 
     def annotation(self, node: ast.expr | None) -> Observed | None:
-        """The kind that an annotation names; `Optional[Tensor]` and `Tensor | None` count as tensor."""
+        """The fact that an annotation states; `Optional[Tensor]` and `Tensor | None` count as tensor."""
         if node is None:
             return None
         text = ast.unparse(node).strip("'\"")
@@ -516,7 +523,7 @@ class Inference:
 
 
 def _may_be_none(value: ast.expr | None) -> bool:
-    """Whether one arm of a conditional expression is `None`, whatever the examples took."""
+    """Whether one arm of a conditional expression is `None`, whichever arm the examples took."""
     return isinstance(value, ast.IfExp) and any(isinstance(arm, ast.Constant) and arm.value is None for arm in (value.body, value.orelse))
 
 
@@ -525,7 +532,7 @@ def _returns_tuple(layer: str) -> bool:
 
 
 def arithmetic(first: Observed | None, second: Observed | None, division: bool = False) -> Observed | None:
-    """The kind of what a binary operator gives."""
+    """The fact of the result of a binary operator; `division` is true division."""
     if is_tensor(first) or is_tensor(second):
         return TENSOR
     if first is None or second is None:
@@ -539,7 +546,7 @@ def arithmetic(first: Observed | None, second: Observed | None, division: bool =
 
 
 def _denied(test: ast.expr) -> str:
-    """The name of which `not isinstance(name, …)` or `not torch.is_tensor(name)` says that it is something else."""
+    """The name in `not isinstance(name, …)` or `not torch.is_tensor(name)`; "" for any other test."""
     call = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
     if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Name):
         return ""

@@ -37,6 +37,7 @@ def _interim_attributes(model: ClassModel, facts: Facts) -> Iterator[tuple[Span,
         if last is None or wrapped is None or fact is None or not all(kind.startswith("module:") for kind in fact.kinds):
             continue
         region: list[ast.AST] = [*body[first:last], wrapped]
+        # The container must be built from the list itself, or the two are unrelated attributes.
         if not any(model.own.get(id(node)) == name for node in walk(wrapped)) or _read_by_methods(model, region, name):
             continue
         local = _free_name(constructor, name)
@@ -63,6 +64,7 @@ def _read_by_methods(model: ClassModel, region: list[ast.AST], name: str) -> boo
     owners = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and id(node) in model.own}
     constructor = model.methods["__init__"]
     own = constructor.args.args[0].arg if constructor.args.args else ""
+    # `self` passed on as a whole may be read by anyone.
     if any(isinstance(node, ast.Name) and node.id == own and id(node) not in owners for node in nodes):
         return True
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and id(node) in model.own} & set(model.methods)

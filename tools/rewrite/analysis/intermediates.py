@@ -46,6 +46,7 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
     """Whether a reachable method reads the attribute before it sets it, or any code looks it up by a string."""
     for method, function in model.methods.items():
         nodes = list(walk(function))
+        # `getattr(self, "attention")` would read an `nnx.Intermediate` where it expects an array.
         if any(isinstance(node, ast.Constant) and node.value == name for node in nodes):
             return True
         loads = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Store)]
@@ -54,6 +55,7 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
             for s in function.body
             if isinstance(s, ast.Assign | ast.AnnAssign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in _targets(s))
         ]
+        # After its own store a method reads the value of this call, not one that was left behind.
         since = min((s.end_lineno or s.lineno for s in stores), default=None)
         if _is_live(model, method, randomness) and any(since is None or load.lineno <= since for load in loads):
             return True
@@ -62,6 +64,7 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
 
 def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
     """Whether the constructor sets the attribute to nothing but `None` or a new tensor such as `torch.zeros(1)`."""
+    # An attribute that starts with a real value is state that the first call reads.
     constructor = model.methods.get("__init__")
     values = [
         node.value

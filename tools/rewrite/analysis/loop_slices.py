@@ -39,11 +39,13 @@ def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[
     if source is None and isinstance(loop.target, ast.Tuple):
         source = _source(loop.target, _iterable_assigned_before(function, loop), name)
     result = _split_part(source, is_tensor)
+    # After an early exit the remaining parts would be missing from the joined tensor.
     if result is None or loop.orelse or any(_exits_early(statement) for statement in loop.body):
         return None
     nodes = [node for statement in loop.body for node in walk(statement)]
     updated = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in updated]
+    # A read of the tensor inside the loop would see the old parts.
     if any(node.id == result.base or (node.id == name and isinstance(node.ctx, ast.Store)) for node in names):
         return None
     return result if _is_private(function, loop, result.base) and not _read_later(function, loop, name) else None
@@ -106,6 +108,7 @@ def _part_along_axis(base: str, method: str, args: list[ast.expr], keywords: lis
     if method not in AXIS:
         return None
     values = {word.arg: word.value for word in keywords}
+    # The axis has to be a literal: the parts are joined along the same one.
     axis = values.get("dim", args[AXIS[method]] if len(args) > AXIS[method] else ast.Constant(0))
     try:
         number = ast.literal_eval(axis)
@@ -135,6 +138,7 @@ def _is_private(function: ast.AST, loop: ast.For, base: str) -> bool:
     arguments = {
         a.arg for node in walk(function) if isinstance(node, ast.arguments) for a in (*node.posonlyargs, *node.args, *node.kwonlyargs)
     }
+    # A parameter belongs to the caller, who would keep the old tensor.
     names = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == base]
     assigned = any(isinstance(node.ctx, ast.Store) and node.lineno < loop.lineno for node in names)
     targets = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}

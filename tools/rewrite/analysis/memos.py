@@ -46,6 +46,7 @@ class Memo:
 
 def memos(repo: Repo, model: ClassModel, facts: Facts) -> dict[str, Memo]:
     """Attribute → memo, for the attributes of a module class that certainly serve as memos only."""
+    # A subclass could read the stored value, or set another one.
     if not repo.is_module_class(model) or repo.descendants.get(model.id) or "__init__" not in model.methods:
         return {}
     candidates = (_memo(repo, model, facts, name) for name in _none_attributes(model))
@@ -81,6 +82,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     lines = model.file.lines
     uses = [(method, node) for method, function in model.methods.items() for node in walk(function) if _uses(model, node, name)]
     others = {method for method, _ in uses} - {"__init__"}
+    # A second method that reads the attribute would find it missing in the rewrite.
     if len(others) != 1 or any(_is_mentioned(one, name) for one in repo.ancestors(model) if one is not model):
         return None
     method = others.pop()
@@ -91,6 +93,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     clears = [node for node, value in pairs if _is_none(value)]
     written = sum(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del) for _, node in uses)
     named = sum(isinstance(node, ast.Constant) for _, node in uses)
+    # Every mention must be accounted for: one start, one store, and the clears.
     if len(starts) != 1 or len(stores) != 1 or written + named != 2 + len(clears) or not isinstance(stores[0], (ast.Assign, ast.Expr)):
         return None
     loads = [node for user, node in uses if user == method and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)]
@@ -101,6 +104,7 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     inside_test = {id(node) for node in walk(test if early else test.test)}
     after = [node for node in loads if id(node) not in inside_test]
     decided = test if not clears else _settling_statement(function.body, test, clears)
+    # A read above the decision sees the value of an earlier call: that is state, not a memo.
     if decided is None or any(node.lineno <= ((decided if clears else stores[0]).end_lineno or 0) for node in after):
         return None
     if not all(_depends_on_sizes(repo, model, facts, function, node, region) for node in region):
@@ -109,8 +113,10 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
     stored = [node.id for node in walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     plain = isinstance(value, ast.Name) and stored.count(value.id) == sum(_binds(statement, value.id) for statement in region)
     local = value.id if plain and isinstance(value, ast.Name) else name.lstrip("_")
+    # The local variable must not shadow a name that the method has already.
     if not plain and local in {*stored, *(a.arg for a in walk(function) if isinstance(a, ast.arg))}:
         local += "_value"
+    # A cleared attribute needs an assignment on each path, which these two forms have no place for.
     if clears and (plain or early):
         return None
     start, store, test_span, *gone = (span_of(node, lines) for node in (starts[0], stores[0], test, *clears))
@@ -201,6 +207,7 @@ def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: Fun
         match child:
             case ast.Attribute(value=value, attr=attribute) if attribute in SIZE_ATTRIBUTES | SIZE_METHODS:
                 sizes.add(id(value))
+            # A tensor may appear where only its size is read.
             case ast.Call(func=ast.Name(id="len"), args=[value]):
                 sizes.add(id(value))
             case ast.Call(func=ast.Attribute(attr=method) as target) if id(target) in model.own and method in model.methods:
@@ -233,6 +240,7 @@ def _reads_no_parameters(repo: Repo, model: ClassModel, node: ast.AST) -> bool:
         fixed = fact is not None and not any(kind == "parameter" or kind.startswith("module:") for kind in fact.kinds)
         if not fixed and repo.buffer(model, child.attr) is None:
             return False
+    # Drawing again in each call would give other numbers than the one that was kept.
     return not any(RANDOM.search(name) for child in walk(node) for name in _called(child))
 
 

@@ -11,6 +11,7 @@ def inline_mixin_bases(text: str) -> str:
 
     This is done only where decorator and class stand at the top of the same file, each on lines of its own.
     """
+    # Nearly every file ends here without being parsed a second time.
     if "__bases__" not in text:
         return text
     body = ast.parse(text).body
@@ -22,6 +23,7 @@ def inline_mixin_bases(text: str) -> str:
             if base and isinstance(node, ast.ClassDef) and lines[decorator.lineno - 1].strip() == f"@{ast.unparse(decorator)}":
                 header = _header(lines[node.lineno - 1], base)
                 if header and not any(isinstance(one, ast.Name) and one.id == base for one in node.bases):
+                    # The line stays, empty: observations are keyed by line.
                     lines[decorator.lineno - 1], lines[node.lineno - 1] = "", header
     return "\n".join(lines)
 

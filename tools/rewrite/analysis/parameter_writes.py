@@ -46,6 +46,7 @@ def _written_names(
     for child in walk(node):
         if isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and isinstance(child.value, ast.Name):
             fact = facts.observed.get(span_of(child.value, file.lines))
+            # A name that was rebound stands for another tensor than the one passed in.
             if child.value.id in names - rebound and fact and set(fact.kinds) == {"parameter"}:
                 yield child.value.id
         if not isinstance(child, ast.Call):
@@ -88,6 +89,7 @@ def _mutated_names(
 ) -> Iterator[tuple[str, bool]]:
     """(parameter, whether its new value can be computed) for each parameter changed in place; those that cannot come last."""
     names = set(argument_names(node))
+    # `x += 1` and `x = x.view(…)` keep the memory of the argument, unlike other assignments.
     in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in reassigned_views(node)}
     rebound = {n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_place}
     owner = file.classes.get(qualname.rpartition(".")[0])
@@ -106,6 +108,7 @@ def _mutated_names(
             if isinstance(inner, ast.Name) and fact is not None and "tensor" in fact.kinds:
                 shared = certain_aliases(node, inner.id, inner.lineno)
                 results += [(one, exact) for one, exact in shared.items() if one in names - rebound]
+    # The caller builds a dict of them: the last entry wins, and that must be the pessimistic one.
     yield from sorted(results, key=lambda row: not row[1])
 
 
@@ -118,6 +121,8 @@ def _targets(
         tensor = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensor"), None)
         if tensor is not None:
             yield strip_data(tensor), True
+    # Of an unknown receiver a name with an underscore proves little: `fill_` may be anyone's
+    # method.
     elif isinstance(call.func, ast.Attribute) and not dotted and call.func.attr.endswith("_") and changes_in_place(call.func.attr):
         yield strip_data(call.func.value), False
     for key in callees(repo, file, facts, owner, call):
@@ -177,6 +182,7 @@ def parameter_at(repo: Repo, key: FunctionKey, position: int) -> str:
     names = argument_names(node)
     method = "." in key[1] and key[1].rpartition(".")[0] in repo.files[key[0]].classes
     static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+    # A call on an instance leaves out `self`.
     index = position + (1 if method and not static else 0)
     return names[index] if index < len(names) else ""
 

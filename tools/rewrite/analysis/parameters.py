@@ -50,10 +50,12 @@ def parameter_facts(
     arguments = function.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         name = argument.arg
+        # Reads after the first rebinding show another value.
         early = [node for node in loads.get(name, ()) if node.lineno <= stores.get(name, node.lineno)]
         fact = _union([fact for node in early if (fact := observed(node)) is not None])
         if fact is not None and fact.kinds != ("none",):
             facts[name] = fact
+        # What is called is a function, even if it has a method of a tensor's name.
         elif name in shown and name not in called:
             facts[name] = TENSOR_OR_NONE
     return facts
@@ -62,7 +64,9 @@ def parameter_facts(
 def _is_tensor_method(call: ast.Call, name: str) -> bool:
     """Whether only a tensor can be the receiver of this call (`x.view(-1, 3)`)."""
     if name == "transpose":
-        return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)  # or NumPy's permutation of two
+        # NumPy's `transpose(0, 1)` is a permutation of two axes; torch's swaps these two of any
+        # number.
+        return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     return base in methods() and name not in AMBIGUOUS_METHODS
 

@@ -74,9 +74,12 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructor_methods(functions)
     for group in groups:
+        # One call reaches all of a group: they must agree on how they get their keys.
         if not group <= constructing:
             constructing -= group
     free = {key for key, function in functions.items() if function.model is None}
+    # Only functions of one kind can share a way: a method has `self.rngs`, a free function does
+    # not.
     together = [group for group in groups if group <= constructing or group <= free]
     changed = True
     while changed:
@@ -84,6 +87,7 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
         for function in functions.values():
             if not function.needs and any(functions[k].needs for k in function.calls if k in functions):
                 function.needs = changed = True
+        # The caller cannot know which of them it calls, so that it passes `rngs` to all or to none.
         for group in together:
             if len({functions[k].needs for k in group}) > 1:
                 changed = True
@@ -100,10 +104,12 @@ def _reachable(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
     by_name: dict[str, list[FunctionKey]] = {}
     for key in functions:
         by_name.setdefault(key[1].rpartition(".")[2], []).append(key)
+    # Special methods count as entries, since Python calls them without naming them.
     todo = [key for key, function in functions.items() if function.model and (key[1].endswith((".forward", "__")))]
     live = set(todo)
     while todo:
         function = functions[todo.pop()]
+        # `other.method()` on an unknown object may reach any method of this name.
         mentioned = [key for name in function.mentions for key in by_name.get(name, ()) if functions[key].model]
         for key in [*function.calls, *mentioned]:
             if key in functions and key not in live:
@@ -116,6 +122,7 @@ def _assign_access(repo: Repo, function: _Function, result: Randomness) -> None:
     model = function.model
     is_module = model is not None and repo.is_module_class(model)
     name = function.key[1].rpartition(".")[2]
+    # Every constructor takes `rngs`, used or not, so that callers need not look inside.
     if is_module and name == "__init__":
         result.parameter.add(function.key)
     elif not function.needs:
@@ -142,6 +149,7 @@ def _constructor_methods(functions: Mapping[FunctionKey, _Function]) -> set[Func
             if key in functions and key not in reached and functions[key].model:
                 reached.add(key)
                 todo.append(key)
+    # A stored method runs later, when the constructor's `rngs` is gone.
     reached -= {key for f in functions.values() for key in f.later} - roots
     outside = [f for f in functions.values() if f.key not in reached]
     todo = [f.key for f in outside]
@@ -157,10 +165,12 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
     passing = frozenset(_forwarding_calls(file))
     for qualname, node in file.functions.items():
         owner = file.classes.get(qualname.rpartition(".")[0])
+        # A nested function reads `rngs` from the function around it.
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
         stored = {id(value) for child in walk(node) for value in _stored_values(child)}
+        # `self.apply(f)` runs at once, so that `f` still sees the constructor's `rngs`.
         stored -= {id(part) for child in walk(node) if _is_apply(child) for part in walk(child)}
         for child in walk(node):
             if isinstance(child, ast.Call):
@@ -192,6 +202,7 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
         id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _values_beside_modules(repo, file, facts, node)
     }
     for node in lambdas:
+        # Lambdas are known by their line; two on one line could not be told apart.
         if lines[node.lineno] > 1:
             continue
         function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
@@ -311,10 +322,12 @@ def _forwards_keywords(call: ast.Call, parameters: set[str], keywords: str) -> b
 
 def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, call: ast.Call, passing: Set[Span]) -> None:
     span = span_of(call.func, file.lines)
+    # The keywords of the wrapper already carry `rngs` along.
     if span in passing:
         return
     dotted = facts.dotted.get(span, "")
     if dotted in layers() and isinstance(written := layers()[dotted].to, str):
+        # A `to` that is a function falls to the next branch, which takes it to need `rngs`.
         function.needs |= "{rngs}" in written if written else rngs_of(layers()[dotted].vendored) == "required"
     elif constructs_module(repo, dotted, facts.observed.get(span)) or dotted.startswith("torch.nn.init."):
         function.needs = True

@@ -85,7 +85,7 @@ class FileModel:
     classes: dict[str, ClassModel] = field(default_factory=dict)
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     top_names: set[str] = field(default_factory=set)
-    found: dict[str, str] = field(default_factory=dict)
+    runtime_imports: dict[str, str] = field(default_factory=dict)
     """Name bound by a function that imports at run time → the dotted name observed for it; `bindings` has these names too."""
 
     @property
@@ -128,6 +128,7 @@ class Repo:
 
     def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
         """Add what `from module import *` binds: names of the repository under the star's module, others under their own package."""
+        # Modules may star-import each other in a circle.
         if model.file.path in bound:
             return
         bound.add(model.file.path)
@@ -139,14 +140,18 @@ class Repo:
             exports = self.resolver.exports(other.file)
             names = {name for name in (*other.top_names, *other.bindings) if exports.exported(name)}
             outside = {name: dotted for name, dotted in other.bindings.items() if name in names and self.resolver.resolve(dotted) is None}
+            # Explicit imports come last: they win over a star.
             model.bindings = {**{name: f"{star}.{name}" for name in names}, **outside, **model.bindings}
 
     def _load(self, source: SourceFile) -> None:
         text = (self.inventory.root / source.path).read_text(encoding="utf-8-sig")
+        # A form feed counts as a line break to `str.splitlines` and not to `ast`: columns would be
+        # off.
         text = text.replace("\f", " ")
         try:
             text = inline_mixin_bases(text)
             tree = ast.parse(text)
+        # A file for another version of Python must not stop the rest of the repository.
         except SyntaxError:
             return
         model = FileModel(source, text, tree)
@@ -254,6 +259,7 @@ class Repo:
         for current in self.ancestors(model):
             if name in current.attributes:
                 return current.attributes[name]
+            # Registered by `register_buffer`, so that no assignment was seen.
             if name in current.buffers:
                 return Observed(("tensor",))
         return Observed(("tensor",), ((),), ("int64",)) if name in self._inherited(model) else None
@@ -308,6 +314,8 @@ def _index(model: FileModel) -> None:
             model.top_names |= {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     _definitions(model, model.tree.body, "")
     for name in model.top_names & set(model.bindings):
+        # Both an import and a definition: `try: import … except ImportError: def …`. The definition
+        # runs under JAX, unless the tables know the imported name.
         if (name in model.classes or name in model.functions) and not known_to_torch(model.bindings[name]):
             del model.bindings[name]
         else:

@@ -35,8 +35,9 @@ def find_imports(repo: Repo, observations: Observations) -> None:
         file = repo.files[path]
         for one in assignments:
             dotted_names = targets.get(one.call, set())
+            # A name of the repository itself keeps its own import.
             if len(dotted_names) == 1 and (dotted := next(iter(dotted_names))) and repo.resolve(dotted) is None:
-                file.found[one.name] = file.bindings[one.name] = dotted
+                file.runtime_imports[one.name] = file.bindings[one.name] = dotted
                 file.top_names.discard(one.name)
 
 

@@ -37,6 +37,7 @@ class Scopes:
 
     @cached_property
     def _global(self) -> frozenset[str]:
+        # Imports of torch go, so that their names are free for helpers.
         torch = ("torch", "einops.layers.torch")
         names = (name for name, dotted in self.file.bindings.items() if not f"{dotted}.".startswith(tuple(f"{root}." for root in torch)))
         return frozenset({*self.file.top_names, *names})
@@ -50,7 +51,7 @@ class Scopes:
     def _bound(self, nodes: Iterable[ast.AST]) -> frozenset[str]:
         names: set[str] = set()
         for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in self.file.found:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in self.file.runtime_imports:
                 names.add(node.id)
             elif isinstance(node, ast.arg):
                 names.add(node.arg)

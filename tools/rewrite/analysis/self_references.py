@@ -109,8 +109,10 @@ def unseen_read(repo: Repo, members: list[ClassModel], name: str) -> str:
     """Why not all reads of the attribute are visible; "" where they are."""
     inside = {id(node) for one in members for node in walk(one.node)}
     for file in repo.files.values():
+        # A text search is far cheaper than a walk over the tree.
         if name not in file.text:
             continue
+        # A read on `self` in an unrelated class concerns another attribute of the same name.
         own = {key for one in file.classes.values() for key in one.own}
         for node in walk(file.tree):
             if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in own and not dotted_name(node, file):
@@ -236,10 +238,12 @@ class _Reader:
             return ""
         arguments = function.args
         named = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        # Its parameter would shadow the module that is to be passed in.
         if self.own in named or any(self._reads_self(d) for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None):
             return "and which takes it as a default"
         if not isinstance(function, ast.Lambda):
             uses = [n for n in walk(self.function) if isinstance(n, ast.Name) and n.id == function.name]
+            # The nested function gains a parameter, so that each other use of it would break.
             if function.decorator_list or len(uses) != 1:
                 return "and which is used in its constructor too"
         return ""
@@ -278,6 +282,7 @@ def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: 
             references.calls.add(span_of(above, lines))
         elif _is_existence_test(node, parent):
             continue
+        # Where `None` may be stored, `partial(None, self)` would no longer be `None`.
         elif value is not None and not none and isinstance(node.ctx, ast.Load):
             references.values.add(span_of(value, lines))
         else:

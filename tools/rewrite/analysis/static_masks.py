@@ -61,6 +61,7 @@ class StaticValues:
         self.names = {name for name in self.values if name not in parameters or self.parameters} | (
             parameters if self.parameters else set()
         )
+        # Greatest fixed point: all names count as known until one of their values is not.
         while lost := {name for name in self.names if not all(self.known(value) for value in self.values.get(name, ()))}:
             self.names -= lost
 
@@ -77,6 +78,7 @@ class StaticValues:
 
     def _selects(self, index: ast.expr) -> bool:
         fact = self.facts.observed.get(span_of(index, self.file.lines))
+        # Observed dtypes decide; the spelling below is for code that no example ran.
         if fact is not None and fact.dtypes:
             return is_tensor(fact) and set(fact.dtypes) == {"bool"} and any(fact.shapes)
         return (fact is None or is_tensor(fact)) and self._boolean(index)
@@ -114,6 +116,7 @@ class StaticValues:
                 if attr in OF_SHAPE and is_tensor(self.facts.observed.get(span_of(value, self.file.lines))):
                     return True
                 if self.model is not None and id(node) in self.model.own:
+                    # An attribute that a call may change is baked in at its first value otherwise.
                     return self._number(node) and self._set_once(attr)
                 return self.facts.dotted.get(span_of(node, self.file.lines), "").startswith("torch.") or (
                     attr in ("T", "mT") and self.known(value)
@@ -142,6 +145,7 @@ class StaticValues:
         arguments_known = all(self.known(argument) for argument in (*node.args, *node.keywords))
         dotted = self.facts.dotted.get(span_of(node.func, self.file.lines), "")
         if dotted in ops():
+            # A random mask differs between calls although its arguments are known.
             return arguments_known and not draws(ops()[dotted])
         match node.func:
             case ast.Name(id=name) if name in PURE and not dotted:

@@ -15,6 +15,7 @@ def matching_index(others: Sequence[bool], own: Sequence[bool], index: int) -> i
     """
     if not any(others[: index + 1]) and not any(own[:index]):
         return index
+    # A star takes a number of values known only at run time, so that only the far end is fixed.
     from_end = len(own) - index
     return len(others) - from_end if not any(others[-from_end:]) and not any(own[-from_end:]) else None
 

@@ -27,7 +27,7 @@ class _Selection:
     canonical: set[str] = field(default_factory=set)
     vendored: set[str] = field(default_factory=set)
     qualified: set[str] = field(default_factory=set)
-    found: set[str] = field(default_factory=set)
+    runtime_imports: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
 
@@ -221,8 +221,8 @@ class _Composer:
         elif (package := self.repo.unfollowed(file, name)) and statement is not None:
             if not any(hole.code == "torch-package" for hole in statement.holes):
                 self._hole(path, statement, "torch-package", unfollowed(name, package))
-        elif name in file.found:
-            selection.found.add(name)
+        elif name in file.runtime_imports:
+            selection.runtime_imports.add(name)
         elif self.want(path, name) or name in KNOWN:
             pass
         elif name in CANONICAL:
@@ -360,7 +360,7 @@ class _Composer:
             self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
         imports += [CANONICAL[name] for name in sorted(selection.canonical)]
         imports += [f"import {name}" for name in sorted(selection.loaded)]
-        imports += [import_of(name, file.found[name]) for name in sorted(selection.found)]
+        imports += [import_of(name, file.runtime_imports[name]) for name in sorted(selection.runtime_imports)]
         imports += self._vendored_imports(file, selection)
         exports = f"\n\n__all__ = {sorted(selection.exports)!r}\n" if selection.exports else ""
         parts = [docstring, future, "\n".join(dict.fromkeys(imports)), "".join(body).strip("\n") + exports]

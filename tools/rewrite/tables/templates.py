@@ -218,17 +218,17 @@ def _commas(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
 class _Unfilled(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
-        self.found = ""
+        self.name = ""
 
     def visit_Name(self, node: cst.Name) -> None:
         if node.value.startswith(_MARK):
-            self.found = node.value.removeprefix(_MARK)
+            self.name = node.value.removeprefix(_MARK)
 
 
 def _unfilled(node: cst.BaseExpression) -> str:
     visitor = _Unfilled()
     node.visit(visitor)
-    return visitor.found
+    return visitor.name
 
 
 class _Splice(cst.CSTTransformer):

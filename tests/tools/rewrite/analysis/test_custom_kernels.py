@@ -80,7 +80,7 @@ def test_names_say_what_is_computed(name: str, said: str) -> None:
 def test_the_torch_function_beside_a_kernel(tmp_path: Path, source: str, name: str, reference: str) -> None:
     space = snippet_workspace(tmp_path, source)
     launches = Launches(space.repo, space.repo.files["snippet.py"])
-    assert name in launches.found
+    assert name in launches.by_name
     assert launches.reference(name) == reference
 
 

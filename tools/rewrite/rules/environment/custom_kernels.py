@@ -60,14 +60,14 @@ class ReplaceKernelLaunches(Rule):
         if function is not None and is_kernel(function, self.context.file):
             self.context.drop_holes(original.body)
             return original
-        if name not in self.launches.found or function is None:
+        if name not in self.launches.by_name or function is None:
             return None
         reference = self.launches.reference(name)
         if not reference:
             return None
         self.context.drop_holes(original.body)
         call = f"{reference}({', '.join(_passed(function))})"
-        text = call if self.launches.found[name].differentiable else f"jax.lax.stop_gradient({call})"
+        text = call if self.launches.by_name[name].differentiable else f"jax.lax.stop_gradient({call})"
         self._note(name, reference)
         body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Return(self.context.build(text))])])
         return updated.with_changes(body=with_docstring(original, body))
@@ -76,7 +76,7 @@ class ReplaceKernelLaunches(Rule):
         """`Silu.apply(x)`; and what loads an extension, which nothing needs once its launches are gone."""
         code = cst.Module([]).code_for_node
         match original.func:
-            case cst.Attribute(value=owner, attr=cst.Name(value="apply")) if (name := code(owner)) in self.launches.found:
+            case cst.Attribute(value=owner, attr=cst.Name(value="apply")) if (name := code(owner)) in self.launches.by_name:
                 reference = self.launches.reference(name)
                 if reference:
                     self._note(name, reference)
@@ -112,7 +112,7 @@ class ReplaceKernelLaunches(Rule):
 
     def _note(self, name: str, reference: str) -> None:
         file = self.context.file
-        self.context.notes.append(f"{file.file.path}: `{name}` launches {self.launches.found[name].text}; `{reference}` takes its place")
+        self.context.notes.append(f"{file.file.path}: `{name}` launches {self.launches.by_name[name].text}; `{reference}` takes its place")
 
 
 def _seen(fact: Observed | None) -> str:
