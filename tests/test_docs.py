@@ -53,7 +53,7 @@ def test_pages_show_what_the_rules_write(tmp_path: Path) -> None:
     with ProcessSandbox() as sandbox:
         recording = record(inventory, examples, sandbox, tmp_path / "recording")
     unit = "model.py:CausalSelfAttention"
-    draft = compose(inventory, recording.observations, [unit], examples=[each for each in recording.examples if each.unit == unit])
+    draft = compose(inventory, recording.observations, [unit], examples=[example for example in recording.examples if example.unit == unit])
     assert (draft.holes, draft.notes) == ((), ())
     assert missing("README.md", 1, draft.files["model_jax.py"]) == []
     assert missing("docs/tour.md", 0, draft.files["model_jax.py"]) == []
