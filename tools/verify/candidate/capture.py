@@ -1,4 +1,4 @@
-"""What every submodule of the candidate got and gave in one scenario, or the gradients there. Run inside the sandbox."""
+"""Captures inputs and outputs of every submodule of the candidate in one scenario, or the gradients there. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from migrate_agent.tools.verify.candidate.session import Session, stored
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
     """Job entry: a row for each call of a submodule, run eagerly, in the order in which they end. Writes `captured.safetensors`.
 
-    `how`: as on torch's side.
+    `kind`: as on torch's side.
     """
-    how = arguments["how"]
-    session = Session(arguments, inputs, output, exact=how != "native")
+    kind = arguments["how"]
+    session = Session(arguments, inputs, output, exact=kind != "native")
     scenario = arguments["scenarios"][0]
     candidate = session.candidate(scenario["example"])
     candidate.load(session.state(scenario["state"], scenario["example"]))
@@ -42,9 +42,10 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         drawing=Drawing.of(scenario["drawing"]),
         customs=candidate.customs,
     )
-    recorder = Recorder(how == "gradients")
+    recorder = Recorder(kind == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})
 
+    # Eagerly: under `jit` the submodules have no values to capture.
     def run(shifts: Mapping[str, Any] | None) -> Any:
         model = nnx.merge(graphdef, trainable, rest, copy=True)
         recorder.begin({id(module): module_path(path) for path, module in nnx.iter_modules(model)}, shifts)
@@ -59,21 +60,22 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         return loss([value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs], targets)
 
     run(None)
-    rows, found = recorder.rows, recorder.found
-    if how == "gradients":
+    rows, arrays = recorder.rows, recorder.found
+    if kind == "gradients":
+        # The gradient by an added zero is the gradient by the array that it was added to.
         gradients = jax.grad(run)(recorder.zeros)
-        found = {recorder.place[key]: np.conj(np.asarray(value)) for key, value in gradients.items() if key in recorder.place}
-    tensor_files.save(output / "captured.safetensors", found)
+        arrays = {recorder.place[key]: np.conj(np.asarray(value)) for key, value in gradients.items() if key in recorder.place}
+    tensor_files.save(output / "captured.safetensors", arrays)
     return rows
 
 
 def module_path(path: Sequence[Any]) -> str:
-    """`h.0.attn`, torch's spelling: `nnx.Sequential`'s own `layers` does not appear."""
+    """The dotted path in torch's spelling (`h.0.attn`), without the `layers` of `nnx.Sequential`."""
     return ".".join(str(part) for part in path if part != "layers")
 
 
 class Recorder:
-    """Notes what goes into and comes out of the watched modules' calls; adds `shifts` to it where there are any."""
+    """Records inputs and outputs of the watched modules' calls; adds `shifts` to them where there are any."""
 
     def __init__(self, floats: bool) -> None:
         self.floats = floats
@@ -82,7 +84,7 @@ class Recorder:
         self.begin({}, None)
 
     def begin(self, paths: Mapping[int, str], shifts: Mapping[str, Any] | None) -> None:
-        """Start anew, with these modules."""
+        """Start a new recording of these modules (id → path)."""
         self.paths, self.shifts = paths, shifts
         self.rows: list[dict[str, Any]] = []
         self.found: dict[str, Array] = {}
@@ -98,13 +100,14 @@ class Recorder:
         own = vars(owner)["__call__"]
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            # A `super().__call__()` runs an inherited wrapper too; only the outermost call counts.
             if id(module) not in self.paths or type(module).__call__ is not owner.__call__:
                 return own(module, *args, **kwargs)
             entry, self.entered = self.entered, self.entered + 1
-            given = self._shifted(f"{entry}/in/", (args, kwargs))
-            result = self._shifted(f"{entry}/out/", own(module, *given[0], **given[1]))
+            arguments = self._shifted(f"{entry}/in/", (args, kwargs))
+            result = self._shifted(f"{entry}/out/", own(module, *arguments[0], **arguments[1]))
             if self.shifts is None:
-                self._note(entry, module, given, result)
+                self._note(entry, module, arguments, result)
             return result
 
         owner.__call__ = call
@@ -120,8 +123,8 @@ class Recorder:
             flat[index] = flat[index] + self.shifts[key] if key in self.shifts else flat[index]
         return jax.tree.unflatten(structure, flat)
 
-    def _note(self, entry: int, module: Any, given: Any, result: Any) -> None:
-        ins, outs = _arrays(given, self.floats), _arrays(result, self.floats)
+    def _note(self, entry: int, module: Any, arguments: Any, result: Any) -> None:
+        ins, outs = _arrays(arguments, self.floats), _arrays(result, self.floats)
         if ins is None or outs is None:
             return
         number = len(self.rows)
@@ -145,7 +148,7 @@ def _counts(value: Any, floats: bool) -> bool:
 
 
 def _arrays(value: Any, floats: bool) -> list[Any] | None:
-    """The arrays (or only those of floats) in nested containers, in order; None inside a transformation, where they have no values."""
+    """The arrays (or the float ones alone) in nested containers, in order; None inside a transformation, where they have no values."""
     leaves = [leaf for leaf in jax.tree.leaves(value, is_leaf=_is_module) if not _is_module(leaf) and is_leaf(leaf)]
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return None

@@ -1,4 +1,4 @@
-"""Writes the candidate's step as StableHLO, for the search that runs elsewhere. Used inside the sandbox."""
+"""Exports the candidate's step as StableHLO, for the search in another process. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from migrate_agent.tools.verify.candidate.session import Session
 
 
 def exported(session: Session, name: str) -> dict[str, Any] | None:
-    """Write `search.bin` and `search.safetensors` (the state); gives how the step's arguments and results lie, or the error.
+    """Write `search.bin` and `search.safetensors` (the state). Returns the layout of the step's arguments and results, or the error.
 
-    The step takes state, inputs and targets, and gives the outputs and the gradients of the distance to the targets by input.
-    Random keys are part of the program, since every draw is replaced anyway.
+    The step takes state, inputs and targets, and returns the outputs and the gradients of the loss by
+    input.
     """
     scenario = next((item for item in session.arguments["scenarios"] if item["name"] == name), None)
     if scenario is None:
@@ -40,22 +40,23 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     traced = program.jitted.trace(*arguments)
     function = jaxpr_as_fun(traced.jaxpr)
     flat = jax.tree.leaves(arguments)
-    kept = [index for index, value in enumerate(flat) if not is_key(value)]
+    # Random keys become constants of the program: every draw is replaced, so they decide nothing.
+    data_indices = [index for index, value in enumerate(flat) if not is_key(value)]
     _, outputs, _, _, inputs, _ = jax.tree.unflatten(jax.tree.structure(traced.out_info), range(len(jax.tree.leaves(traced.out_info))))
-    wanted = [*outputs, *inputs.values()]
+    result_indices = [*outputs, *inputs.values()]
 
-    def step(*given: Any) -> list[Any]:
+    def step(*flat_arguments: Any) -> list[Any]:
         values = list(flat)
-        for index, value in zip(kept, given, strict=True):
+        for index, value in zip(data_indices, flat_arguments, strict=True):
             values[index] = value
         results = function(*values)
-        return [results[index] for index in wanted]
+        return [results[index] for index in result_indices]
 
     def serialised() -> bytes:
-        return bytes(export.export(jax.jit(step))(*(flat[index] for index in kept)).serialize())
+        return bytes(export.export(jax.jit(step))(*(flat[index] for index in data_indices)).serialize())
 
     (session.output / "search.bin").write_bytes(session.once(("export", scenario["name"], session.form(scenario)), serialised))
     state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
     tensor_files.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
-    found = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}
-    return {**found, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}
+    layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}
+    return {**layout, "inputs": [int(index) for index in inputs], "targets": [int(index) for index in sorted(targets)]}

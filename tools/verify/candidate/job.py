@@ -1,6 +1,7 @@
-"""The candidate's side of a verification, run inside the sandbox: runs the given scenarios, and writes what came out. It judges nothing.
+"""The candidate's side of a verification: runs the given scenarios inside the sandbox, and writes their results. It judges nothing.
 
-Two jobs, two processes: `exact`, here, with everything in float64 and paired random draws; `jax_native` as a user would run it.
+Two jobs in two processes: `exact`, here, with everything in float64 and paired random draws; and
+`native`, as a user would run it. They cannot share a process, because float64 is set for all of it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         except Exception as error:
             result["scenarios"][scenario["name"]] = session.fail(error)
             errors += scenario["role"] not in REFUSABLE  # these say so in a note
+        # Leaving early is safe: a scenario without an answer counts as failed, and two errors
+        # explain a rewrite that does not run.
         if errors >= MAX_ERRORS:
             break
     if not errors:
@@ -55,7 +58,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
 
 
 def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
-    """Signatures, state names, shapes and kinds, and whether a state comes back as it went in."""
+    """Signatures, state names, shapes and kinds, and the names whose values change in a round trip."""
     cls = candidate.cls
     mirror = isinstance(cls, type) and issubclass(cls, nnx.Module)
     methods = (("constructor", "__init__"), ("call", "__call__"))
@@ -72,21 +75,23 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     except Exception as error:
         return {**before, "load": session.fail(error), **session.fail(error)}
     candidate.parts("train")
+    # Read before `parts`, which sets the modes: a new module of torch is in training mode, and so
+    # must this one be.
     before["trains"] = not mirror or candidate.constructed == modes(candidate.model)
-    kept = {name: value for name, value in state.items() if name not in candidate.omitted}
+    checked = {name: value for name, value in state.items() if name not in candidate.omitted}
     changed = [
-        name for name, value in kept.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
+        name for name, value in checked.items() if name not in after or not np.array_equal(np.asarray(after[name]), value, equal_nan=True)
     ]
     return {**before, "changed": changed, "kinds": candidate.kinds(), "weights": candidate.weights()}
 
 
 def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Of another configuration: the names where its state has not the original's shapes, or trains what torch does not, as the scenario's result."""
+    """A scenario result for another configuration whose state has other names, shapes or kinds than the original's; else empty."""
     if scenario["role"] != CONFIGURED:
         return {}
     described, candidate = session.arguments["described"][scenario["example"]], session.candidate(scenario["example"])
-    wanted, ours = described["state"], {name: list(value.shape) for name, value in candidate.state().items()}
-    wrong = sorted(name for name in {*wanted, *ours} if wanted.get(name) != ours.get(name))
+    theirs, ours = described["state"], {name: list(value.shape) for name, value in candidate.state().items()}
+    wrong = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
     if not wrong and described["frozen"] and session.arguments["port"] is None:
         kinds = candidate.kinds()
         wrong = [name for name in described["frozen"] if kinds.get(name) == "parameter"]
@@ -94,27 +99,29 @@ def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
 
 
 def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> None:
-    """Trace the programs of these scenarios one by one, while threads compile those that are traced: a compilation takes longer than a trace.
+    """Trace the programs of these scenarios one by one, while threads compile the traced ones: compilation takes longer than tracing.
 
-    Ends at the first that must be traced and cannot; what is not compiled here is when its scenario runs, and what that raises is told there.
+    Ends at the first error of a scenario that must run.
     """
-    loaded, known = set[int](), set[Any]()
+    loaded, forms = set[int](), set[Any]()
     for scenario in scenarios:
         try:
-            _compile_one(session, scenario, loaded, known)
+            _compile_one(session, scenario, loaded, forms)
         except Exception:
+            # Leaving is safe: what is not compiled ahead compiles when its scenario runs, and raises its
+            # error there.
             if scenario["role"] not in REFUSABLE:
                 return
 
 
-def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int], known: set[Any]) -> None:
-    """Start the compilation of a scenario's program, unless one of its form is `known`."""
+def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int], forms: set[Any]) -> None:
+    """Start the compilation of a scenario's program, unless its form is among `forms`."""
     example = scenario["example"]
     drawing = session.drawing(scenario)
     form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.ends, drawing.dropped is None, session.form(scenario))
-    if form in known:
+    if form in forms:
         return
-    known.add(form)
+    forms.add(form)
     candidate = session.candidate(example)
     if example not in loaded:
         candidate.load(session.state(scenario["state"], example))
@@ -126,9 +133,9 @@ def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int]
 
 
 def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one scenario and write its arrays. Raises what the candidate raises."""
-    candidate, given = session.candidate(scenario["example"]), session.state(scenario["state"], scenario["example"])
-    candidate.load(given)
+    """Run one scenario and write its arrays. Raises the errors of the candidate."""
+    candidate, state = session.candidate(scenario["example"]), session.state(scenario["state"], scenario["example"])
+    candidate.load(state)
     program = session.program(candidate, scenario)
     _, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
@@ -140,17 +147,19 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
             _, trainable, rest = candidate.parts("train")
         _, _, rest, _, _, written = first(trainable, rest, before, targets)
         trainable = moved(trainable, written)
-    if (kept := session.kept(scenario, ())) is not None:
-        program(trainable, rest, leaves, targets, kept)
-        kept = session.kept(scenario, program.traced.draws)
-    value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, kept)
+    if (mask_ones := session.kept(scenario, ())) is not None:
+        # A first run logs the candidate's masks: which of them are zero depends on their order,
+        # shapes and rates.
+        program(trainable, rest, leaves, targets, mask_ones)
+        mask_ones = session.kept(scenario, program.traced.draws)
+    value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, mask_ones)
     trainable = moved(trainable, written)
-    found = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
-    found |= _state_after(candidate, program, given, trainable, after, of_parameters)
+    arrays = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
+    arrays |= _state_after(candidate, program, state, trainable, after, of_parameters)
     if of_inputs is not None:
-        found["loss"] = np.asarray(value)
-        found |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
-    tensor_files.save(session.output / f"{scenario['name']}.safetensors", found)
+        arrays["loss"] = np.asarray(value)
+        arrays |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
+    tensor_files.save(session.output / f"{scenario['name']}.safetensors", arrays)
     dtypes = [str(item.dtype) for item in outputs]
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
@@ -158,40 +167,40 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
 
 
 def _state_after(
-    candidate: Candidate, program: Program, given: Mapping[str, Array], trainable: Any, after: Any, gradients: Any
+    candidate: Candidate, program: Program, loaded: Mapping[str, Array], trainable: Any, after: Any, gradients: Any
 ) -> dict[str, Array]:
-    """What the call left of the state (but what it left as it was given), and gradients of parameters."""
+    """The state arrays that the call changed, and gradients of parameters, under torch's names."""
     graphdef = program.traced.graphdef
     state = {name: stored(value) for name, value in candidate.state_of(graphdef, trainable, after).items()}
-    found = {f"state/{name}": value for name, value in state.items() if not _same(value, given.get(name))}
+    arrays = {f"state/{name}": value for name, value in state.items() if not _same(value, loaded.get(name))}
     if gradients is not None:
-        found |= {f"grad/{name}": np.conj(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
-    return found
+        arrays |= {f"grad/{name}": np.conj(value) for name, value in candidate.state_of(graphdef, gradients, after).items()}
+    return arrays
 
 
-def _same(value: Array, given: Array | None) -> bool:
-    """Whether two arrays are the same bytes."""
-    if given is None or (value.dtype, value.shape) != (given.dtype, given.shape):
+def _same(value: Array, other_array: Array | None) -> bool:
+    """Whether two arrays are equal byte by byte, so that equal NaN count as unchanged."""
+    if other_array is None or (value.dtype, value.shape) != (other_array.dtype, other_array.shape):
         return False
-    one, other = (np.ascontiguousarray(item).reshape(-1).view(np.uint8) for item in (value, given))
+    one, other = (np.ascontiguousarray(item).reshape(-1).view(np.uint8) for item in (value, other_array))
     return np.array_equal(one, other)
 
 
 def curves(session: Session) -> dict[str, Any] | None:
-    """Losses by optimiser for the batches that torch was trained on; None where there are none."""
-    wanted = session.arguments["described"][0].get("curves")
-    if not wanted:
+    """Losses by optimiser for the batches that torch was trained on; None where torch was not trained."""
+    described = session.arguments["described"][0].get("curves")
+    if not described:
         return None
     scenarios = {scenario["name"]: scenario for scenario in session.arguments["scenarios"]}
-    batches = [scenarios[name] for name in wanted["batches"]]
+    batches = [scenarios[name] for name in described["batches"]]
     try:
-        return {optimiser: curve(session, wanted["state"], batches, optimiser) for optimiser in ("adamw", "sgd")}
+        return {optimiser: curve(session, described["state"], batches, optimiser) for optimiser in ("adamw", "sgd")}
     except Exception as error:
         return session.fail(error)
 
 
 def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], optimiser: str) -> list[float]:
-    """Losses before each of the steps, and after the last. Writes the state that is there in the end to `trained.safetensors`."""
+    """The `STEPS` + 1 losses before each step and after the last. Writes the final state to `trained.safetensors`."""
     candidate = session.candidate(0)
     candidate.load(session.state(state, 0))
     program = session.programs.get(candidate, "train", session.tree(batches[0]), gradient=True)
@@ -205,16 +214,21 @@ def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], op
         leaves, targets = prepared[index % len(prepared)]
         loss, _, rest, gradients, _, written = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
         losses.append(float(loss))
-        values = [written.get(str(place), value) for place, value in enumerate(values)]
+        values = [written.get(str(number), value) for number, value in enumerate(values)]
         stepped = rule.step([np.asarray(value) for value in values], [np.conj(np.asarray(item)) for item in jax.tree.leaves(gradients)])
+        # torch's optimisers leave parameters without gradient alone; a fused leaf may be frozen in
+        # part.
         values = [jax.device_put(np.where(fixed, old, new)) for fixed, old, new in zip(frozen, values, stepped, strict=True)]
-    found = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
-    tensor_files.save(session.output / "trained.safetensors", {f"state/{name}": stored(value) for name, value in found.items()})
+    trained = candidate.state_of(program.traced.graphdef, jax.tree.unflatten(structure, values), rest)
+    tensor_files.save(session.output / "trained.safetensors", {f"state/{name}": stored(value) for name, value in trained.items()})
     return losses
 
 
 def _frozen(session: Session, candidate: Candidate) -> list[Array]:
-    """For each trainable leaf, where torch would not train it: a state of ones and zeros is loaded, and comes out in this side's layout."""
+    """For each trainable leaf a bool array: the elements that torch does not train.
+
+    A state of ones and zeros is loaded and read from the leaves, which gives the flags in their layout.
+    """
     described = session.arguments["described"][0]
     frozen, graphdef_state = {*described["frozen"], *described["curves"]["untrained"]}, candidate.parts("train")
     before = jax.tree.leaves(graphdef_state[1])

@@ -1,6 +1,6 @@
-"""Several jobs of one candidate in one process, for a measurement of the verifier with many seeds. Used inside the sandbox.
+"""Runs several jobs of one candidate in one process, to measure the verifier with many seeds. Used inside the sandbox.
 
-What does not depend on the seed is made once: the module, and the programs that are traced and compiled.
+The module and its compiled programs do not depend on the seed, and are made once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHARED: ContextVar[dict[str, Any] | None] = ContextVar("what further jobs go on
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Within, jobs of one candidate go on with what the first of them made: states and inputs are arguments of its programs."""
+    """A context in which jobs of one candidate share modules and programs: states and inputs are arguments of the programs."""
     token = _SHARED.set({})
     try:
         yield
@@ -27,20 +27,20 @@ def sharing() -> Iterator[None]:
         _SHARED.reset(token)
 
 
-def first(key: str, made: Made) -> Made:
-    """What was made first under this key within `sharing`; elsewhere what is given."""
+def first(key: str, value: Made) -> Made:
+    """The first value that was stored under this key inside `sharing`; outside of it, `value` itself."""
     shared = _SHARED.get()
-    found: Made = made if shared is None else shared.setdefault(key, made)
-    return found
+    stored: Made = value if shared is None else shared.setdefault(key, value)
+    return stored
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[Any]:
     """Job entry. `arguments`: the `entry` of all, and the `inputs` of each by name. Input `jobs` holds the arguments of each; job N writes to `N/`."""
     module, _, name = arguments["entry"].partition(":")
     entry = getattr(importlib.import_module(module), name)
-    found = []
+    results = []
     with sharing():
-        for index, (each, names) in enumerate(zip(json.loads(inputs["jobs"].read_text()), arguments["inputs"], strict=True)):
+        for index, (job_arguments, names) in enumerate(zip(json.loads(inputs["jobs"].read_text()), arguments["inputs"], strict=True)):
             (output / str(index)).mkdir()
-            found.append(entry(each, {key: inputs[name] for key, name in names.items()}, output / str(index)))
-    return found
+            results.append(entry(job_arguments, {key: inputs[name] for key, name in names.items()}, output / str(index)))
+    return results

@@ -1,4 +1,4 @@
-"""The candidate as a user would run it: float32, initialisation, real randomness, compilation, lowering. Run inside the sandbox."""
+"""Runs the candidate as a user would: float32, initialisation, real randomness, compilation, lowering. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from migrate_agent.tools.verify.candidate.session import Session, stored
 
 
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry: everything as a user would run it: float32, initialisation, real randomness, compilation, lowering for other platforms."""
+    """Job entry: runs scenarios in float32, initialisation, dropout and training, and checks compilation and lowering."""
     session = Session(arguments, inputs, output, exact=False)
     configure("jax_disable_most_optimizations", False)  # a job before this one in the process may have left it on
     counts: dict[str, int] = {}
@@ -41,6 +41,8 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     compile_ahead(session, _natively(session, gradient=True))
     constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
     fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
+    # Only forward passes count, compiled as a user's: gradients are compiled without optimisations,
+    # and by other programs.
     with counting_compilations(counts):
         _run(session, result, gradient=False)
         result["compilations"] = sum(count for name, count in counts.items() if "candidate_step" in name)
@@ -54,7 +56,7 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
 
 
 def _natively(session: Session, *, gradient: bool) -> list[Mapping[str, Any]]:
-    """The scenarios that are run natively, with gradients or without."""
+    """The scenarios that run natively, with gradients or without."""
     return [item for item in session.arguments["scenarios"] if item["native"] is not None and bool(item["gradient"]) == gradient]
 
 
@@ -83,35 +85,35 @@ def contract(session: Session) -> dict[str, Any]:
 
 
 def compile_contract(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaks, stability of the module's structure, and lowering for TPU and CUDA, of a forward pass."""
+    """Tracer leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass."""
     candidate = session.candidate(0)
     candidate.load(session.state(scenario["state"], 0))
     program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=False, paired=False)
     graphdef, trainable, rest = candidate.parts(scenario["mode"])
     leaves, _ = session.leaves(scenario)
-    found: dict[str, Any] = {"leak": "", "lowering": {}}
+    facts: dict[str, Any] = {"leak": "", "lowering": {}}
     with jax.checking_leaks():
         try:
             jax.make_jaxpr(lambda *args: program.candidate_step(*args)[:2])(trainable, rest, leaves, {})
         except Exception as error:
             if "leak" not in str(error).lower():
                 raise
-            found["leak"] = session.fail(error)["error"]
+            facts["leak"] = session.fail(error)["error"]
     traced = jax.jit(program.candidate_step).trace(trainable, rest, leaves, {})
-    found["stable"] = program.traced.graphdef == graphdef
-    if not found["stable"]:
-        found["changed"] = changed(graphdef, program.traced.graphdef)
-        found["settles"] = _settles(program, trainable, rest, leaves)
+    facts["stable"] = program.traced.graphdef == graphdef
+    if not facts["stable"]:
+        facts["changed"] = changed(graphdef, program.traced.graphdef)
+        facts["settles"] = _settles(program, trainable, rest, leaves)
     for platform in ("tpu", "cuda"):
-        found["lowering"][platform] = _lower(session, traced, platform)
-    found["kernels"] = (
+        facts["lowering"][platform] = _lower(session, traced, platform)
+    facts["kernels"] = (
         pallas_kernels.on_tpu(session, *pallas_kernels.given(session, scenario)) if pallas_kernels.differs(traced.jaxpr) else None
     )
-    return found
+    return facts
 
 
 def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any]) -> bool:
-    """Whether a further call leaves the module's structure as the first one made it."""
+    """Whether a second call leaves the module's structure as the first one made it."""
     first = program.traced.graphdef
     try:
         after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
@@ -123,7 +125,7 @@ def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any])
 
 
 def _lower(session: Session, traced: Any, platform: str) -> str:
-    """Nothing where the program lowers, else why not."""
+    """The error of lowering for a platform; "" where the program lowers."""
     try:
         traced.lower(lowering_platforms=(platform,))
     except Exception as error:
@@ -132,7 +134,7 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
 
 
 def _fresh(session: Session, example: int) -> Future[Any] | None:
-    """The compiled program from random keys to the states of new modules, made by a thread; None where there is none."""
+    """The program from random keys [n] to the states of n new modules, compiled by a thread; None where it cannot be traced."""
 
     def build(key: Any) -> Any:
         with jax.ensure_compile_time_eval():  # what a constructor computes of its arguments, it may look at
@@ -153,7 +155,7 @@ def _seeds(session: Session, example: int) -> list[int]:
 
 
 def _keys(session: Session, example: int) -> Iterator[Any]:
-    """Random keys of all constructions, by those that are made together."""
+    """Random keys of all constructions, in groups whose states fit into memory together."""
     seeds = np.array(_seeds(session, example))
     elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
     parts = 1 if elements <= tolerances.INIT_TOGETHER else len(seeds)
@@ -161,7 +163,7 @@ def _keys(session: Session, example: int) -> Iterator[Any]:
 
 
 def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[str, Any]:
-    """Initial values of several constructions, sampled as on torch's side. Writes `initial-<example>.safetensors`."""
+    """Sample the initial values of several constructions as on torch's side. Writes `initial-<example>.safetensors`."""
     candidate = session.candidate(example)
     if not candidate.initialises:
         return {"skipped": True}
@@ -174,13 +176,13 @@ def initial(session: Session, example: int, fresh: Future[Any] | None) -> dict[s
 
 
 def _sampled(session: Session, example: int, states: Iterable[dict[str, Array]]) -> tuple[dict[str, list[Array]], dict[str, str]]:
-    """Elements by name and construction, and dtypes by name."""
-    wanted = session.arguments["described"][example]["inits"]
+    """Name → sampled elements of each construction, and name → dtype."""
+    counts = session.arguments["described"][example]["inits"]
     rows: dict[str, list[Array]] = {}
     dtypes: dict[str, str] = {}
     for number, state in enumerate(states):
         for name, value in state.items():
-            if number >= wanted["count"] and name not in wanted["small"]:
+            if number >= counts["count"] and name not in counts["small"]:
                 continue
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
@@ -190,24 +192,28 @@ def _sampled(session: Session, example: int, states: Iterable[dict[str, Array]])
 
 
 def _compiled_states(session: Session, example: int, fresh: Future[Any]) -> Iterator[dict[str, Array]]:
-    """The states of new modules under torch's names. Raises what the program or its compilation raises."""
+    """The states of new modules under torch's names. Raises the errors of the program and its compilation."""
     candidate = session.candidate(example)
     graphdef = nnx.split(candidate.model)[0]
     for group in _keys(session, example):
         leaves, structure = jax.tree.flatten(fresh.result()(group))
-        found = [[no_key(leaf.shape[1:])] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
-        yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*found, strict=True))
+        # States under torch's names have no keys, so any keys of the right shape do.
+        columns = [[no_key(leaf.shape[1:])] * len(leaf) if is_key(leaf) else np.asarray(leaf) for leaf in leaves]
+        yield from (candidate.state_of(graphdef, jax.tree.unflatten(structure, row)) for row in zip(*columns, strict=True))
 
 
 def _states(session: Session, example: int) -> Iterator[dict[str, Array]]:
-    """The same of modules that are constructed one by one. Raises what their constructor raises."""
+    """The states of modules that are constructed one by one. Raises the errors of their constructor."""
     candidate = session.candidate(example)
     for seed in _seeds(session, example):
         yield candidate.state(candidate.fresh(nnx.Rngs(seed)))
 
 
 def dropout(session: Session) -> dict[str, Any] | None:
-    """Real randomness in training mode: rates asked for, equal results for equal keys, new ones for new keys. None where torch draws nothing."""
+    """Real randomness in training mode: rates of masks, equal results for equal keys, new results for new keys.
+
+    None where torch draws nothing.
+    """
     scenario = drawing(session.arguments["scenarios"])
     if scenario is None:
         return None
@@ -220,12 +226,12 @@ def dropout(session: Session) -> dict[str, Any] | None:
 
     def step(rest: Any, leaves: Any) -> Any:
         model = nnx.merge(graphdef, trainable, rest, copy=True)
-        with session.draws.watching(jax.tree.leaves(leaves)[0]) as seen:
+        with session.draws.watching(jax.tree.leaves(leaves)[0]) as draws:
             outputs: list[Any] = []
             trees.encode(program.call(model, leaves)[0], outputs, is_leaf)
-        kinds[:] = [(draw.kind, draw.rate) for draw in seen]
+        kinds[:] = [(draw.kind, draw.rate) for draw in draws]
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        return outputs, split(model)[2], ([draw.values for draw in seen], [draw.key for draw in seen])
+        return outputs, split(model)[2], ([draw.values for draw in draws], [draw.key for draw in draws])
 
     with session.draws.apart():
         run = jax.jit(step, compiler_options=quick())
@@ -235,6 +241,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
         rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
         again = run(rest, leaves)[0]
         fresh, history, states = False, [drawn], [rest]
+        # Several calls, because two small masks may be equal by chance.
         for _ in range(tolerances.FRESH_CALLS):
             states.append(after)
             later, after, drawn = run(after, leaves)
@@ -243,14 +250,17 @@ def dropout(session: Session) -> dict[str, Any] | None:
     values, keys = ([list(map(np.asarray, row)) for row in zip(*(drawn[part] for drawn in history), strict=True)] for part in (0, 1))
     stale = stale_draws(kinds, values) or reused_keys(kinds, keys)
     if None in noted or len(noted) > sum(kind == "_bernoulli" for kind, _ in kinds):  # not all masks are drawn where they can be seen
-        rates, found = _told(session, step, states, leaves)
-        stale = stale or found
+        rates, reason = _told(session, step, states, leaves)
+        stale = stale or reason
     return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
 
 
 def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], leaves: Any) -> tuple[list[Any], str]:
-    """Rates and shapes of the masks that one call draws, as the running program tells them: those in loops, under `vmap` and in functions that are
-    compiled on their own are among them. And what is stale: a key that every call draws with, or that masks of several shapes or rates have."""
+    """Rates and shapes of the masks of one call, as the running program reports them, and a message on stale keys.
+
+    Reported are also masks in loops, under `vmap` and in functions that are compiled on their own. Stale is a
+    key that every call uses, or that masks of several shapes or rates share.
+    """
     heard = Heard()
     with session.draws.hearing(heard):
         run = jax.jit(lambda rest, leaves: step(rest, leaves)[0])
@@ -259,53 +269,56 @@ def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], lea
             run(rest, leaves)
             calls.append(heard.take())
     stale = "a mask is the same at every call" if set.intersection(*calls) else ""
-    if not stale and len({told.key for told in calls[0]}) < len(calls[0]):
+    if not stale and len({draw.key for draw in calls[0]}) < len(calls[0]):
         stale = "masks of several shapes or rates use the same key"
-    return [[told.rate, list(told.what)] for told in calls[0]], stale
+    return [[draw.rate, list(draw.what)] for draw in calls[0]], stale
 
 
 def stale_draws(kinds: Sequence[tuple[str, float | None]], history: Sequence[Sequence[Array]]) -> str:
-    """Which draw gives the same numbers at every call, or the same as another one at every call; nothing where none does.
+    """A message on a draw whose numbers are equal in every call, or equal to those of another draw in every call; "" where there is none.
 
-    `history` holds, by draw, its values at each call. A draw that would repeat itself by chance is not judged.
+    `history` has the values of each draw in each call. A draw that may repeat itself by chance is not
+    judged.
     """
     judged = [index for index, (kind, rate) in enumerate(kinds) if _would_differ(kind, rate, history[index])]
     for index in judged:
         if all(np.array_equal(values, history[index][0]) for values in history[index]):
             return f"draw {index + 1} of {len(kinds)} gives the same numbers at every call"
-    for place, index in enumerate(judged):
-        for other in judged[:place]:
-            same = kinds[index] == kinds[other] and all(map(np.array_equal, history[index], history[other]))
-            if same:
+    for position, index in enumerate(judged):
+        for other in judged[:position]:
+            equal = kinds[index] == kinds[other] and all(map(np.array_equal, history[index], history[other]))
+            if equal:
                 return f"draws {other + 1} and {index + 1} give the same numbers as each other at every call"
     return ""
 
 
 def reused_keys(kinds: Sequence[tuple[str, float | None]], keys: Sequence[Sequence[Array]]) -> str:
-    """Which draw has the same key at every call, or the same as another draw of its kind; nothing where none does. `keys` are by draw, then by call.
+    """A message on a draw whose key is equal in every call, or equal to that of another draw of its kind; "" where there is none.
 
-    This tells of draws too small to be judged by their numbers. Draws that another one is made of have its key, and another kind.
+    `keys` has the keys of each draw in each call. Keys also judge draws that are too small to be judged by
+    their numbers.
     """
+    # Every sampler draws its bits with its own key, so equal keys of different kinds are normal.
     judged = [index for index, (kind, _) in enumerate(kinds) if kind != "_random_bits"]
     for index in judged:
         if all(np.array_equal(key, keys[index][0]) for key in keys[index]):
             return f"draw {index + 1} of {len(kinds)} uses the same key at every call"
-    for place, index in enumerate(judged):
-        for other in judged[:place]:
+    for position, index in enumerate(judged):
+        for other in judged[:position]:
             if kinds[index][0] == kinds[other][0] and all(map(np.array_equal, keys[index], keys[other])):
                 return f"draws {other + 1} and {index + 1} use the same keys"
     return ""
 
 
 def _would_differ(kind: str, rate: float | None, values: Sequence[Array]) -> bool:
-    """Whether right draws of this kind would be different at all calls but with negligible probability."""
+    """Whether right draws of this kind differ between calls, except with negligible probability."""
     size = values[0].size
     if kind in ("_uniform", "_normal", "_exponential"):
         return size > 0
     if kind != "_bernoulli" or rate is None or not 0 < rate < 1:
         return False
-    same = rate**2 + (1 - rate) ** 2
-    return float(same ** (size * (len(values) - 1))) < tolerances.FRESH_ALPHA
+    repeat_probability = rate**2 + (1 - rate) ** 2
+    return float(repeat_probability ** (size * (len(values) - 1))) < tolerances.FRESH_ALPHA
 
 
 def _equal(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What a candidate does on a TPU alone: its Pallas kernels and the branches that it takes by platform. Used inside the sandbox."""
+"""Runs the parts of a candidate that only a TPU runs: its Pallas kernels and its branches by platform. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FILE = "kernels.safetensors"
 
 
 def differs(jaxpr: Any) -> bool:
-    """Whether a program is another one on a TPU."""
+    """Whether a program differs on a TPU: it has kernels, or branches by platform."""
     return any(equation.primitive.name == "pallas_call" or _apart(equation) for equation in equations(jaxpr.jaxpr))
 
 
 def _apart(equation: Any) -> bool:
-    """Whether an equation chooses otherwise on a TPU than on a CPU."""
+    """Whether an equation selects another branch on a TPU than on a CPU."""
     if equation.primitive.name != "platform_index":
         return False
     groups = [group or ("cpu", "tpu") for group in equation.params["platforms"]]
@@ -32,26 +32,32 @@ def _apart(equation: Any) -> bool:
 
 
 def on_tpu(session: Session, program: Program, arguments: Sequence[Any]) -> dict[str, Any]:
-    """How many kernels the program has and how many are live. Writes the results of the program as it
-    is and as it is on a TPU, kernels interpreted, in `kernels.safetensors`: `plain/output 0`, `tpu/output 0`, `plain/gradient 0` and so on.
+    """Count the program's kernels and the live ones, and run it as on a TPU, with kernels interpreted.
+
+    Writes the results on both platforms to `kernels.safetensors`: `plain/output 0`, `tpu/output 0`,
+    `plain/gradient 0` and so on.
     """
     jaxpr = jax.jit(program.candidate_step).trace(*arguments).jaxpr
     everything = list(equations(jaxpr.jaxpr))
     count = sum(equation.primitive.name == "pallas_call" for equation in everything)
-    found: dict[str, Any] = {"kernels": count, "live": live_kernels(jaxpr.jaxpr), "followed": True}
+    facts: dict[str, Any] = {"kernels": count, "live": live_kernels(jaxpr.jaxpr), "followed": True}
     try:
         with interpreted(on_tpu=True):
-            special = jax.jit(lambda *given: program.candidate_step(*given))
+            # A new function, because jax would find the trace of `candidate_step` for the CPU in
+            # its cache.
+            special = jax.jit(lambda *step_arguments: program.candidate_step(*step_arguments))
             inner = special.trace(*arguments).jaxpr
-            found["followed"] = not any(map(_apart, equations(inner.jaxpr)))
-            tpu = _results(special(*arguments)) if found["followed"] else {}
+            facts["followed"] = not any(map(_apart, equations(inner.jaxpr)))
+            tpu = _results(special(*arguments)) if facts["followed"] else {}
+        # Without branches by platform, the kernels have no plain version in the program to compare
+        # with.
         plain = _results(program.jitted(*arguments)) if any(map(_apart, everything)) else tpu
     except Exception as error:
-        return {**found, **session.fail(error)}
+        return {**facts, **session.fail(error)}
     tensor_files.save(
-        session.output / FILE, {f"{side}/{key}": x for side, held in (("plain", plain), ("tpu", tpu)) for key, x in held.items()}
+        session.output / FILE, {f"{side}/{key}": x for side, arrays in (("plain", plain), ("tpu", tpu)) for key, x in arrays.items()}
     )
-    return found
+    return facts
 
 
 def _results(step: Any) -> dict[str, Any]:

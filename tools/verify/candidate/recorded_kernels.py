@@ -1,4 +1,4 @@
-"""Runs functions of the candidate on what their kernels were given where they ran. Used inside the sandbox, and by the test beside a hole."""
+"""Runs functions of the candidate on the recorded arguments of the original's kernels. Used inside the sandbox, and by the test beside a hole."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ def _guarded(row: Mapping[str, Any], renamed: Mapping[str, str], tensors: Path |
 def answer(
     function: Callable[..., Any], arguments: Mapping[str, Any], renamed: Mapping[str, str], tensors: Path | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tree and the arrays (`0`, `1`, …) of what a function gives for recorded arguments. Raises what it raises."""
-    held = tensor_files.load(tensors) if tensors is not None else {}
-    given = [jnp.asarray(held[f"in/{number}"]) for number in range(sum(name.startswith("in/") for name in held))]
-    args, kwargs = trees.decode(dict(arguments), given, renamed)
+    """The result of a function for recorded arguments: its tree, and its arrays by number. Raises the errors of the function."""
+    stored = tensor_files.load(tensors) if tensors is not None else {}
+    inputs = [jnp.asarray(stored[f"in/{number}"]) for number in range(sum(name.startswith("in/") for name in stored))]
+    args, kwargs = trees.decode(dict(arguments), inputs, renamed)
     leaves: list[Any] = []
     tree = trees.encode(function(*args, **kwargs), leaves, lambda value: isinstance(value, (jax.Array, np.ndarray, np.generic)))
     return tree, {str(number): np.asarray(leaf) for number, leaf in enumerate(leaves)}
 
 
 def problems(function: Callable[..., Any], folder: Path) -> list[str]:
-    """What is wrong with a function that takes a kernel's place, by the calls of it that lie in a folder: nothing where it is right."""
+    """Problems of a function that replaces a kernel, by the kernel's recorded calls in `folder`; empty where all results agree."""
     from migrate_agent.tools.verify.evidence.recorded_kernels import differences
 
-    found = []
+    messages = []
     for index, row in enumerate(json.loads((folder / ROWS).read_text(encoding="utf-8"))):
         tensors = folder / row["tensors"] if row["tensors"] else None
-        tree, got = answer(function, row["arguments"], {}, tensors)
-        problem, measured, (same, _) = differences(row["result"], tensor_files.load(tensors) if tensors else {}, tree, got)
-        if problem or measured > same:
-            found.append(f"call {index}: {problem or f'relative error {measured:.1e}, limit {same:.0e}'}")
-    return found
+        tree, actual = answer(function, row["arguments"], {}, tensors)
+        problem, measured, (limit, _) = differences(row["result"], tensor_files.load(tensors) if tensors else {}, tree, actual)
+        if problem or measured > limit:
+            messages.append(f"call {index}: {problem or f'relative error {measured:.1e}, limit {limit:.0e}'}")
+    return messages

@@ -1,4 +1,4 @@
-"""What all parts of a job on the candidate's side share: how jax is set up, and what was given. Used inside the sandbox."""
+"""A job on the candidate's side: sets jax up, and loads the given states and inputs. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Made = TypeVar("Made")
 
 @dataclass
 class Session:
-    """What all parts of a job share."""
+    """The state that all parts of a job share: arguments, candidates by example, programs and paired draws."""
 
     arguments: Mapping[str, Any]
     inputs: Mapping[str, Path]
@@ -52,39 +52,42 @@ class Session:
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
         self.given = self.inputs["given"]
-        made = self._first()
-        self.draws: Draws = Draws() if made is self else made.draws
-        self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if made is self else made.programs
-        self.candidates: dict[int, Candidate] = {} if made is self else made.candidates
-        self._made: dict[Any, Any] = {} if made is self else made._made
+        shared = self._first()
+        self.draws: Draws = Draws() if shared is self else shared.draws
+        self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if shared is self else shared.programs
+        self.candidates: dict[int, Candidate] = {} if shared is self else shared.candidates
+        self._made: dict[Any, Any] = {} if shared is self else shared._made
         compiling = partial(ThreadPoolExecutor, tolerances.COMPILING_THREADS, thread_name_prefix="compile")
-        self.pool: ThreadPoolExecutor = compiling() if made is self else made.pool
+        self.pool: ThreadPoolExecutor = compiling() if shared is self else shared.pool
 
     def _first(self) -> Session:
-        """The session whose modules and programs this one uses: itself but within `sharing`."""
+        """The session whose modules and programs this one uses: itself, except inside `sharing`."""
         if self.arguments.get("port") is not None:
             return self
         constructed = [self.exact, *(self.arguments[key] for key in ("module", "name", "examples", "renamed"))]
         return first(json.dumps(constructed, sort_keys=True), self)
 
-    def once(self, what: Any, make: Callable[[], Made]) -> Made:
-        """What `make` gave the first time, in this session or in one that this goes on with: for what no value of an input decides."""
-        if what not in self._made:
-            self._made[what] = make()
-        return cast(Made, self._made[what])
+    def once(self, key: Any, make: Callable[[], Made]) -> Made:
+        """The result of the first call of `make` under this key, in this session or one that it shares with.
+
+        Only for results that do not depend on the values of states and inputs.
+        """
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(Made, self._made[key])
 
     def candidate(self, example: int) -> Candidate:
-        """The candidate of an example, constructed at the first call."""
+        """The candidate of an example, constructed in the first call. Raises the errors of import, setup and constructor."""
         if example not in self.candidates:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
             module, name = self.arguments["module"], self.arguments["name"]
             port = self._port(module, name, tensors, example)
-            made = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
-            made.customs = Customs.of(self.arguments["described"][example]["customs"])
+            constructed = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
+            constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
 
     def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:
-        """The candidate as a port, where one is described or it is no NNX class; None for a mirror."""
+        """The candidate as a port, where a port file describes it or it is no NNX class; None for a mirror."""
         port = self.arguments.get("port")
         if port is None:
             return None
@@ -103,7 +106,7 @@ class Session:
         return PortCandidate(module, name, texts, tensors, port, self.arguments["described"][example], sample, exact=self.exact)
 
     def state(self, name: str, example: int) -> dict[str, Array]:
-        """A given state; natively in torch's own dtypes."""
+        """A state by torch's names; in a native job in torch's own dtypes."""
         state = tensor_files.load(self.given / f"states/{name}.safetensors")
         if self.exact:
             return state
@@ -111,32 +114,33 @@ class Session:
         return {key: value.astype(_native(dtypes[key])) for key, value in state.items()}
 
     def leaves(self, scenario: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Inputs and targets of a scenario as jax arrays, by `device_put`: `jnp.asarray` compiles a program for each shape."""
-        given = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        """Inputs and targets of a scenario as jax arrays; targets by the output's number."""
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
         dtypes = scenario["leaf_dtypes"]
-        inputs = [given[f"in/{index}"] for index in range(len(dtypes))]
+        inputs = [stored_inputs[f"in/{index}"] for index in range(len(dtypes))]
         if not self.exact:
             inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
-        targets = {key[7:]: jax.device_put(value) for key, value in given.items() if key.startswith("target/")}
+        targets = {key[7:]: jax.device_put(value) for key, value in stored_inputs.items() if key.startswith("target/")}
+        # `jnp.asarray` would compile a program for each shape.
         return [jax.device_put(value) for value in inputs], targets
 
     def form(self, scenario: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Names, shapes and types of what is given for a scenario: those of one form, example and mode run the same program."""
-        given = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
-        return tuple(sorted((key, value.shape, str(value.dtype)) for key, value in given.items() if not key.startswith("before/")))
+        """Names, shapes and dtypes of a scenario's arrays: scenarios of equal form, example and mode run the same program."""
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        return tuple(sorted((key, value.shape, str(value.dtype)) for key, value in stored_inputs.items() if not key.startswith("before/")))
 
     def before(self, scenario: Mapping[str, Any]) -> list[Any] | None:
-        """The inputs of a call that comes first, in float64; None where none does."""
-        given = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
-        found = [jax.device_put(given[key]) for index in range(len(given)) if (key := f"before/{index}") in given]
-        return found or None
+        """The inputs of a preceding call, in float64; None where there is none."""
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        leaves = [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"before/{index}") in stored_inputs]
+        return leaves or None
 
     def tree(self, scenario: Mapping[str, Any]) -> Any:
         """The argument tree of a scenario's example."""
         return self.arguments["described"][scenario["example"]]["tree"]
 
     def program(self, candidate: Candidate, scenario: Mapping[str, Any]) -> Program:
-        """The program that a scenario runs, with paired draws: one for all masks that are dropped, which it is told (`kept`)."""
+        """The program of a scenario, with paired draws. One program serves all choices of zero masks, which are its argument (`kept`)."""
         gradient, drawing = scenario["gradient"], self.drawing(scenario)
         usual = drawing._replace(dropped=None if drawing.dropped is None else Dropped())
         return self.programs.get(candidate, scenario["mode"], self.tree(scenario), gradient=gradient, drawing=usual)
@@ -146,20 +150,21 @@ class Session:
         return Drawing.of(scenario["drawing"])
 
     def kept(self, scenario: Mapping[str, Any], draws: Sequence[Sequence[Any]]) -> Any:
-        """What of each mask is of ones, where some are not; `draws` are those of the candidate, as far as they are known."""
+        """The argument `mask_ones`, bool [MASKS, 1 + AXES], where some masks are zero; `draws` are the candidate's, as far as they are known."""
         dropped = self.drawing(scenario).dropped
         if dropped is None:
             return None
         shapes = [(shape, rate) for kind, shape, rate in draws if kind == "bernoulli"]
         rows = [dropped.kept(number, shape, rate) for number, (shape, rate) in enumerate(shapes[: tolerances.MASKS])]
+        # A fixed number of rows, so that the program does not depend on how many masks there are.
         return jax.device_put(np.stack([*rows, *[np.zeros(1 + AXES, bool)] * (tolerances.MASKS - len(rows))]))
 
     def seed(self, number: int) -> int:
-        """The seed of this number, another in each verification with another seed."""
+        """The seed of this number, which depends on the verification's own seed."""
         return tolerances.SEED_STRIDE * int(self.arguments.get("seed", 0)) + number
 
     def fail(self, error: BaseException) -> dict[str, str]:
-        """The error as data."""
+        """The error as JSON (see `describe_error`)."""
         return describe_error(error, self.root)
 
 
@@ -169,6 +174,6 @@ def _native(dtype: str) -> Any:
 
 
 def stored(value: Any) -> Array:
-    """A result as numpy; bfloat16 and float16 as float32."""
+    """A result as a numpy array of the same shape; bfloat16 and float16 become float32."""
     array = np.asarray(value)
     return array.astype(np.float32) if str(array.dtype) in ("bfloat16", "float16") else array

@@ -1,4 +1,4 @@
-"""Whether gradients are slopes of the loss under the random numbers that the candidate itself draws. Used inside the sandbox."""
+"""Measures whether gradients are slopes of the loss under the candidate's own random numbers. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from migrate_agent.tools.verify.candidate.session import Session
 
 
 def slopes(session: Session, candidate: Candidate, scenario: Mapping[str, Any]) -> list[float]:
-    """Relative distance of the gradient from the loss's slope along it: with the paired draws, and with jax's own.
+    """The relative distance of the gradient from the loss's slope along it: with paired draws, and with jax's own.
 
-    The first tells whether a backward pass that the candidate defines means to be a gradient, the second whether it draws what the forward pass drew.
+    The first shows whether a custom backward pass is meant as a gradient. The second shows whether it
+    repeats the draws of the forward pass.
     """
     programs = [
         session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True, paired=paired) for paired in (True, False)
@@ -32,9 +33,11 @@ def _distance(session: Session, candidate: Candidate, scenario: Mapping[str, Any
     _, _, _, of_parameters, of_inputs, _ = program(trainable, rest, leaves, targets)
     of_leaves = [of_inputs.get(str(index)) for index in range(len(leaves))]
     length = float(jnp.sqrt(sum(jnp.sum(item**2) for item in jax.tree.leaves((of_parameters, of_leaves)) if _real(item))))
+    # A gradient of zero (or NaN) has no direction to step along; the other checks compare it.
     if not length > 0:
         return 0.0
     losses = []
+    # A central difference: its error is of the second order in the step.
     for step in (tolerances.SLOPE_STEP, -tolerances.SLOPE_STEP):
         parameters = jax.tree.map(lambda value, item, step=step: _moved(value, item, step / length), trainable, of_parameters)
         inputs = [_moved(value, item, step / length) for value, item in zip(leaves, of_leaves, strict=True)]

@@ -1,4 +1,4 @@
-"""How long the candidate's step takes, compiled, in its own dtypes. Run inside the sandbox."""
+"""Times the candidate's compiled step in its own dtypes. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     candidate.load(session.state(scenario["state"], scenario["example"]))
     graphdef, trainable, rest = candidate.parts(scenario["mode"])
     leaves, targets = session.leaves(scenario)
-    how: dict[str, Any] = {"gradient": scenario["gradient"], "paired": False}
-    program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, **how)
+    options: dict[str, Any] = {"gradient": scenario["gradient"], "paired": False}
+    program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, **options)
+    # jax returns before the computation ends.
     wait: Any = jax.block_until_ready
     return {"jax": median_seconds(lambda: wait(program.jitted(trainable, rest, leaves, targets)[:2]))}

@@ -1,4 +1,4 @@
-"""What a check is, and how the checks are found: every file in `checks/` defines one as `CHECK`."""
+"""Defines `Check`, and finds the checks: every module below `checks/` has one as `CHECK`, except shared ones."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Check:
 @cache
 def load_checks() -> tuple[Check, ...]:
     """All checks in the order in which they run. Raises `ValueError` for a duplicate name or an unknown stage."""
-    found: dict[str, Check] = {}
+    checks: dict[str, Check] = {}
     for module in modules_below("migrate_agent.tools.verify.checks"):
         check: Check | None = getattr(module, "CHECK", None)
         if check is None:
             continue  # what checks share
-        if check.name in found or check.stage not in STAGES:
+        if check.name in checks or check.stage not in STAGES:
             raise ValueError(f"check {check.name}: its name is taken, or its stage {check.stage!r} is unknown")
-        found[check.name] = check
-    return tuple(sorted(found.values(), key=_order))
+        checks[check.name] = check
+    return tuple(sorted(checks.values(), key=_order))
 
 
 def _order(check: Check) -> tuple[float, int, str]:

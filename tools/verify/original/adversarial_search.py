@@ -1,6 +1,6 @@
-"""The search for the worst input, run inside the sandbox on the original's side: gradient ascent on the distance between the two programs.
+"""Searches the worst input by gradient ascent on the distance between the two programs. Runs inside the sandbox, on the original's side.
 
-The original is differentiated by torch autograd, the candidate's exported step by what `jax.vjp` made of it before it was exported.
+torch's autograd differentiates the original; the candidate's exported step has its gradients already.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Values = list[Array]
 
 @dataclass
 class Point:
-    """An input, what both programs give for it, their relative error, and the direction in which their distance grows."""
+    """An input, both programs' outputs, their relative error, and the direction in which their distance grows."""
 
     values: Values
     theirs: Result
@@ -50,12 +50,12 @@ class Step:
         self.call = _program((folder / "search.bin").read_bytes(), bool(layout["compares"]))
 
     def __call__(self, values: Values, targets: Mapping[int, Array]) -> tuple[dict[str, Array], dict[int, Array]]:
-        """Outputs by key, and by input the gradient of the loss against these targets."""
-        wanted = [np.asarray(targets[index]) for index in self.layout["targets"]]
-        found = [np.asarray(item) for item in self.call(*self.state, *values, *wanted)]
+        """Outputs by key, and the gradients of the loss against these targets by index of the input."""
+        goals = [np.asarray(targets[index]) for index in self.layout["targets"]]
+        results = [np.asarray(item) for item in self.call(*self.state, *values, *goals)]
         count = int(self.layout["outputs"])
-        outputs = {f"out/{index}": value for index, value in enumerate(found[:count])}
-        return outputs, {index: np.conj(value) for index, value in zip(self.layout["inputs"], found[count:], strict=True)}
+        outputs = {f"out/{index}": value for index, value in enumerate(results[:count])}
+        return outputs, {index: np.conj(value) for index, value in zip(self.layout["inputs"], results[count:], strict=True)}
 
 
 @cache
@@ -68,28 +68,28 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
     seed = tolerances.SEED_STRIDE * int(arguments["seed"])
     original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
-    scenario, given = arguments["scenario"], inputs["given"]
-    state = tensor_files.load(given / f"states/{scenario['state']}.safetensors")
-    stored = tensor_files.load(given / f"inputs/{scenario['name']}.safetensors")
+    scenario, folder = arguments["scenario"], inputs["given"]
+    state = tensor_files.load(folder / f"states/{scenario['state']}.safetensors")
+    stored = tensor_files.load(folder / f"inputs/{scenario['name']}.safetensors")
     recorded = [stored[f"in/{index}"] for index in range(len(original.leaves))]
     search = Search(original, state, scenario["mode"], Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
     points = search.ascend(np.random.default_rng([seed, 7]))
     beyond = [point for point in points if point.error > tolerances.FLOOR_FP64]
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     noises = []
     for index, point in enumerate(beyond):
         runs = noise_runs(point.theirs, tolerances.NOISE_RUNS)
         noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(runs)]
-        noises.append({"noise": noise_of(point.theirs, [each for each in noisy if each is not None])})
-        found |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
-        found |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}
-        found |= {f"{index}/got/{key}": value for key, value in point.ours.items()}
-    tensor_files.save(output / "found.safetensors", found)
+        noises.append({"noise": noise_of(point.theirs, [result for result in noisy if result is not None])})
+        arrays |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
+        arrays |= {f"{index}/{key}": value for key, value in point.theirs.arrays.items() if key.startswith("out/")}
+        arrays |= {f"{index}/got/{key}": value for key, value in point.ours.items()}
+    tensor_files.save(output / "found.safetensors", arrays)
     return {"points": noises, "error": max((point.error for point in points), default=0.0), "tried": search.tried}
 
 
 class Search:
-    """A few ascents from different starts, each of a few steps of equal length in every element, halved as they go."""
+    """A few ascents from different starts, each of a few sign-gradient steps of decreasing length."""
 
     def __init__(self, original: Original, state: Mapping[str, Array], mode: str, step: Step, recorded: Values, domain: Any) -> None:
         self.original, self.state, self.mode, self.step, self.recorded = original, state, mode, step, recorded
@@ -103,18 +103,18 @@ class Search:
         return [worst for values in starts if (worst := self.climb(values)) is not None]
 
     def starts(self, generator: np.random.Generator) -> list[Values]:
-        """Somewhere in the domain, the recorded inputs, and a corner of the domain."""
+        """The starts: a random point of the domain, the recorded inputs, and a corner of the domain."""
         anywhere = [self.moved(index, lambda low, high, shape: generator.uniform(low, high, shape)) for index in range(len(self.recorded))]
         corner = [self.moved(index, lambda low, high, shape: generator.choice([low, high], shape)) for index in range(len(self.recorded))]
         return [anywhere, self.recorded, corner]
 
     def moved(self, index: int, draw: Callable[[float, float, tuple[int, ...]], Array]) -> Array:
-        """Another value of this input, where it may move."""
+        """An input drawn within its bounds; as recorded where it must not move."""
         limit, value = self.bounds[index], self.recorded[index]
         return value if limit is None else input_sampling.single(np.asarray(draw(*limit, value.shape), dtype=value.dtype))
 
     def climb(self, values: Values) -> Point | None:
-        """The worst point on the way up; None where the original cannot run on the start."""
+        """The worst point of one ascent; None where the original does not run at its start."""
         worst: Point | None = None
         share = tolerances.SEARCH_STEP
         for _ in range(tolerances.SEARCH_STEPS + 1):
@@ -127,21 +127,25 @@ class Search:
         return worst
 
     def stepped(self, value: Array, index: int, uphill: Array | None, share: float) -> Array:
-        """The value a step further up, within the bounds."""
+        """The value one step further, within the bounds."""
         limit = self.bounds[index]
         if limit is None or uphill is None:
             return value
         low, high = limit
         return input_sampling.single(
+            # The sign alone: gradients of different elements differ by orders of magnitude.
             np.clip(value + share * (high - low) * np.sign(np.nan_to_num(uphill.real)), low, high).astype(value.dtype)
         )
 
-    def original_run(self, values: Values, **how: Any) -> Result:
-        """What the original gives."""
-        return self.original.run(self.state, values, self.mode, **how)
+    def original_run(self, values: Values, **options: Any) -> Result:
+        """The original's result for these inputs."""
+        return self.original.run(self.state, values, self.mode, **options)
 
     def look(self, values: Values) -> Point | None:
-        """Run both programs on an input, and find the direction in which they differ more (or, where they agree, give more)."""
+        """Run both programs on an input, and find the direction in which their distance (where they agree, their outputs) grows.
+
+        None where the original raises.
+        """
         theirs = attempt(lambda: self.original_run(values))
         if theirs is None:
             return None
@@ -149,6 +153,8 @@ class Search:
         targets = {index: np.asarray(theirs.arrays[f"out/{index}"]) for index in self.step.layout["targets"]}
         ours, ahead = self.step(values, targets)
         error = max((relative(theirs.arrays[key], ours.get(key)) for key in theirs.arrays if key.startswith("out/")), default=0.0)
+        # The gradient of a distance of rounding noise has no meaning; large outputs are where
+        # programs part.
         agree = error < tolerances.SEARCH_AGREE
         pulled = {index: np.zeros_like(value) if agree else ours[f"out/{index}"] for index, value in targets.items()}
         back = attempt(lambda: self.original_run(values, targets=pulled))
@@ -158,7 +164,7 @@ class Search:
 
 
 def relative(theirs: Array, ours: Array | None) -> float:
-    """RMS error relative to the original's RMS; infinite where the arrays are not of one form or not finite in the same places."""
+    """The RMS error relative to the original's RMS; infinite where shapes or the positions of NaN and infinities differ."""
     if ours is None or theirs.shape != ours.shape:
         return float("inf")
     if theirs.dtype.kind not in "fc":
@@ -170,12 +176,13 @@ def relative(theirs: Array, ours: Array | None) -> float:
 
 
 def bounds(value: Array, domain: Sequence[float] | None) -> tuple[float, float] | None:
-    """Where a float input may lie: the declared domain, else some way around what was recorded; None where it must not move."""
+    """The bounds of a float input: the declared domain, else a range around the recorded values; None where it must not move."""
     if value.dtype.kind != "f" or not value.size or input_sampling.is_mask(value):
         return None
     if domain is not None:
         return float(domain[0]), float(domain[1])
     low, high = float(value.min()), float(value.max())
+    # Values within [0, 1] may be probabilities, for which no value outside has a meaning.
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     reach = tolerances.SEARCH_REACH * (float(np.std(value)) or float(np.abs(value).mean()) or 1.0)

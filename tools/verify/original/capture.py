@@ -1,4 +1,4 @@
-"""What every submodule of the original got and gave in one scenario, or the gradients there. Run inside the sandbox."""
+"""Captures inputs and outputs of every submodule of the original in one scenario, or the gradients there. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from migrate_agent.tools.harness.torch_side.module import Original, dtype_name, 
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
     """Job entry: a row for each call of a submodule, in the order in which they end. Writes `captured.safetensors`.
 
-    `how` is `values` (inputs and outputs in float64), `native` (the same in their own dtypes) or `gradients` (of the loss, by the float inputs
+    `kind` is `values` (inputs and outputs in float64), `native` (the same in their own dtypes) or `gradients` (of the loss, by the float inputs
     and outputs of each call).
     """
-    texts, scenario, how = arguments["example"], arguments["scenario"], arguments["how"]
+    texts, scenario, kind = arguments["example"], arguments["scenario"], arguments["how"]
     original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"), int(arguments["seed"]))
-    given = tensor_files.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
+    stored = tensor_files.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
     state = tensor_files.load(inputs["given"] / f"states/{scenario['state']}.safetensors")
-    recorder = Recorder(how == "gradients")
-    template = original.native if how == "native" else original.exact
+    recorder = Recorder(kind == "gradients")
+    template = original.native if kind == "native" else original.exact
     handles = [handle for path, module in template.named_modules() for handle in recorder.watch(path, module)]
-    targets = {int(key[7:]): value for key, value in given.items() if key.startswith("target/")}
-    values = [given[f"in/{index}"] for index in range(len(original.leaves))]
-    before = [given[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in given else None
+    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")}
+    values = [stored[f"in/{index}"] for index in range(len(original.leaves))]
+    before = [stored[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in stored else None
     drawing, trained = Drawing.of(scenario["drawing"]), scenario["role"] == TRAINED
     try:
-        goals = targets if how == "gradients" else None
-        how_run: dict[str, Any] = {"native": how == "native", "targets": goals, "drawing": drawing, "trained": trained}
+        goals = targets if kind == "gradients" else None
+        how_run: dict[str, Any] = {"native": kind == "native", "targets": goals, "drawing": drawing, "trained": trained}
         original.run(state, values, scenario["mode"], before=before, **how_run)
     finally:
         for handle in handles:
@@ -44,7 +44,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
 
 
 class Recorder:
-    """Hooks that note inputs and outputs, or add zeros to them whose gradients are looked at afterwards."""
+    """Hooks that record inputs and outputs, or add zeros to them whose gradients are read afterwards."""
 
     def __init__(self, gradients: bool) -> None:
         self.gradients = gradients
@@ -53,7 +53,7 @@ class Recorder:
         self.given: list[Any] = []
 
     def watch(self, path: str, module: torch.nn.Module) -> list[Any]:
-        """Hook a module; gives the handles."""
+        """Hook a module; returns the handles."""
 
         def before(module: Any, args: Any, kwargs: Any) -> Any:
             shifted, noted = self._noted((args, kwargs))
@@ -75,22 +75,23 @@ class Recorder:
         ]
 
     def _noted(self, tree: Any) -> tuple[Any, list[Any]]:
-        """The tree (its floats with zeros added, for gradients) and what is kept of it: copies, or these zeros."""
-        kept: list[Any] = []
+        """The tree (with zeros added to its floats, for gradients), and the recorded tensors: copies, or these zeros."""
+        tensors: list[Any] = []
 
         def note(item: Any) -> Any:
             if not isinstance(item, torch.Tensor) or (self.gradients and not (item.is_floating_point() or item.is_complex())):
                 return item
             if not self.gradients:
-                kept.append(item.detach().clone())
+                # A copy, because a later operation may change the tensor in place.
+                tensors.append(item.detach().clone())
                 return item
-            kept.append(torch.zeros_like(item, requires_grad=True))
-            return item + kept[-1]
+            tensors.append(torch.zeros_like(item, requires_grad=True))
+            return item + tensors[-1]
 
-        return torch.utils._pytree.tree_map(note, tree), kept
+        return torch.utils._pytree.tree_map(note, tree), tensors
 
     def results(self) -> dict[str, Array]:
-        """The arrays by call."""
+        """The recorded arrays by call (`0/in/0`), or their gradients."""
         if not self.gradients:
             return {key: to_numpy(value) for key, value in self.found.items()}
         return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in self.found.items()}

@@ -1,4 +1,4 @@
-"""How far rounding noise moves the original's results. Run inside the sandbox, on the original's side, once a comparison needs to know."""
+"""Measures how far rounding noise moves the original's results. Runs inside the sandbox, only where a verdict depends on it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             units[number] = Original(arguments["module"], arguments["name"], texts, tensors, base)
         return units[number]
 
-    if (wanted := arguments["curves"]) is not None:
-        return _curves(unit(0), wanted, inputs["given"], output, base)
+    if (curves := arguments["curves"]) is not None:
+        return _curves(unit(0), curves, inputs["given"], output, base)
     return {facts["name"]: of_scenario(unit(facts["example"]), facts, inputs["given"], base) for facts in arguments["scenarios"]}
 
 
-def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int) -> dict[str, Any]:
-    """RMS and largest change by key, and the keys of what is not to be compared: what drowns in noise, and gradients at a jump."""
-    state = tensor_files.load(given / f"states/{facts['state']}.safetensors")
-    stored = tensor_files.load(given / f"inputs/{facts['name']}.safetensors")
+def of_scenario(unit: Original, facts: Mapping[str, Any], folder: Path, base: int) -> dict[str, Any]:
+    """RMS and largest change by key, and the keys that must not be compared: outputs below their noise, and gradients at a jump."""
+    state = tensor_files.load(folder / f"states/{facts['state']}.safetensors")
+    stored = tensor_files.load(folder / f"inputs/{facts['name']}.safetensors")
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
     again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets, drawing=Drawing.of(facts["drawing"]))
@@ -57,7 +57,7 @@ def of_scenario(unit: Original, facts: Mapping[str, Any], given: Path, base: int
 
 
 def kinks(unit: Original, run: Any, values: Sequence[Array], result: Result, base: int) -> list[str]:
-    """Gradients that have a jump at these inputs."""
+    """The keys of gradients that jump at these inputs."""
     both = [input_sampling.shifted(unit.leaves, values, share, (base,)) for share in (tolerances.KINK_SHIFT, -tolerances.KINK_SHIFT)]
     return unsteady(result, [attempt(partial(run, moved)) for moved in both])
 
@@ -66,21 +66,21 @@ def _numbered(stored: Mapping[str, Array], prefix: str) -> list[Array]:
     return [stored[key] for index in range(len(stored)) if (key := f"{prefix}{index}") in stored]
 
 
-def _curves(unit: Original, wanted: Mapping[str, Any], given: Path, output: Path, base: int) -> dict[str, Any]:
-    """The float64 curves with noise of one ulp, of what a right program may differ by, and of what a native one may."""
-    state = tensor_files.load(given / f"states/{wanted['state']}.safetensors")
-    stored = [tensor_files.load(given / f"inputs/{name}.safetensors") for name in wanted["batches"]]
+def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: Path, base: int) -> dict[str, Any]:
+    """Float64 curves with noise of one ulp, of the difference between right programs, and of that between native ones."""
+    state = tensor_files.load(folder / f"states/{described['state']}.safetensors")
+    stored = [tensor_files.load(folder / f"inputs/{name}.safetensors") for name in described["batches"]]
     values = [_numbered(item, "in/") for item in stored]
     goals = [{int(key[7:]): value for key, value in item.items() if key.startswith("target/")} for item in stored]
     kinds: dict[str, dict[str, Any]] = {
         "noisy": {"noise": 1 + base},
         "rough": {"noise": 2 + base, "share": tolerances.NOISE_FACTOR * tolerances.EPS64},
-        "rough native": {"noise": 3 + base, "share": tolerances.curve_noise(wanted["narrow"])},
+        "rough native": {"noise": 3 + base, "share": tolerances.curve_noise(described["narrow"])},
     }
-    found: dict[str, Any] = {}
+    curves: dict[str, Any] = {}
     buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
     for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
-        run = partial(torch_curve, unit, state, values, goals, optimiser, wanted["rates"][optimiser], native=False)
-        found[optimiser] = {kind: run(**how, buffers=buffers[kind]) for kind, how in kinds.items()}
+        run = partial(torch_curve, unit, state, values, goals, optimiser, described["rates"][optimiser], native=False)
+        curves[optimiser] = {kind: run(**options, buffers=buffers[kind]) for kind, options in kinds.items()}
     tensor_files.save(output / "trained.safetensors", buffers["noisy"])
-    return found
+    return curves

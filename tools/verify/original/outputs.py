@@ -1,4 +1,4 @@
-"""What is made of the original's results: targets of a loss, how much rounding noise changes them, initial values. Used inside the sandbox."""
+"""Derives from the original's results: targets of a loss, the effect of rounding noise, initial values. Used inside the sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Given = TypeVar("Given")
 
 
 def attempt(action: Callable[[], Given]) -> Given | None:
-    """The result, or None where the original raises: then the variation asked too much of it."""
+    """The result, or None where the original raises: it does not support the variation then."""
     try:
         return action()
     except Exception:
@@ -36,12 +36,13 @@ def finite_share(result: Result) -> float:
 
 
 def make_targets(result: Result, seed: int) -> dict[int, Array]:
-    """What the loss pulls each float output towards: standard normal numbers, scaled like the output."""
+    """Targets of the loss by index of the float output: standard normal numbers of the output's shape, dtype and RMS."""
     targets = {}
     for index in range(len(result.dtypes)):
         value = result.arrays[f"out/{index}"]
         if value.dtype.kind not in "fc" or not value.size:
             continue
+        # Random targets reach every output: a loss against zeros would not see a wrong sign.
         generator = np.random.default_rng([seed, 3, index])
         noise = generator.standard_normal(value.shape) + (1j * generator.standard_normal(value.shape) if value.dtype.kind == "c" else 0)
         finite = np.abs(value[np.isfinite(value)])
@@ -51,13 +52,13 @@ def make_targets(result: Result, seed: int) -> dict[int, Array]:
 
 
 def noise_runs(result: Result, runs: int) -> int:
-    """How many perturbed runs tell the noise of every leaf, small ones too: `runs` where all have elements enough."""
+    """The number of perturbed runs that measures the noise of every leaf: more than `runs` where a leaf has few elements."""
     sizes = [value.size for value in result.arrays.values() if value.dtype.kind in "fc" and value.size]
     return max(runs, math.ceil(tolerances.NOISE_FEW / min(sizes))) if sizes else runs
 
 
 def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
-    """By key: RMS and largest change that rounding noise makes, absolute, the worst of the noisy runs."""
+    """Key → [RMS, largest] of the absolute changes by rounding noise, the worst of the noisy runs."""
     noise = {}
     for key, value in result.arrays.items():
         if value.dtype.kind not in "fc" or not value.size:
@@ -73,14 +74,14 @@ def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
 
 
 def tipped(result: Result, noisy: Sequence[Result]) -> bool:
-    """Whether rounding noise changes an output by more than a right program may, or one of integers at all: a comparison that tips over."""
+    """Whether rounding noise changes an output by more than a right program may, or an integer one at all: it tips a comparison over."""
 
     def moves(value: Array, other: Array) -> bool:
         if value.shape != other.shape or value.dtype.kind not in "fc":
             return not np.array_equal(value, other)
-        same = (value == other) | (np.isnan(value) & np.isnan(other))
+        unchanged = (value == other) | (np.isnan(value) & np.isnan(other))
         with np.errstate(invalid="ignore"):
-            change = np.where(same, 0.0, np.abs(value - other))
+            change = np.where(unchanged, 0.0, np.abs(value - other))
         return not bool((change <= tolerances.CAP_FP64 * (rms(value) + np.abs(np.where(np.isfinite(value), value, 0)))).all())
 
     outputs = [key for key in result.arrays if key.startswith(("out/", "state/"))]
@@ -88,13 +89,13 @@ def tipped(result: Result, noisy: Sequence[Result]) -> bool:
 
 
 def drowned(result: Result, noise: Mapping[str, Sequence[float]]) -> list[str]:
-    """Outputs of which rounding noise leaves less than the limits can tell."""
+    """Keys of outputs whose rounding noise is a larger share than the limits can judge."""
     outputs = {key: value for key, value in result.arrays.items() if key.startswith("out/") and key in noise}
     return sorted(key for key, value in outputs.items() if noise[key][0] > tolerances.DROWNED * rms(value))
 
 
 def unsteady(result: Result, shifted: Sequence[Result | None]) -> list[str]:
-    """Gradients that a shift of the inputs changes by much: there the original has none, and what it gives is a convention."""
+    """Keys of gradients that a tiny shift of the inputs changes by much: at a jump the value of a gradient is a convention."""
     sizes = {key: rms(value) for key, value in result.arrays.items() if "grad/" in key}
     least = tolerances.KINK_SCALE * max(sizes.values(), default=0.0)
 
@@ -111,15 +112,14 @@ def one_line(error: BaseException) -> str:
 
 
 def same(one: Result, other: Result) -> bool:
-    """Whether two runs gave the same, and left the same behind."""
+    """Whether two runs gave equal arrays, states included."""
     return one.arrays.keys() == other.arrays.keys() and all(
         np.array_equal(value, other.arrays[key], equal_nan=value.dtype.kind in "fc") for key, value in one.arrays.items()
     )
 
 
 def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """How many fresh constructions there were (`count`, `total` for the parameters `small`), and what each set, sampled: by name, the first axis
-    for the construction."""
+    """The numbers of constructions (`count`; `total` for the parameters `small`), and name → sampled values [constructions, elements]."""
     unset = unit.unset(base + 999)
     sizes = [value.numel() for value in tensors_of(unit.native).values()]
     elements, tensors = max(sum(sizes), 1), max(len(sizes), 1)
@@ -137,17 +137,18 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
     names = tensors_of(unit.native).keys()
     for seed in range(count):
         construct(seed, names)
+    # Constants need no more constructions: only random values have a distribution to estimate.
     drawn = {name: values[0].size for name, values in rows.items() if any((value != values[0]).any() for value in values)}
     small = [name for name, size in drawn.items() if size * count < tolerances.INIT_SMALL]
-    wanted = max((-(-tolerances.INIT_SMALL // drawn[name]) for name in small), default=0)
-    total = max(min(wanted, tolerances.INIT_TOGETHER // elements, tolerances.INIT_SMALL_TENSORS // tensors, most), count)
+    needed = max((-(-tolerances.INIT_SMALL // drawn[name]) for name in small), default=0)
+    total = max(min(needed, tolerances.INIT_TOGETHER // elements, tolerances.INIT_SMALL_TENSORS // tensors, most), count)
     for seed in range(count, total):
         construct(seed, small)
     return {"count": count, "total": total, "small": small}, {name: np.stack(values) for name, values in rows.items()}
 
 
 def large_inputs(unit: Original, state: State) -> list[Array] | None:
-    """Large inputs at which the original divides by nothing that nearly vanishes; None where there are none."""
+    """Large inputs at which the original does not divide by nearly vanishing numbers; None where there are none."""
     for factor in tolerances.LARGE_STEPS:
         values = input_sampling.edges(unit.leaves, factor * tolerances.LARGE)["large"]
         attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
@@ -157,13 +158,13 @@ def large_inputs(unit: Original, state: State) -> list[Array] | None:
 
 
 def own_modes(module: torch.nn.Module) -> bool:
-    """Whether a change of mode may do more than that: a module has a `train` or an `eval` of its own."""
+    """Whether a submodule has a `train` or `eval` of its own, which may do more than change the mode."""
     own = (torch.nn.Module.train, torch.nn.Module.eval)
     return any((type(part).train, type(part).eval) != own for part in module.modules())
 
 
 def described(unit: Original) -> dict[str, Any]:
-    """What the spec stage compares of an example."""
+    """The facts of an example that the spec stage compares, as JSON."""
     return {
         "tree": unit.tree,
         "signatures": {

@@ -1,4 +1,4 @@
-"""How long the original's step takes, eagerly and compiled, in its own dtypes. Run inside the sandbox."""
+"""Times the original's step, eager and compiled, in its own dtypes. Runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from migrate_agent.tools.harness.torch_side.module import Original, is_leaf, los
 
 def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, float]:
     """Job entry: median seconds of a forward pass, with the backward pass where the scenario has gradients."""
-    scenario, given = arguments["scenario"], inputs["given"]
+    scenario, folder = arguments["scenario"], inputs["given"]
     original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"))
-    state = tensor_files.load(given / f"states/{scenario['state']}.safetensors")
-    stored = tensor_files.load(given / f"inputs/{scenario['name']}.safetensors")
+    state = tensor_files.load(folder / f"states/{scenario['state']}.safetensors")
+    stored = tensor_files.load(folder / f"inputs/{scenario['name']}.safetensors")
     values = [stored[f"in/{index}"] for index in range(len(original.leaves))]
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")}
     module = original.module(state, scenario["mode"], native=True)
@@ -33,6 +33,7 @@ def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
                 value = loss(outputs, targets)
                 if value.requires_grad:
                     torch.autograd.backward(value)
+            # Otherwise gradients would accumulate, which costs an addition for each parameter.
             module.zero_grad(set_to_none=True)
 
         return once

@@ -1,4 +1,4 @@
-"""One compilation per shape, none on the second call, and a call leaves the module's structure as it was (else the next one recompiles)."""
+"""The candidate compiles once for each shape, and a call leaves the module's structure as it was (else the next call recompiles)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ MOST_NAMES = 5
 
 def judge(results: Results) -> Verdict | None:
     """Fail where XLA compiled more often than there were examples, or where the graph definition changes."""
-    found = results.native.get("compile") or {}
-    if "error" in found:
-        return Verdict("compile", "compiles_once", "fail", detail=found["error"])
-    if not found:
+    contract = results.native.get("compile") or {}
+    if "error" in contract:
+        return Verdict("compile", "compiles_once", "fail", detail=contract["error"])
+    if not contract:
         return None
-    if not found["stable"]:
-        return Verdict("compile", "compiles_once", "fail", detail=_told(found))
+    if not contract["stable"]:
+        return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
+    # Seeds of one example share a program; every other shape needs its own.
     answered = (scenario.facts for scenario, answer in results.answers("seed", "shape", LONG, kind="native") if not answer.error)
-    wanted = len({(facts["example"], facts["name"] if facts["role"] != "seed" else "") for facts in answered})
+    expected = len({(facts["example"], facts["name"] if facts["role"] != "seed" else "") for facts in answered})
     count = int(results.native["compilations"])
-    return Verdict("compile", "compiles_once", "pass" if count <= wanted else "fail", float(count), float(wanted))
+    return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
 
 
-def _told(found: Mapping[str, Any]) -> str:
-    names = [str(name) for name in found.get("changed", ())][:MOST_NAMES]
-    what = f"static structure of the module ({', '.join(names)})" if names else "static structure of the module"
-    if found.get("settles") is True:
-        return f"the first call changes {what}, so that the second call compiles anew; from then on it stays"
-    return f"a call changes {what}, so that every call compiles anew"
+def _told(facts: Mapping[str, Any]) -> str:
+    names = [str(name) for name in facts.get("changed", ())][:MOST_NAMES]
+    structure = f"static structure of the module ({', '.join(names)})" if names else "static structure of the module"
+    if facts.get("settles") is True:
+        return f"the first call changes {structure}, so that the second call compiles anew; from then on it stays"
+    return f"a call changes {structure}, so that every call compiles anew"
 
 
 CHECK = Check("compile", "compiles_once", judge)

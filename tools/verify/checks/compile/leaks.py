@@ -8,11 +8,11 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with jax's own words."""
-    found = results.native.get("compile") or {}
-    if "leak" not in found:
+    """Fail with jax's own message."""
+    facts = results.native.get("compile") or {}
+    if "leak" not in facts:
         return None
-    return Verdict("compile", "leaks", "fail" if found["leak"] else "pass", detail=found["leak"])
+    return Verdict("compile", "leaks", "fail" if facts["leak"] else "pass", detail=facts["leak"])
 
 
 CHECK = Check("compile", "leaks", judge)

@@ -14,16 +14,18 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the limit that the unit's conditioning allows; and slopes of the loss, where a backward pass of the candidate's own draws."""
+    """Within the limit that the unit's conditioning allows; and slopes of the loss, where a custom backward pass draws random numbers."""
     differences = named_differences(results, "input-grad", "gradient", "gradient-shape", floor=tolerances.FLOOR_GRADIENT_FP64)
     return verdict("numeric", "gradients_inputs", chain(differences, _off_the_slope(results)))
 
 
 def _off_the_slope(results: Results) -> Iterator[Difference]:
     for scenario, answer in results.answers("gradient"):
-        told = answer.facts.get("slopes")
-        if isinstance(told, list) and len(told) == 2 and all(isinstance(each, float) for each in told):
-            paired, own = told
+        slopes = answer.facts.get("slopes")
+        if isinstance(slopes, list) and len(slopes) == 2 and all(isinstance(slope, float) for slope in slopes):
+            paired, own = slopes
+            # Only a backward pass that is a gradient under paired draws is judged: some are no
+            # gradients on purpose (straight-through).
             if paired <= tolerances.SLOPE < own:
                 problem = f"the backward pass draws other random numbers than the forward pass: the loss's slope is off by {own:.0%}"
                 yield Difference(scenario.name, float("inf"), 0.0, problem)

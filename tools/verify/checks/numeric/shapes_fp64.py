@@ -10,10 +10,13 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the limit that the unit's conditioning allows. What the candidate refuses of another rank, or, on
-    purpose, of a size beyond numbers of the code, is a note, no failure."""
-    taken = [role for role in ("rank", LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
-    return compared(results, "shapes_fp64", "shape", *taken)
+    """Within the limit that the unit's conditioning allows.
+
+    Where the candidate refuses another rank, or on purpose a size beyond numbers of the code, that is a
+    note and no failure.
+    """
+    accepted = [role for role in ("rank", LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
+    return compared(results, "shapes_fp64", "shape", *accepted)
 
 
 CHECK = Check("numeric", "shapes_fp64", judge, cost=2)

@@ -9,10 +9,10 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 def judge(results: Results) -> Verdict | None:
     """Fail with what the lowering raised."""
-    found = (results.native.get("compile") or {}).get("lowering")
-    if found is None:
+    lowering = (results.native.get("compile") or {}).get("lowering")
+    if lowering is None:
         return None
-    return Verdict("portable", "lowers_for_tpu", "fail" if found["tpu"] else "pass", detail=found["tpu"])
+    return Verdict("portable", "lowers_for_tpu", "fail" if lowering["tpu"] else "pass", detail=lowering["tpu"])
 
 
 CHECK = Check("portable", "lowers_for_tpu", judge)

@@ -8,7 +8,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict:
-    """Fail for the first scenario in which only the candidate changes the containers that it is given."""
+    """Fail for the first scenario in which only the candidate changes the containers among its arguments."""
     for scenario, answer in results.answers("seed", "gradient"):
         if not answer.error and answer.facts.get("rearranged") and not scenario.facts["rearranged"]:
             detail = f"{scenario.name}: it changes the lists or dictionaries that it is given"

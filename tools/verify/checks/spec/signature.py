@@ -12,7 +12,7 @@ Signature = Sequence[Mapping[str, str]] | None
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the first difference. A port that is described by a file keeps the signatures that it likes."""
+    """Fail with the first difference. Does not apply to a port with a port file, which may have any signature."""
     if results.port:
         return None
     theirs = results.described()["signatures"]
@@ -24,7 +24,7 @@ def judge(results: Results) -> Verdict | None:
 
 
 def constructor_problem(theirs: Signature, ours: Signature) -> str:
-    """What is wrong with the constructor, or nothing."""
+    """The first problem of the constructor's parameters; "" where there is none."""
     if theirs is None or ours is None:
         return ""
     rngs = [item for item in ours if item["name"] == "rngs"]
@@ -36,23 +36,23 @@ def constructor_problem(theirs: Signature, ours: Signature) -> str:
     return parameters_problem("__init__", theirs, ours if own else [item for item in ours if item["name"] != "rngs"])
 
 
-def parameters_problem(where: str, theirs: Signature, ours: Signature) -> str:
-    """The first difference between two parameter lists, or nothing."""
+def parameters_problem(method: str, theirs: Signature, ours: Signature) -> str:
+    """The first difference between two parameter lists; "" where there is none."""
     if theirs is None or ours is None:
         return ""
     names, own_names = [item["name"] for item in theirs], [item["name"] for item in ours]
     if names != own_names:
-        return f"{where}: parameters ({', '.join(own_names)}) instead of ({', '.join(names)})"
+        return f"{method}: parameters ({', '.join(own_names)}) instead of ({', '.join(names)})"
     for their, our in zip(theirs, ours, strict=True):
         if their["kind"] != our["kind"]:
-            return f"{where}: {their['name']} is {our['kind'].lower()} instead of {their['kind'].lower()}"
+            return f"{method}: {their['name']} is {our['kind'].lower()} instead of {their['kind'].lower()}"
         if not _same_default(their["default"], our["default"]):
-            return f"{where}: {their['name']} has the default {our['default'] or 'none'} instead of {their['default'] or 'none'}"
+            return f"{method}: {their['name']} has the default {our['default'] or 'none'} instead of {their['default'] or 'none'}"
     return ""
 
 
 def _same_default(theirs: str, ours: str) -> bool:
-    """Defaults that are no plain values (a class, a dtype) become other objects on the other side, so only their presence is compared."""
+    """Whether two defaults agree. Of defaults that are no plain values (a class, a dtype), only the presence is compared."""
     return theirs == ours or (theirs == "object" and ours != "")
 
 

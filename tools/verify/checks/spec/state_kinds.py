@@ -1,4 +1,4 @@
-"""What torch trains is a parameter of the candidate, and what torch only keeps is none."""
+"""Every parameter that torch trains is a parameter of the candidate, and no buffer is one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the names that are of the other kind. Applies where names agree; in a port, a parameter that is not trained may be of either."""
+    """Fail with the names of the other kind. Applies where names agree; in a port, a frozen parameter may be of either kind."""
     kinds = results.exact["spec"].get("kinds")
     if not kinds:
         return None
     described = results.described()
     frozen = set(described.get("frozen", ()))
     parameters = set(described["parameters"]) - frozen
+    # An empty array shows no ones or zeros, by which kinds are found.
     sized = [name for name, shape in described["state"].items() if 0 not in shape and not (results.port is not None and name in frozen)]
     wrong = [name for name in sized if name in kinds and (kinds[name] == "parameter") != (name in parameters)]
     said = [f"{name} is a {kinds[name]}" + (", and torch does not train it" if name in frozen else "") for name in wrong[:5]]

@@ -8,7 +8,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict:
-    """Fail with the missing, unexpected or differently shaped names, or what loading raised."""
+    """Fail with the missing, unexpected or differently shaped names, or the error of loading."""
     spec = results.exact["spec"]
     theirs = {name: shape for name, shape in results.described()["state"].items() if name not in results.omitted}
     if "state" not in spec:

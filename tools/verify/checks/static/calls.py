@@ -1,4 +1,4 @@
-"""The candidate runs no code made of text, opens no file, calls nothing on the host, and looks at no internals."""
+"""The candidate evaluates no text, opens no file, calls nothing on the host, and reads no internals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PARTLY: dict[str, str] = {
     "logging": "getLogger Logger LoggerAdapter Handler NullHandler StreamHandler Formatter getLevelName DEBUG INFO WARNING WARN ERROR CRITICAL NOTSET"
     " debug info warning error critical exception log",
 }
-"""Modules of which only these parts may be used."""
+"""Module → the attributes of it that may be used."""
 INTERNALS = (
     "__globals__",
     "__code__",
@@ -71,7 +71,7 @@ INTERNALS = (
     "gi_frame",
 )
 FILE_METHODS = ("tofile", "write_text", "read_text", "write_bytes", "read_bytes")
-"""Methods of arrays and paths that reach files without a name that is imported."""
+"""Methods of arrays and paths that reach files without an imported name."""
 LOOKUPS = ("builtins.getattr", "operator.attrgetter", "operator.methodcaller")
 
 
@@ -82,7 +82,7 @@ def judge(results: Results) -> Verdict:
 
 @once
 def find(source: Source) -> Iterator[tuple[int, str]]:
-    """Lines and words for what is forbidden in a file."""
+    """(line, message) of each forbidden use in a file."""
     for use in uses(source):
         if within(use.name, BUILTINS) or within(use.name, HOST):
             yield use.line, f"uses {use.name.removeprefix('builtins.')}"
@@ -93,12 +93,13 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr in (*INTERNALS, *FILE_METHODS):
             yield node.lineno, f"uses {node.attr}"
+        # A string is enough to reach an attribute, by `getattr` or by `operator.attrgetter`.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in INTERNALS:
             yield node.lineno, f"names {node.value}"
 
 
 def _lookups(source: Source) -> Iterator[tuple[int, str]]:
-    """Attributes of imported names that are looked up by a name made at run time, or by the name of something forbidden."""
+    """Look-ups of attributes of imported names by a name made at run time, or by the name of something forbidden."""
     imported = bindings(source.tree)
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call) or not node.args:

@@ -1,4 +1,4 @@
-"""No literal is so large that it is data (weights, answers) instead of code."""
+"""No literal is so large that it must be data (weights, answers) and not code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_agent.tools.verify.evidence.parsed_source import Source, judged, on
 
 
 class Large(NamedTuple):
-    """A literal beyond the limits: where it stands, how it is told, and its value as text."""
+    """A literal beyond the limits: its line, its description, and its value as text."""
 
     line: int
     words: str
@@ -27,15 +27,15 @@ def judge(results: Results) -> Verdict:
 
 
 def find(source: Source, original: Source | None = None) -> Iterator[tuple[int, str]]:
-    """Long texts, huge whole numbers, and displays with many items, nested ones counted together, without those of the `original`."""
-    found = _large(source)
-    known = {large.value for large in _large(original)} if found and original else set()
-    yield from ((large.line, large.words) for large in found if large.value not in known)
+    """(line, message) of long strings, huge ints and displays with many items (nested ones counted together) that `original` lacks."""
+    literals = _large(source)
+    original_values = {large.value for large in _large(original)} if literals and original else set()
+    yield from ((large.line, large.words) for large in literals if large.value not in original_values)
 
 
 @once
 def _large(source: Source) -> Iterator[Large]:
-    """Docstrings are texts for people."""
+    """All literals beyond the limits, docstrings left out."""
     documentation = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Constant) and id(node) not in documentation:

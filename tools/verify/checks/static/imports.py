@@ -13,15 +13,17 @@ from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_m
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
-"""Packages of others that no model needs."""
+"""Packages that no model needs, and that reach files, processes or the network."""
 PURE = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath collections colorsys contextlib contextvars copy dataclasses
     datetime decimal difflib enum errno fractions functools graphlib hashlib heapq hmac html inspect io itertools json keyword logging math
     numbers operator os pathlib platform posixpath pprint queue random re reprlib secrets statistics string struct sys textwrap time token
     threading traceback types typing unicodedata uuid warnings weakref zlib zoneinfo""".split()
 )
-"""What may be imported of the standard library; a model needs no other module of it, and many of them open files in ways of their own.
-Some of these (`os`, `sys`, `inspect`, …) are judged by what is used of them, in `calls`."""
+"""Modules of the standard library that may be imported. A model needs no others, and many of those open files.
+
+The check `calls` judges which parts of some of these (`os`, `sys`, `inspect`, …) are used.
+"""
 
 
 def judge(results: Results) -> Verdict:
@@ -33,7 +35,7 @@ def judge(results: Results) -> Verdict:
 
 @once
 def find(source: Source, module: str, originals: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Lines and words for what is forbidden among a module's imports."""
+    """(line, message) of each forbidden import of a module."""
     for node in ast.walk(source.tree):
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue

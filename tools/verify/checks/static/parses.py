@@ -8,7 +8,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict:
-    """Fail with the place of the first syntax error, or the name of a missing file."""
+    """Fail with the line of the first syntax error, or the name of a missing file."""
     errors = [source.error for source in results.sources if source.error]
     return Verdict("static", "parses", "fail" if errors else "pass", detail=errors[0] if errors else f"{len(results.sources)} files")
 

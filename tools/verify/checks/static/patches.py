@@ -22,6 +22,8 @@ def judge(results: Results) -> Verdict:
 def find(source: Source) -> Iterator[tuple[int, str]]:
     """Assignments to and deletions of imported attributes, and `setattr` on imported names."""
     for use in uses(source):
+        # The candidate runs in the process that measures it: a changed clock or comparison would
+        # forge results.
         if use.stored and "." in use.name and not use.name.startswith("builtins."):
             yield use.line, f"changes {use.name}"
         elif ".__dict__" in use.name:

@@ -1,4 +1,4 @@
-"""Numbers in the original that decide nothing on ordinary inputs, as what masked scores are filled with: which, and inputs on which they do.
+"""Finds numbers of the original that have no effect on ordinary inputs (the fill value of masked scores), and inputs on which they have.
 
 Used inside the sandbox, on the original's side.
 """
@@ -20,18 +20,18 @@ from migrate_agent.tools.harness.torch_side.precision import OperatorMode
 from migrate_agent.tools.verify.original.outputs import attempt, tipped
 
 Number = tuple[str, float]
-"""An operator, and a number that it is given."""
+"""An operator, and a number among its arguments."""
 Run = Callable[[int, Sequence[Array], Any], Result]
-"""Runs the original on the state of this seed and these inputs, with operators seen by this mode."""
+"""Runs the original on the state of this seed and these inputs, under this dispatch mode."""
 FACTORS = (1.1, 1 / 1.1)
 FILLING = frozenset(
     "masked_fill scalar_tensor lift_fresh full full_like new_full fill mul clamp clamp_min clamp_max hardtanh threshold".split()
 )
-"""Operators whose numbers stand in the place of others; the product of one and a mask does so too."""
+"""Operators whose numbers replace other values; the product of a number and a mask does so too."""
 
 
 class Numbers(OperatorMode):  # type: ignore[no-untyped-call]
-    """Notes numbers that operators are given and that lie beyond all they are given with; one of them may be multiplied by `factor`."""
+    """A mode that records numbers larger than all other arguments of their operator; one of them may be multiplied by `factor`."""
 
     def __init__(self, moved: Number | None = None, factor: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -70,7 +70,7 @@ def _size(value: Any) -> float:
 
 
 def hidden(run: Run, values: Sequence[Array]) -> list[Number]:
-    """Numbers given to operators that could be others, and no output for these inputs would."""
+    """The numbers whose change by `FACTORS` changes no output for these inputs."""
     watch = Numbers()
     usual = attempt(partial(run, 0, values, watch))
     if usual is None:
@@ -81,7 +81,7 @@ def hidden(run: Run, values: Sequence[Array]) -> list[Number]:
 def reaching(
     run: Run, leaves: Sequence[Leaf], drawn: Mapping[int, Sequence[Array]], number: Number
 ) -> tuple[int, list[list[Array]]] | None:
-    """A seed and its inputs, scaled up so that a larger `number` just begins to make another output, and by a step less."""
+    """A seed, and its inputs scaled just past and just below the scale at which a larger `number` changes an output; None where none does."""
     factor = tolerances.REACH_FACTOR
 
     def decides(seed: int, scale: float) -> bool:
@@ -101,7 +101,7 @@ def reaching(
 
 
 def _edge(decides: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """The two, a step apart, where `decides` becomes true."""
+    """Two scales, one step apart, between which `decides` becomes true (bisection in the logarithm)."""
     while high > low * tolerances.REACH_STEP:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if decides(middle) else (middle, high)
@@ -120,7 +120,7 @@ def _decides(
 
 
 def _differs(usual: Result, other: Result) -> bool:
-    """Whether an output changes by more than what every check sees."""
+    """Whether an output changes by more than every check notices."""
     keys = [key for key in usual.arrays if key.startswith(("out/", "state/"))]
     return any(
         key not in other.arrays

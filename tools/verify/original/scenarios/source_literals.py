@@ -1,4 +1,4 @@
-"""The numbers that stand in the original's code, as inputs: whether `x <= 0.1` is right shows at 0.1 alone. Used on the original's side."""
+"""Uses the numbers in the original's code as inputs: whether `x <= 0.1` is right shows only at 0.1. Used on the original's side."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from migrate_agent.tools.harness.common.input_sampling import Array, Leaf, is_si
 
 MOST = 32
 IGNORED = -100
-"""The label that torch's losses leave out unless they are told another: code that does not speak of it need not have it in mind."""
+"""The default `ignore_index` of torch's losses: code that does not contain it need not support it."""
 PADDING = 0
-"""What stands for padding most often, and is among no numbers of the code: recorded inputs may have none."""
+"""The usual id of padding, which seldom is a number in the code: recorded inputs may have none."""
 STOPS = frozenset({"detach", "detach_", "no_grad", "inference_mode", "set_grad_enabled", "requires_grad", "requires_grad_"})
-"""Names in code that decides what gradients there are."""
+"""Names in code that stops or starts gradients."""
 
 
 def numbers(model: torch.nn.Module) -> list[float]:
-    """Numbers in what the classes of these modules do, in their attributes, and in the functions beside them; each once, small ones only."""
-    found = _magnitudes(chain(*map(_held, model.modules()), _written(model)))
-    found.pop(0.0, None)
-    return list(found)[:MOST]
+    """The magnitudes of numbers in the modules' code and attributes and in functions beside them, each once, up to `LARGE`."""
+    magnitudes = _magnitudes(chain(*map(_held, model.modules()), _written(model)))
+    magnitudes.pop(0.0, None)
+    return list(magnitudes)[:MOST]
 
 
 def speaks_of_ignored(model: torch.nn.Module) -> bool:
@@ -38,7 +38,7 @@ def speaks_of_ignored(model: torch.nn.Module) -> bool:
 
 def uses(model: torch.nn.Module, names: Container[str]) -> bool:
     """Whether the code of these modules' own classes, or beside them, has one of these names."""
-    codes = (each for function in _own_functions(model) for each in _codes(function.__code__))
+    codes = (block for function in _own_functions(model) for block in _codes(function.__code__))
     return any(name in names for code in codes for name in code.co_names)
 
 
@@ -56,19 +56,19 @@ def counts(model: torch.nn.Module) -> bool:
 
 
 def own_numbers(model: torch.nn.Module) -> list[float]:
-    """Numbers that stand in the code of these modules' own classes, or beside them, and in the attributes of such modules; small ones only."""
+    """The magnitudes of numbers in the code and attributes of the user's own modules, and in functions beside them, up to `LARGE`."""
     own = (part for part in model.modules() if not type(part).__module__.startswith("torch."))
     return list(_magnitudes(chain(*map(_held, own), _written(model))))
 
 
 def divisors(model: torch.nn.Module) -> list[int]:
-    """Whole numbers above one among the modules' attributes, the outermost module's first, each once."""
+    """Ints above 1 among the modules' attributes, the outermost module's first, each once."""
     attributes = chain(*map(_held, model.modules()))
     return list(dict.fromkeys(value for value in attributes if type(value) is int and value > 1))[:MOST]
 
 
 def _held(part: torch.nn.Module) -> Iterator[Any]:
-    """What a module's attributes hold."""
+    """The values of a module's public attributes."""
     return (value for name, value in vars(part).items() if not name.startswith("_"))
 
 
@@ -98,8 +98,8 @@ def _own_functions(model: torch.nn.Module) -> Iterator[FunctionType]:
 
 
 def _functions(names: Any, module: str = "") -> list[FunctionType]:
-    found = [value for value in names.values() if isinstance(value, FunctionType)]
-    return [function for function in found if not module or function.__module__ == module]
+    functions = [value for value in names.values() if isinstance(value, FunctionType)]
+    return [function for function in functions if not module or function.__module__ == module]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -109,24 +109,26 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(value)
 
 
-def at(leaves: Sequence[Leaf], found: Sequence[float]) -> list[Array] | None:
-    """The recorded inputs, signals made of these numbers and their negatives; among several signals equal ones meet, and others. None where none is moved."""
-    pool = np.array([sign * value for value in found for sign in (1.0, -1.0)])
+def at(leaves: Sequence[Leaf], magnitudes: Sequence[float]) -> list[Array] | None:
+    """The recorded inputs with every signal made of these numbers and their negatives; None where no input is a signal."""
+    pool = np.array([sign * value for value in magnitudes for sign in (1.0, -1.0)])
     if not pool.size or not any(leaf.value.size and is_signal(leaf.value) for leaf in leaves):
         return None
     return [_of(leaf.value, pool, index) for index, leaf in enumerate(leaves)]
 
 
-def whole(found: Sequence[float], spoken: bool = False) -> list[int]:
-    """Zero, and the whole ones among these numbers and their negatives, the least first. `spoken` says whether the code itself has the number that
-    torch's losses ignore without being told to: then it comes before all."""
-    numbers = {PADDING} | {int(sign * value) for value in found if value == int(value) for sign in (1, -1)}
+def whole(magnitudes: Sequence[float], spoken: bool = False) -> list[int]:
+    """Zero, and the integral ones among these numbers and their negatives, smallest magnitude first.
+
+    `spoken`: the code contains `IGNORED`, which comes first then.
+    """
+    numbers = {PADDING} | {int(sign * value) for value in magnitudes if value == int(value) for sign in (1, -1)}
     numbers -= set() if spoken else {IGNORED}
     return sorted(numbers, key=lambda value: (value != IGNORED, abs(value), value))
 
 
 def among(value: Array, pool: Sequence[int]) -> Array:
-    """Integers of which every third is one of these, so that most stay as they were recorded."""
+    """The array with every third integer replaced by one of the pool; most stay as recorded."""
     changed = value.copy()
     flat = changed.reshape(-1)
     flat[::3] = np.resize(np.array(pool, value.dtype), flat[::3].shape)
@@ -136,5 +138,7 @@ def among(value: Array, pool: Sequence[int]) -> Array:
 def _of(value: Array, pool: Array, index: int) -> Array:
     if not value.size or not is_signal(value):
         return value
-    place = np.arange(value.size)
-    return np.asarray(pool[(place + index * (place % 2)) % pool.size].reshape(value.shape), value.dtype)
+    positions = np.arange(value.size)
+    # Odd elements are shifted by the input's index: two signals meet in equal numbers at even
+    # elements, and in different ones at odd.
+    return np.asarray(pool[(positions + index * (positions % 2)) % pool.size].reshape(value.shape), value.dtype)

@@ -1,5 +1,5 @@
-"""Other strings that an argument may be, as the original's code has them: what it compares the argument with, and what stands beside its value in a
-table. Used on the original's side."""
+"""Finds other values for string arguments in the original's code: strings that it compares them with, or that share a table with
+their values. Used on the original's side."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ VOCABULARY = (
     ("none", "tanh"),
     ("valid", "same"),
 )
-"""Strings that torch's own functions and layers take in the place of each other."""
+"""Groups of strings that torch's own functions and layers accept for one argument."""
 
 
 class Words(NamedTuple):
-    """Strings that stand together in code, and what they are compared with (the last name of it)."""
+    """Strings that occur together in code, and the last name of what they are compared with."""
 
     name: str
     strings: tuple[str, ...]
 
 
 def written(values: Mapping[str, str], model: torch.nn.Module) -> list[Changes]:
-    """Changes of one string argument each: what the code has in its place, in turn for each argument."""
+    """Changes of one string argument each, in turn for each argument."""
     groups = [*(words for name in _modules(model) for words in _groups(name)), *(Words("", strings) for strings in VOCABULARY)]
     columns = [[{name: other} for other in _others(name, value, groups)] for name, value in values.items()]
     longest = max(map(len, columns), default=0)
+    # Row by row, so that a limited number of trials reaches every argument.
     return [column[row] for row in range(longest) for column in columns if row < len(column)]
 
 
 def _others(name: str, value: str, groups: Sequence[Words]) -> list[str]:
     own = name.removeprefix(CALL).rpartition(".")[2]
-    found = [string for words in groups if value in words.strings or (own and words.name == own) for string in words.strings]
-    return [string for string in dict.fromkeys(found) if string != value]
+    strings = [string for words in groups if value in words.strings or (own and words.name == own) for string in words.strings]
+    return [string for string in dict.fromkeys(strings) if string != value]
 
 
 def _modules(model: torch.nn.Module) -> list[str]:
-    """The files of the classes, but for torch's own."""
+    """The modules (names) that define the classes, torch's own left out."""
     classes = (base for part in model.modules() for base in type(part).__mro__)
     return list(dict.fromkeys(cls.__module__ for cls in classes if cls.__module__.partition(".")[0] not in ("torch", "builtins")))
 
@@ -76,7 +77,7 @@ def _of(node: ast.AST) -> Iterator[Words]:
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
             yield Words("", _strings(items))
         case ast.Match(subject=subject, cases=cases):
-            patterns = [each.value for case in cases for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)]
+            patterns = [pattern.value for case in cases for pattern in ast.walk(case.pattern) if isinstance(pattern, ast.MatchValue)]
             yield Words(_name(subject), _strings(patterns))
 
 
