@@ -1,4 +1,8 @@
-"""The deterministic rewriter: torch source → Flax NNX source, or a hole with its reason."""
+"""The deterministic rewriter: PyTorch source → Flax NNX source. What no rule can rewrite is left as a hole, with its reason.
+
+The rooms import one way: `tables` (what torch's names become) ← `analysis` (what the source says) ← `rules` (the rewrites of syntax) ←
+`assemble` (the target files).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The target files for a set of units: exactly the statements that they need, over all files, with imports and vendored helpers."""
+"""Composes the target files for a set of units: the statements that they need from all files, with imports and vendored helpers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observati
 
 @dataclass
 class _Selection:
-    """What is wanted of one file: statement indices, and names from its import statements."""
+    """What the target file of one source file holds.
+
+    `statements`: indices of statements. `imports`: index of an import statement → names kept of it. `canonical`: names of `CANONICAL`.
+    `vendored` and `qualified`: helpers used by their bare name, and as `nnx_layers.name`. `runtime_imports`: names bound at run time.
+    `loaded`: modules to import, so that they can be read from their package. `exports`: names for `__all__`.
+    """
 
     statements: set[int] = field(default_factory=set)
     imports: dict[int, set[str]] = field(default_factory=dict)
@@ -42,9 +47,9 @@ def compose(
 ) -> Draft:
     """The target files (relative path → text) that the units with these ids need, and the holes left in them.
 
-    `overrides` replaces the rewritten class of a unit by the given text. `examples` are those by which the units will be exercised: what
-    their texts name is included too. Classes that the units name are there as stubs where no example ran them, and where they are among the
-    `refused` (unit ids). Raises `KeyError` for an unknown unit.
+    `overrides`: unit id → text that replaces its rewritten class. `examples`: the examples that will exercise the units; what their texts
+    name is included. `refused`: ids of units that become stubs, as do named classes that no example ran. Raises `KeyError` for an unknown
+    unit.
     """
     return _Composer(workspace(inventory, observations), overrides or {}, list(units), refused).compose(examples)
 
@@ -52,7 +57,7 @@ def compose(
 def mentions(
     inventory: Inventory, observations: Observations, unit: str, examples: Sequence[Example] = (), refused: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The ids of the other units whose rewrites the draft of one unit holds; those that are stubs in it are left out."""
+    """The ids of the other units whose rewrites are part of the draft of one unit. Stubs do not count."""
     composer = _Composer(workspace(inventory, observations), {}, [unit], refused)
     composer.select(examples)
     return tuple(other.id for other in inventory.units if other.id != unit and composer.holds(other))
@@ -71,7 +76,7 @@ class _Composer:
         self._stubs: dict[str, str] = {}
 
     def select(self, examples: Sequence[Example]) -> None:
-        """Everything that the units, and the texts of their examples, need."""
+        """Select all that the units and the texts of their examples need."""
         for identifier in self.units:
             unit = self.space.inventory.unit(identifier)
             self.want(unit.source, unit.name.partition(".")[0])
@@ -82,7 +87,7 @@ class _Composer:
         self._module_attributes()
 
     def holds(self, unit: Unit, stubs: bool = False) -> bool:
-        """Whether the class of a unit is selected: as it was rewritten, or as a stub."""
+        """Whether the class of a unit is selected: as its rewrite, or with `stubs` as a stub."""
         name = unit.name.partition(".")[0]
         return unit.source in self.selections and any(
             name in statement.defines
@@ -100,6 +105,7 @@ class _Composer:
             files[target] = helpers.render(names)
         stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
         holes = sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
+        # Formatted all at once: each call of ruff costs a process.
         return Draft(format_python(files), tuple(holes), tuple(self.notes), stubs)
 
     # -- selection --------------------------------------------------------------------------------------------------
@@ -107,13 +113,13 @@ class _Composer:
         return self.selections.setdefault(path, _Selection())
 
     def mirrored(self, path: str) -> Mapping[str, str]:
-        """Packages that a file imports by `import pkg`, by their names in the mirror."""
+        """Mirror name (`pkg_jax`) → the name of each package that a file imports by `import pkg`."""
         if path not in self._mirrored:
             self._mirrored[path] = self.repo.mirrored(self.repo.files[path])
         return self._mirrored[path]
 
     def want(self, path: str, name: str) -> bool:
-        """Select what defines `name` in a file, with all it needs. False where the file does not define it."""
+        """Select the statements that define `name` in a file, and all that they need. False where the file does not define it."""
         if path not in self.repo.files:
             return False
         selection, defined = self.selection(path), False
@@ -122,6 +128,7 @@ class _Composer:
                 continue
             defined = True
             if statement.is_import:
+                # The set is the mark that ends the recursion where files import each other.
                 if name not in selection.imports.setdefault(index, set()):
                     selection.imports[index].add(name)
                     self._import(path, name)
@@ -131,6 +138,7 @@ class _Composer:
                 self._needs(path, self._text(path, statement), statement)
         if defined:
             self._registrations(path, name)
+        # Only then through the stars: a definition of the file itself wins.
         if not defined:
             for star in self.repo.files[path].stars:
                 if (other := self.repo.modules.get(star)) and self.want(other.file.path, name):
@@ -139,12 +147,13 @@ class _Composer:
         return defined
 
     def _registrations(self, path: str, name: str) -> None:
-        """Statements that put something into a selected table belong to it; those with holes are left out, and noted."""
+        """Select the statements that register something in a selected table. One with holes is left out, with a note."""
         selection = self.selection(path)
         for index, statement in enumerate(self.space.statements(path)):
             if name not in statement.registers or index in selection.statements:
                 continue
             statement = self.space.settle(path, index)
+            # An entry in a table is optional, so that its hole must not block the unit.
             if reason := self._open(path, statement):
                 self.notes[f"{path}:{statement.first_line}: not registered with {name}: {reason}"] = None
                 continue
@@ -152,11 +161,12 @@ class _Composer:
             self._needs(path, self._text(path, statement), statement)
 
     def _open(self, path: str, first: Statement) -> str:
-        """Why a statement cannot be had without holes: its own, or of something that it needs and that is not selected anyway."""
+        """The reason of the first hole in a statement or in what it would add to the selection; "" where there is none."""
         visited: set[tuple[str, int]] = set()
         todo = [(path, first)]
         while todo:
             file, statement = todo.pop()
+            # A stub has no body left that could need anything.
             if self._is_stub(file, statement):
                 continue
             if statement.holes:
@@ -195,7 +205,7 @@ class _Composer:
         return bool(self._stub(path, statement)) and f"{path}:{statement.defines[0]}" not in self.overrides
 
     def _stub(self, path: str, statement: Statement) -> str:
-        """What stands for a class that is put off, "" where it is none."""
+        """The stub of a class that has a reason to be one; "" for any other statement."""
         identifier = f"{path}:{statement.defines[0]}" if len(statement.defines) == 1 else ""
         if identifier not in self.postponed:
             return ""
@@ -212,6 +222,8 @@ class _Composer:
         selection, result = self.selection(path), self.space.rewritten(path)
         file = self.repo.files[path]
         name = self.mirrored(path).get(name, name)
+        # The order of these cases decides: a name can be a helper, an import and a definition at
+        # once.
         if name in result.vendored and name not in file.top_names:
             selection.vendored.add(name)
         elif name == "nnx_layers" and result.qualified:
@@ -223,6 +235,7 @@ class _Composer:
                 self._hole(path, statement, "torch-package", unfollowed(name, package))
         elif name in file.runtime_imports:
             selection.runtime_imports.add(name)
+        # `want` goes first, since a file may define a builtin's name anew.
         elif self.want(path, name) or name in KNOWN:
             pass
         elif name in CANONICAL:
@@ -234,13 +247,16 @@ class _Composer:
 
     def _undefined_before(self, file: FileModel, name: str, statement: Statement) -> bool:
         """Whether the original reads a global of this name, and nothing there defines it: an error of its own, on a line that never ran."""
+        # A star of an unknown module may bind anything.
         if name in file.top_names or name in file.bindings or any(star not in self.repo.modules for star in file.stars):
             return False
+        # The rewrite may have added the name; only the original text shows the author's own error.
         return name in global_names("\n".join(file.lines[statement.first_line - 1 : statement.last_line]))
 
     def _leftover(self, path: str, name: str, statement: Statement | None) -> None:
         if statement is None:
             return
+        # A hole explains the leftover already; a second one would only repeat it.
         if not statement.holes:
             self._hole(path, statement, "unknown-op", f"{name} of torch is left over")
 
@@ -248,9 +264,11 @@ class _Composer:
         self.holes.append(Hole(path, Span(statement.first_line, 0, statement.last_line, 0), code, reason, ""))
 
     def _import(self, path: str, name: str) -> None:
-        """Follow an import of the repository one step: what it names must be in that file's mirror."""
+        """Follow an import of the repository one step: the imported name must be in the mirror of the file it names."""
         dotted = self.repo.files[path].bindings.get(name, "")
         parts = dotted.split(".")
+        # The longest prefix that is a module: `a.b.C` is a name in `a.b`, or in `a` where `b` is a
+        # class.
         for cut in range(len(parts), 0, -1):
             if other := self.repo.modules.get(".".join(parts[:cut])):
                 self.selection(other.file.path)
@@ -259,8 +277,9 @@ class _Composer:
                 return
 
     def _module_attributes(self) -> None:
-        """`from . import layers` binds a module: what is read from it as `layers.Block` is wanted too."""
+        """Select what is read from imported modules: `layers.Block` after `from . import layers`."""
         changed = True
+        # Selecting a module's attribute may bring in statements that read further modules.
         while changed:
             before = self._size()
             for path in list(self.selections):
@@ -281,7 +300,7 @@ class _Composer:
                         self._follow(other, chain, selection)
 
     def _follow(self, module: FileModel, chain: Sequence[str], reader: _Selection) -> None:
-        """Want what is read from a module, and from the modules that are read from it; those that it does not name are loaded for the reader."""
+        """Select what a chain of attributes reads from a module. Submodules that the module does not import are loaded for the reader."""
         for attribute in chain:
             defined = self.want(module.file.path, attribute)
             below = self.repo.modules.get(module.bindings.get(attribute, "") if defined else f"{module.file.module}.{attribute}")
@@ -295,13 +314,14 @@ class _Composer:
         return sum(len(s.statements) + sum(map(len, s.imports.values())) for s in self.selections.values()) + len(self.selections)
 
     def _reexport(self, path: str, name: str) -> None:
-        """Where the package's `__init__.py` re-exports a unit, so does the mirror's."""
+        """Re-export a unit from the mirror's `__init__.py` where the package's re-exports it."""
         dotted = f"{self.repo.files[path].file.module}.{name}"
         for file in self.repo.files.values():
             if not file.file.path.endswith("__init__.py") or not path.startswith(str(PurePosixPath(file.file.path).parent) + "/"):
                 continue
             for bound, target in file.bindings.items():
                 if (
+                    # A private name is no part of the package's interface.
                     not bound.startswith("_")
                     and target.rpartition(".")[2] == name
                     and self._same(target, dotted)
@@ -335,6 +355,7 @@ class _Composer:
         packages = []
         original, mirror = PurePosixPath(source.path).parent, PurePosixPath(target).parent
         while original != PurePosixPath("."):
+            # A namespace package has no `__init__.py`, and its mirror must have none either.
             if str(original / "__init__.py") not in self.repo.files and not (self.space.inventory.root / original / "__init__.py").exists():
                 break
             packages.append(str(mirror / "__init__.py"))
@@ -349,6 +370,7 @@ class _Composer:
             if statement.is_docstring:
                 docstring = statement.text.strip()
             elif statement.is_import:
+                # It has to stand before all other imports.
                 if "__future__" in statement.text:
                     future = statement.text.strip()
                 elif names := selection.imports.get(index):
@@ -373,6 +395,7 @@ class _Composer:
             name = statement.defines[0]
             note = f"{path}:{statement.first_line}: {name} is not migrated, an error once one is made: {self.postponed[f'{path}:{name}']}"
             self.notes[note] = None
+        # Holes belong to the text of the rules; an override or a stub has taken its place.
         if self._text(path, statement) is not statement.text:
             return
         self.holes += statement.holes

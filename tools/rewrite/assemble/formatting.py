@@ -14,6 +14,7 @@ LINE_LENGTH = 100
 
 @cache
 def _ruff() -> str:
+    # In a virtual environment that was not activated ruff is not on PATH.
     beside = Path(sys.executable).with_name("ruff")
     if beside.exists():
         return str(beside)
@@ -30,6 +31,7 @@ def format_python(files: Mapping[str, str]) -> dict[str, str]:
 
     An `__init__.py` keeps the order of its imports, which those that import from each other rely on.
     """
+    # Results are cached by text: most files of a run are formatted again unchanged.
     keys = {path: (path.rpartition("/")[2] == "__init__.py", text) for path, text in files.items()}
     todo = {key for key in keys.values() if key[1].strip() and key not in _done}
     if todo:
@@ -37,6 +39,8 @@ def format_python(files: Mapping[str, str]) -> dict[str, str]:
             paths = {key: Path(folder) / f"f{i}.py" for i, key in enumerate(sorted(todo))}
             for (_, text), path in paths.items():
                 path.write_text(text)
+            # Isolated, so that the configuration of the user's repository does not change what is
+            # generated.
             common = ["--isolated", "--no-cache", "--quiet", "--line-length", str(LINE_LENGTH)]
             if sortable := [str(path) for (fixed, _), path in paths.items() if not fixed]:
                 subprocess.run(

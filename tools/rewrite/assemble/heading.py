@@ -1,4 +1,4 @@
-"""The comments at the top of a file: a licence, where the code comes from, what it is about."""
+"""The comments at the top of a file: its licence, its origin, its subject."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 import libcst as cst
 
 DIRECTIVE = re.compile(r"#!|#\s*(type|mypy|pyright|pyre|pytype|flake8|ruff|pylint|isort|noqa)\b\s*(:|-|=|$)")
-"""What is addressed to a shell or a checker, about the original's text."""
+"""Comments for a shell or a checker, which hold for the original text only."""
 
 
 def heading(module: cst.Module, keeps_first: bool) -> str:
     """The comments above the first statement, without directives for tools.
 
-    Those that stand directly on a definition are about it: they go where the rewrite does not keep it (`keeps_first`).
+    Comments directly above a definition belong to it. They are dropped where the target file does not hold the first statement
+    (`keeps_first` is false).
     """
     lines = [line.comment.value if line.comment else "" for line in module.header]
     if not keeps_first and module.body and _defines(module.body[0]):
+        # Up to the first empty line: what stands above it is about the file.
         while lines and lines[-1]:
             lines.pop()
     text = "\n".join(line for line in lines if not DIRECTIVE.match(line))

@@ -1,4 +1,4 @@
-"""What of a file uses, while it is imported, a name that stands for nothing but an error: it becomes one itself."""
+"""Which names a statement uses while its file is imported. A statement that uses a stub at that time becomes a stub itself."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import STORING
 
 
 def names_used(statements: Iterable[ast.stmt]) -> frozenset[str]:
-    """The names that running statements uses, other than by keeping what they stand for."""
+    """The names that running the statements uses, other than by storing their values."""
     return frozenset(name for statement in statements for name in _used(statement))
 
 
 def names_bound(statement: ast.stmt) -> tuple[str, ...]:
-    """The names that a statement binds, where it does nothing else: those of a definition, or of an assignment to names alone."""
+    """The names that a definition or an assignment to plain names binds; empty for statements that do anything else."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return (name,)
@@ -26,7 +26,7 @@ def names_bound(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def aliased_name(statements: Sequence[ast.stmt]) -> str:
-    """The name to which a statement gives further names, or ""."""
+    """`x` for the single statement `y = x`; "" for any others."""
     match statements:
         case [ast.Assign(value=ast.Name(id=name))]:
             return name
@@ -34,14 +34,16 @@ def aliased_name(statements: Sequence[ast.stmt]) -> str:
 
 
 def _used(node: ast.AST) -> Iterator[str]:
-    """Names that running a node uses at once; what is only put into a table, a default or another name is left out."""
+    """The names that running a node uses at once, without those that it only stores in a table, a default or a name."""
     match node:
         case ast.Lambda():
             yield from _used_by_storing(*node.args.defaults, *filter(None, node.args.kw_defaults))
+        # The body runs when the function is called; decorators and defaults run now.
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             for one in node.decorator_list:
                 yield from _used(one)
             yield from _used_by_storing(*node.args.defaults, *filter(None, node.args.kw_defaults))
+        # The body of a class runs at once, unlike that of a function.
         case ast.ClassDef():
             for part in (*node.bases, *node.keywords, *node.decorator_list, *node.body):
                 yield from _used(part)
@@ -66,7 +68,7 @@ def _used(node: ast.AST) -> Iterator[str]:
 
 
 def _used_by_storing(*values: ast.expr) -> Iterator[str]:
-    """What keeping values uses of them."""
+    """The names that storing these values uses: storing a bare name uses nothing of it."""
     for value in values:
         if not isinstance(value, ast.Name):
             yield from _used(value)

@@ -1,4 +1,4 @@
-"""Example texts in the mirror's names: what stands between a constructor's parentheses, rewritten by the same rules as the code."""
+"""Translates examples: their setup and constructor arguments, rewritten for the mirror by the same rules as the code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Untranslatable(ValueError):
 
 @dataclass(frozen=True)
 class Translation:
-    """A translated example; `wanted` are (file, name) that its text needs in the mirror, `vendored` the helpers it uses."""
+    """A translated example. `wanted`: (file, name) of what its text needs in the mirror. `vendored`: the helpers it uses."""
 
     example: Example
     path: str
@@ -48,6 +48,7 @@ def translation(space: Workspace, example: Example) -> Translation:
     """Rewrite `setup` and `init` as if they stood at the end of the unit's file."""
     unit = space.inventory.unit(example.unit)
     home = space.repo.files[unit.source]
+    # A function around the constructor gives the rules an `rngs` to pass on.
     text = f"{example.setup}\n\ndef _build(*, rngs):\n    return {_UNIT}({example.init.strip()})\n"
     try:
         tree = ast.parse(text)
@@ -55,9 +56,11 @@ def translation(space: Workspace, example: Example) -> Translation:
         raise Untranslatable(f"the example of {example.unit} does not parse: {error.msg}") from error
     model = FileModel(home.file, text, tree)
     model.top_names = set(home.top_names)
+    # `torch` is bound even where the unit's file does not import it, since examples use it.
     model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
     model.bindings |= Imports(tree, home.file).names
     randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | {(home.file.path, "_build")})
+    # No observations: those of the unit's file are keyed by its own lines.
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)
     texts = ["".join(result.header.code_for_node(node) for node in nodes) for nodes in result.body]
     build = result.body[-1][0]
@@ -78,7 +81,7 @@ def translation(space: Workspace, example: Example) -> Translation:
 
 
 def _names_through_packages(space: Workspace, model: FileModel, text: str) -> set[tuple[str, str]]:
-    """(file, name) of what `pkg_jax.layers.Block` reads, after `import pkg`, from module to module."""
+    """(file, name) of each step of a chain such as `pkg_jax.layers.Block`, after `import pkg`."""
     names: set[tuple[str, str]] = set()
     for mirror, name in space.repo.mirrored(model).items():
         for chain in attribute_chains(text, mirror):
@@ -92,7 +95,7 @@ def _names_through_packages(space: Workspace, model: FileModel, text: str) -> se
 
 
 def _constructor_arguments(build: cst.BaseStatement) -> str:
-    """What stands between the parentheses of `return _unit(…)`."""
+    """The text of the arguments of `return _unit(…)`."""
     assert isinstance(build, cst.FunctionDef) and isinstance(build.body, cst.IndentedBlock)
     line = build.body.body[-1]
     assert isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Return)

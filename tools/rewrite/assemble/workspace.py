@@ -1,4 +1,4 @@
-"""A repository with all that the rewriter knows of it; files are rewritten once, when first needed."""
+"""A repository with its facts and rewritten files. A file is rewritten once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_nam
 from migrate_agent.tools.types import Hole, Inventory, Observations, Span
 
 DEEP = 20_000
-"""Frames: libcst walks a tree by recursion, some five frames for each of the terms in a sum of a thousand strings."""
+"""Recursion limit in frames. libcst walks trees recursively; a sum of a thousand strings takes about five frames a term."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement after rewriting: its text, the names it defines and the global names that it needs."""
+    """A top-level statement after rewriting: its text, the names it defines, and the global names it needs. Lines are the original's."""
 
     text: str
     defines: tuple[str, ...]
@@ -50,6 +50,7 @@ class Workspace:
     """Facts, randomness and rewritten files of a repository."""
 
     def __init__(self, inventory: Inventory, observations: Observations) -> None:
+        # Raised and never lowered: another thread may be in the middle of a deep tree.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
         self.inventory, self.observations = inventory, observations
         self.repo = Repo(inventory)
@@ -60,8 +61,9 @@ class Workspace:
         self._settled: set[tuple[str, int]] = set()
 
     def facts(self, path: str) -> Facts:
-        """The facts of a file; those of the files it imports come first, so that inherited attributes are known."""
+        """The facts of a file. Those of the files it imports are inferred first, so that inherited attributes are known."""
         if path not in self._facts:
+            # Set before the recursion, so that files that import each other end it.
             self._facts[path] = Facts()
             file = self.repo.files[path]
             for other in file.file.imports:
@@ -72,7 +74,7 @@ class Workspace:
 
     @cached_property
     def randomness(self) -> Randomness:
-        """Which functions need `rngs`, and which write to parameters that they are given."""
+        """Which functions need `rngs`, and which write to their arguments."""
         facts = {path: self.facts(path) for path in self.repo.files}
         result = analyse(self.repo, facts)
         result.written = written_parameters(self.repo, facts)
@@ -102,8 +104,9 @@ class Workspace:
         return self._statements[path]
 
     def settle(self, path: str, index: int) -> Statement:
-        """A statement that is wanted. One that uses, while its file is imported, a name that stands for an error is such a name too."""
+        """The statement at `index`, which is now selected. If importing it uses a stub, it becomes a stub itself."""
         if (path, index) not in self._settled:
+            # Marked first: two statements that use each other would settle each other for ever.
             self._settled.add((path, index))
             original = _statement_groups(self.repo.files[path].tree)[index]
             reasons = (self._dead(path, name) for name in sorted(names_used(original) & self._statements[path][index].needs))
@@ -115,7 +118,7 @@ class Workspace:
         return self.statements(path)[index]
 
     def _dead(self, path: str, name: str) -> str:
-        """The reason of the error that a name of a file stands for, or ""."""
+        """The reason of the stub that a name of a file stands for; "" where it stands for none."""
         file = self.repo.files[path]
         if name not in file.top_names:
             definition = self.repo.resolve(file.bindings.get(name, ""))
@@ -128,14 +131,17 @@ class Workspace:
         return self.rewritten(path).dead.get(name, "")
 
     def _bury(self, path: str, index: int, original: list[ast.stmt], reason: str) -> None:
-        """Put an error in a statement's place; where an example used what it defines, or it does more than bind names, a hole."""
+        """Replace a statement by a stub. Where an example used what it defines, or it does more than bind names, add a hole instead."""
         statement, result, uses = self._statements[path][index], self._rewritten[path], self.exercised
         names = names_bound(original[0]) if len(original) == 1 else ()
         ran = any(statement.first_line <= line <= statement.last_line for line in self.observed_lines(path))
+        # A stub would break what an example is known to use; the hole asks a person or the model
+        # instead.
         if not names or ran or uses is None or {(path, name) for name in names} & (uses.read | uses.compared):
             span = Span(statement.first_line, 0, statement.last_line, 0)
             new = replace(statement, holes=(*statement.holes, Hole(path, span, "unknown-op", reason, "")))
         else:
+            # A file may define that name itself.
             name_clash = "NotMigrated" in Scopes(self.repo.files[path]).taken
             text = f"{' = '.join(names)} = {'nnx_layers.' if name_clash else ''}NotMigrated({reason!r})\n"
             note = f"{path}:{statement.first_line}: not migrated, an error once it is used: {reason}"
@@ -172,7 +178,10 @@ class Workspace:
     def _without_idle(
         self, file: FileModel, original: ast.stmt, nodes: tuple[cst.BaseStatement, ...], holes: list[Hole]
     ) -> tuple[tuple[cst.BaseStatement, ...], list[Hole], list[str]]:
-        """Methods with holes that neither constructing nor calling a module reaches say so when called, instead of holding the class up."""
+        """Replace methods with holes that no constructor or call reaches by stubs, so that they do not block the class.
+
+        Gives the statements, the remaining holes, and a note for each replaced method.
+        """
         model = file.classes.get(original.name) if isinstance(original, ast.ClassDef) else None
         if model is None or not holes or not nodes or not isinstance(nodes[0], cst.ClassDef):
             return nodes, holes, []
@@ -180,6 +189,7 @@ class Workspace:
         remaining = []
         for hole in holes:
             name = next((n for n, m in model.methods.items() if _first_line(m) <= hole.span.line <= (m.end_lineno or m.lineno)), "")
+            # Nothing that the checks run reaches it, so that the error cannot be met by accident.
             if name and (file.file.path, f"{model.qualname}.{name}") not in self.randomness.live:
                 idle.setdefault(name, hole)
             else:
@@ -202,6 +212,8 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
             name = statement.name.value
             reason = f"{name} was not migrated: {idle[name].reason}"
             line = cst.parse_statement(f"raise NotImplementedError({reason!r})")
+            # `@property` and the like stay; a decorator with arguments may need what was not
+            # migrated.
             decorators = [d for d in statement.decorators if isinstance(d.decorator, cst.Name)]
             body = with_docstring(statement, cst.IndentedBlock([line]))
             statement = statement.with_changes(
@@ -213,6 +225,7 @@ def _stub(node: cst.ClassDef, idle: Mapping[str, Hole]) -> cst.ClassDef:
 
 def _without_annotations(params: cst.Parameters) -> cst.Parameters:
     """Parameters without annotations."""
+    # Annotations may name torch types, which the mirror does not import.
     result = params.visit(_NoAnnotations())
     assert isinstance(result, cst.Parameters)
     return result
@@ -231,6 +244,7 @@ def _statement_groups(tree: ast.Module) -> list[list[ast.stmt]]:
             statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
         )
         previous = groups[-1][-1] if groups else None
+        # `a = 1; b = 2` is one line to libcst and two statements to `ast`; both lists must pair up.
         if previous is not None and not compound and previous.end_lineno == statement.lineno and not _is_compound(previous):
             groups[-1].append(statement)
         else:
@@ -246,7 +260,8 @@ _cache: list[tuple[Inventory, Observations, Workspace]] = []
 
 
 def workspace(inventory: Inventory, observations: Observations) -> Workspace:
-    """The workspace of these inputs; the last one is kept, since a run asks for it once a unit."""
+    """The workspace of these inputs. The last one is cached, since a run asks for it once per unit."""
+    # By identity: comparing whole recordings would take longer than the workspace saves.
     if _cache and _cache[0][0] is inventory and _cache[0][1] is observations:
         return _cache[0][2]
     space = Workspace(inventory, observations)

@@ -1,4 +1,4 @@
-"""Names that rewritten code may use without defining them."""
+"""Names that rewritten code may use although no statement of the file defines them."""
 
 from __future__ import annotations
 

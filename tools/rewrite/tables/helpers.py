@@ -1,4 +1,4 @@
-"""The helpers of `tools/vendored/` and `tools/kernels/`: what each symbol needs, and the text of a chosen few as one file."""
+"""The helpers of `tools/vendored/` and `tools/kernels/`: what each needs, and the text of a selection of them as one file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Symbol:
 
 FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels")
 CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
-"""What of the kernels serves their checks only: a file and two names."""
+"""A file and two names of the kernel library that only its checks use."""
 
 
 @cache
@@ -46,7 +46,7 @@ def _files() -> tuple[tuple[str, str], ...]:
 
 @cache
 def imports() -> Mapping[str, str]:
-    """Name → import statement, over all vendored files (their own cross references left out)."""
+    """Name → import statement, over all vendored files. Imports of one vendored file by another are left out."""
     by_name: dict[str, str] = {}
     for _, text in _files():
         for statement in ast.parse(text).body:
@@ -90,7 +90,7 @@ def symbols() -> Mapping[str, Symbol]:
 
 
 def _registries(statement: ast.stmt) -> list[str]:
-    """The functions of the same file that a decorator registers this one with: `f` of `@f.defjvp`, which is not complete without it."""
+    """The functions of the same file that a decorator registers this one with: `f` of `@f.defjvp`."""
     decorators = [d.func if isinstance(d, ast.Call) else d for d in getattr(statement, "decorator_list", [])]
     names = [d.value.id for d in decorators if isinstance(d, ast.Attribute) and isinstance(d.value, ast.Name)]
     return [name for name in names if name not in imports()]
@@ -157,7 +157,7 @@ def properties(name: str) -> frozenset[str]:
 
 
 def closure(names: Iterable[str]) -> list[Symbol]:
-    """The symbols and all that they need, in the order of their files."""
+    """The symbols and all that they need, in an order in which they can be defined."""
     chosen: dict[str, Symbol] = {}
     todo = list(names)
     while todo:
@@ -170,7 +170,7 @@ def closure(names: Iterable[str]) -> list[Symbol]:
 
 
 def _ordered(chosen: list[Symbol]) -> list[Symbol]:
-    """Definitions before the module-level code that uses them at import time (base classes, constants, decorators)."""
+    """The symbols in source order, but each definition before code that uses it at import time (bases, constants, decorators)."""
     by_name = {symbol.name: symbol for symbol in chosen}
     placed: dict[str, Symbol] = {}
 
@@ -189,7 +189,7 @@ def _ordered(chosen: list[Symbol]) -> list[Symbol]:
 
 
 def render(names: Iterable[str]) -> str:
-    """One file with the symbols and what they need, imports included (unformatted)."""
+    """The unformatted text of a file with the symbols, what they need, and the imports."""
     chosen = closure(names)
     used = {name for symbol in chosen for name in symbol.needs}
     lines = [imports()[name] for name in sorted(used) if name in imports()]

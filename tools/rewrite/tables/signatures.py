@@ -13,12 +13,12 @@ import libcst as cst
 DROPPED = frozenset(
     {"device", "layout", "pin_memory", "requires_grad", "memory_format", "generator", "non_blocking", "inplace", "antialias"}
 )
-"""Torch arguments without a meaning in JAX; dropped where a signature does not name them."""
+"""Torch arguments without a meaning in JAX. They are dropped where a signature does not name them."""
 
 
 # One row then serves both spellings; without this `x.sum(axis=1)` would be a hole.
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
-"""NumPy's argument names, which torch takes too."""
+"""NumPy's argument names, which torch accepts too → torch's own."""
 
 
 class BindError(Exception):
@@ -27,7 +27,7 @@ class BindError(Exception):
 
 @dataclass(frozen=True)
 class Signature:
-    """A parsed signature: parameter names in order, those that are keyword-only, defaults as text, and the variadic one."""
+    """A parsed signature: positional names in order, keyword-only names, defaults as text, and the names of `*args` and `**kwargs`."""
 
     names: tuple[str, ...]
     keyword_only: tuple[str, ...]
@@ -38,7 +38,10 @@ class Signature:
 
 @dataclass(frozen=True)
 class Bound:
-    """Arguments by name; `variadic` holds those of `*xs`, and those of `**kwargs` with their keywords; `dropped` those without a meaning in JAX."""
+    """The arguments of a call by parameter name (`values`).
+
+    `variadic`: the arguments of `*args` and `**kwargs`. `dropped`: arguments without a meaning in JAX.
+    """
 
     values: Mapping[str, cst.BaseExpression]
     variadic: Mapping[str, Sequence[cst.Arg]] = field(default_factory=dict)
@@ -70,7 +73,7 @@ def parse_signature(text: str) -> Signature:
 
 
 def literal_argument(signature: Signature, call: ast.Call, name: str) -> Any:
-    """The value of an argument where it is written out or is the default, else `...`; so too where arguments are passed on with stars."""
+    """The literal value of an argument or of its default; `...` where it is no literal or arguments are spread with stars."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return ...
     values = dict(zip(signature.names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}

@@ -1,6 +1,6 @@
 """Templates of the tables, parsed once and filled with libcst nodes.
 
-The language is described in `tables.py`. Filling adds parentheses only where precedence needs them, and drops call arguments whose
+`registry` describes the language. Filling adds parentheses only where precedence needs them, and drops call arguments whose
 placeholder the caller left out.
 """
 
@@ -71,7 +71,7 @@ class Missing(Exception):
 
 
 def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpression:
-    """`node` as it may stand under `parent`: in parentheses where precedence asks for them."""
+    """`node`, in parentheses where its precedence under `parent` needs them."""
     if node.lpar or isinstance(node, ATOMIC):
         return node
     # `1.shape` is a syntax error, `(1).shape` is not.
@@ -85,7 +85,7 @@ def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpres
 
 
 def unbroken(node: cst.BaseExpression) -> cst.BaseExpression:
-    """`node` in parentheses where its lines break outside of any: it stood in those of a call."""
+    """`node`, in parentheses where it has a line break outside of brackets, as an argument of a call may have."""
     if node.lpar or not isinstance(node, BREAKING):
         return node
     text = cst.Module([]).code_for_node(node)
@@ -190,13 +190,13 @@ class _Fill(cst.CSTTransformer):
         return call.with_changes(args=_commas(arguments))
 
     def _followed(self, arguments: Sequence[cst.Arg]) -> bool:
-        """Whether the first of these is positional and one behind it as well, so that leaving it out would shift that one."""
+        """Whether the first argument and a later one are positional, so that dropping the first would shift the other."""
         first, *rest = arguments
         return first.keyword is None and any(a.keyword is None and not a.star and not _unfilled(a.value) for a in rest)
 
 
 def _sequence(values: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
-    """Several values as one: a tuple, or the single value as it is where it already is a sequence."""
+    """The values as one tuple. A single value that is a tuple or list already is returned as it is."""
     # `x.permute((0, 2, 1))` and `x.permute(0, 2, 1)` mean the same.
     if len(values) == 1 and isinstance(values[0], (cst.Tuple, cst.List)):
         return wrap(values[0], None)
@@ -283,7 +283,7 @@ def _starred_tuple(arguments: Sequence[cst.Arg]) -> cst.BaseExpression:
 
 
 def of_new_array(node: cst.Attribute) -> cst.BaseExpression | None:
-    """`jnp.empty(s, dtype=d).shape` → `s` and `.dtype` → `d`: what a fresh array is asked for stands in its call."""
+    """`jnp.empty(s, dtype=d).shape` → `s`, and `.dtype` → `d`: a new array is not needed to read them."""
     call = node.value
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "astype" and len(call.args) == 1:
         fresh = of_new_array(cst.Attribute(call.func.value, node.attr))

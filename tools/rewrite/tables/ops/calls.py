@@ -1,4 +1,4 @@
-"""Questions that several families of rows ask about a call."""
+"""What rows of several families ask about a call."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def spelled(name: str, signature: str, to: Template, *aliases: str, **options: A
 
 
 def is_kind(call: Call, name: str, *kinds: str) -> bool:
-    """Whether the argument was seen, and only as these kinds."""
+    """Whether the argument was observed, and always as one of these kinds."""
     fact = call.observed(name)
     return fact is not None and bool(fact.kinds) and set(fact.kinds) <= set(kinds)
 
 
 def may_be_kind(call: Call, name: str, *kinds: str) -> bool:
-    """Whether the argument was seen as one of these kinds."""
+    """Whether the argument was at least once observed as one of these kinds."""
     fact = call.observed(name)
     return fact is not None and bool(set(fact.kinds) & set(kinds))
 
 
 def ndim(call: Call, name: str) -> int | None:
-    """The number of axes of the argument, where all that was seen of it agrees."""
+    """The number of axes of the argument; `None` where it was not observed or varies."""
     fact = call.observed(name)
     counts = {len(shape) for shape in fact.shapes} if fact else set()
     return counts.pop() if len(counts) == 1 else None
