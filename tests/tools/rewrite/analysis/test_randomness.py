@@ -1,4 +1,4 @@
-"""Decorators of the repository around what gains an `rngs`."""
+"""A function that gains an `rngs` keeps it through the decorators of the repository."""
 
 from __future__ import annotations
 

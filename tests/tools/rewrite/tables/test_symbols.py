@@ -1,0 +1,64 @@
+"""Names that source text defines, needs and registers."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrate_agent.tools.rewrite.tables.symbols import (
+    attribute_chains,
+    defined_names,
+    global_names,
+    import_lines,
+    import_of,
+    registered_with,
+    registrars,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def f(): x = 1", ["f"]),
+        ("import a.b, c as d", ["a", "d"]),
+        ("x, (y, *z) = v", ["x", "y", "z"]),
+        ("TABLE['x'] = 1", ["TABLE"]),  # changes what it names
+        ("if a:\n    import b\nelse:\n    b = None", ["b"]),
+        ("y = [i for i in x]", ["y"]),
+    ],
+)
+def test_defined_names(source: str, names: list[str]) -> None:
+    assert defined_names(ast.parse(source).body[0]) == names
+
+
+@pytest.mark.parametrize(
+    ("source", "names", "at_import"),
+    [
+        ("def f(a=x):\n    return y", {"x", "y"}, {"x"}),
+        ("z = [i for i in xs]", {"xs"}, {"xs"}),  # a comprehension runs at once
+        ("class C(B):\n    def f(self):\n        return g", {"B", "g"}, {"B"}),
+        ("def f(a: 'T', b: Literal['u']) -> Optional['V']: pass", {"T", "V", "Literal", "Optional"}, {"Literal", "Optional"}),
+    ],
+)
+def test_global_names(source: str, names: set[str], at_import: set[str]) -> None:
+    assert global_names(source) == names
+    assert global_names(source, imports_only=True) == at_import
+
+
+def test_registrations() -> None:
+    body = ast.parse("TABLE = {}\n\ndef register(f):\n    TABLE[f.__name__] = f\n    return f\n\n@register\ndef g(): pass\n").body
+    tables = registrars(body, {"TABLE"})
+    assert tables == {"register": {"TABLE"}}
+    assert registered_with(body[-1], {"TABLE"}, tables) == {"TABLE"}
+    assert registered_with(ast.parse("TABLE.add(f)").body[0], {"TABLE"}, {}) == {"TABLE"}
+    assert registered_with(ast.parse("f(TABLE)").body[0], {"TABLE"}, {}) == frozenset()
+
+
+def test_attribute_chains() -> None:
+    assert attribute_chains("layers.conv.Block(other.x)", "layers") == {("conv", "Block"), ("conv",)}
+
+
+def test_imports() -> None:
+    assert import_lines("from a import b, c as d\nimport e.f\n", {"d", "e"}) == ["from a import c as d", "import e.f"]
+    assert (import_of("b", "a.b"), import_of("c", "a.b")) == ("from a import b", "from a import b as c")
