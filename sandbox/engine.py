@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from migrate_agent.sandbox.base import SandboxError, SandboxUnavailable
+from migrate_agent.tools import extras
 
 REPOSITORY = "migrate-agent-sandbox"
 LABEL = "migrate-agent.sandbox"
@@ -43,6 +44,8 @@ class Image(NamedTuple):
 
 def connect() -> Any:
     """A client of the engine that the environment names (`DOCKER_HOST`, else the usual socket). Raises `SandboxUnavailable`."""
+    if not extras.installed("docker"):
+        raise SandboxUnavailable(extras.advice("docker", "--sandbox docker"))
     address = os.environ.get("DOCKER_HOST", f"unix://{DEFAULT_SOCKET}")
     if not address.startswith("unix://"):
         raise SandboxUnavailable(f"the Docker engine at {address} is not on this machine, so it cannot see the folders of jobs")

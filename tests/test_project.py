@@ -22,15 +22,18 @@ from migrate_agent.agent.config.config import Config, load_config
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("agent", "evals", "prompts", "sandbox", "tools")
+TYPED = ("agent", "prompts", "sandbox", "tools")
+"""What programs that import from here are checked against: each has a `py.typed`."""
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = PYPROJECT["tool"]["setuptools"]
 
 MAY_IMPORT = {
     "tools/types.py": (),
+    "tools/extras.py": (),
     "tools/discovery.py": (),
     "tools/vendored": ("tools.vendored",),
     "tools": ("tools", "sandbox.base"),
-    "sandbox": ("sandbox", "tools.types"),
+    "sandbox": ("sandbox", "tools.types", "tools.extras"),
     "prompts": ("prompts",),
     "agent": ("agent", "tools", "sandbox", "prompts"),
     "evals": PARTS,
@@ -168,8 +171,9 @@ def test_wheel_holds_our_files_and_no_others(wheel: Path) -> None:
         file
         for package in ("agent/pr", "prompts", "sandbox/image", "evals/zoo")
         for file in (ROOT / package).glob("*")
-        if file.is_file() and file.suffix != ".py"
+        if file.is_file() and file.suffix not in (".py", ".typed")
     ]
+    data += [ROOT / part / "py.typed" for part in TYPED]
     expected = {f"migrate_agent/{path.as_posix()}" for path in sources()}
     expected |= {f"migrate_agent/{file.relative_to(ROOT).as_posix()}" for file in data}
     with zipfile.ZipFile(wheel) as archive:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from migrate_agent.agent.config.secrets import redacted
+from migrate_agent.tools import extras
 
 
 class UserError(Exception):
@@ -33,6 +34,12 @@ class ConfigError(UserError):
 
 
 class MissingError(UserError):
-    """Something needed is not there: git, a sandbox engine that was demanded, the model endpoint."""
+    """Something needed is not there: git, an extra of this package, a sandbox engine that was demanded, the model endpoint."""
 
     exit_status = 3
+
+
+def require(extra: str, purpose: str, otherwise: str = "") -> None:
+    """Raises `MissingError` where this extra of the package is not installed; the arguments are those of `extras.advice`."""
+    if not extras.installed(extra):
+        raise MissingError(extras.advice(extra, purpose, otherwise))

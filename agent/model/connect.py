@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.config.errors import MissingError, UsageError
+from migrate_agent.agent.config.errors import MissingError, UsageError, require
 from migrate_agent.agent.model.author import Author, Settings
 from migrate_agent.agent.model.caller import Cache, Caller, replayed
 from migrate_agent.agent.model.endpoint import Endpoint
@@ -32,6 +32,8 @@ def connect(settings: RunSettings, config: Config, folder: RunFolder, told: Call
         asks = [entry.ask for entry in read(Path(settings.replay))]
         names, url = names or tuple(dict.fromkeys(ask.model for ask in asks)), url or asks[0].endpoint
     key = os.environ.get("OPENAI_API_KEY", "")
+    if answers is None:
+        require("model", "--model", otherwise="use --no-llm")
     if answers is None and not key and not url:
         raise MissingError("a model was named, but no endpoint: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url), or use --no-llm")
     prices = tuple(Price(each.model, each.input, each.output) for each in config.price)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from migrate_agent.agent.config.errors import UsageError, UserError
+from migrate_agent.agent.config.errors import UsageError, UserError, require
 from migrate_agent.agent.forge.base import Check, Forge, ForgeError, LineNote, Request
 from migrate_agent.agent.forge.connect import connect
 from migrate_agent.agent.forge.remote import Address, address, find_token
@@ -66,6 +66,7 @@ def submit(path: Path, options: Options, talk: Talk, environment: Mapping[str, s
 
 def whereto(repository: Repository, options: Options, environment: Mapping[str, str] = os.environ) -> tuple[Address, str]:
     """The project that the remote is, and the token for it; nothing is sent. Raises `UserError` with what is missing."""
+    require("forges", "pull requests")
     url = remote_url(repository, options.remote)
     check_remote(repository, url)
     located = address(url, environment, options.forge, options.base_url, options.project)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from migrate_agent.agent.config.errors import MissingError
+from migrate_agent.agent.config.errors import require
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NAME = "migrate-agent"
@@ -22,15 +22,12 @@ def begin() -> None:
     """Send spans to where the environment says; nothing where it says nothing. Raises `MissingError` without the packages that it takes."""
     if not os.environ.get(ENDPOINT) or _tracers:
         return
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as error:
-        raise MissingError(
-            f"{ENDPOINT} is set, but {error.name} is not installed: pip install 'migrate-agent[trace]', or unset it"
-        ) from None
+    require("trace", ENDPOINT, otherwise="unset it")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
     provider = TracerProvider(resource=Resource.create({"service.name": NAME}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     use(provider)

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from migrate_agent.agent.config.config import Config, load_config
-from migrate_agent.agent.config.errors import MissingError, UsageError
+from migrate_agent.agent.config.errors import MissingError, UsageError, require
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.examples import Exercise, reached
@@ -28,7 +28,8 @@ from migrate_agent.agent.tpu import recompile as tpu_recompile
 from migrate_agent.agent.tpu import tables
 from migrate_agent.agent.tpu.page import page
 from migrate_agent.agent.tpu.result import Found, report, told
-from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant, has_compiler
+from migrate_agent.tools import extras
+from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.fit import MEMORY, Axis, Fit, Remedy, fit, remedies
@@ -64,8 +65,7 @@ def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Pro
     repository = open_repository(root)
     config = load_config(repository.root)
     places = wanted(asked, config)
-    if not has_compiler():
-        raise MissingError(MISSING)
+    require("tpu", "`migrate-agent tpu`")
     inventory = services.scan(repository.root)
     unit = find(inventory, module)
     stored, _ = kept(home_of(repository.common), repository.root)
@@ -82,9 +82,6 @@ def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Pro
     tell(found, asked)
     equal = found.sharded is None or found.sharded.check.equal
     return 0 if equal and all(cost.refused is None for cost in found.costs) else 1
-
-
-MISSING = "unverified: install migrate-agent[tpu], which brings the TPU compiler (libtpu)"
 
 
 def wanted(asked: Asked, config: Config) -> list[Topology]:
@@ -166,7 +163,7 @@ def answer(
         fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
         again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
     except ExtraMissing:
-        raise MissingError(MISSING) from None
+        raise MissingError(extras.advice("tpu", "`migrate-agent tpu`")) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
     return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again, kernels)

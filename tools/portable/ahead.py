@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools import extras
 from migrate_agent.tools.portable import cost, shapes
 from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost
@@ -39,7 +39,7 @@ class ExtraMissing(PortableError):
 
 def has_compiler() -> bool:
     """Whether the extra `tpu` is installed. Imports nothing."""
-    return importlib.util.find_spec("libtpu") is not None
+    return extras.installed("tpu")
 
 
 @dataclass(frozen=True)
