@@ -9,6 +9,7 @@ import itertools
 import signal
 import sys
 from enum import StrEnum
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,12 @@ class DeviceKind(StrEnum):
     gpu = "gpu"
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"migrate-agent {version_of('migrate-agent')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     name="migrate-agent",
     help="Rewrite PyTorch modules to JAX (Flax NNX), and commit only what a fixed verifier finds equivalent.",
@@ -48,6 +55,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)] = False,
+) -> None:
+    """Options of the program itself."""
+
+
 app.add_typer(sandbox_app, name="sandbox")
 app.command()(check)
 app.command()(weights)
