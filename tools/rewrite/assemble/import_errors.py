@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import STORING
+from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import STORING
 
 
 def names_used(statements: Iterable[ast.stmt]) -> frozenset[str]:

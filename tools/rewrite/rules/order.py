@@ -9,81 +9,84 @@ Rules that share no handler may stand in any order.
 
 from __future__ import annotations
 
-from migrate_agent.tools.rewrite.rules.calls.attributes import MarkLateAttributes, ReplaceTensorAttributes
-from migrate_agent.tools.rewrite.rules.calls.calls import ReplaceTorchCalls
-from migrate_agent.tools.rewrite.rules.calls.constructing import SelectWhileConstructing
-from migrate_agent.tools.rewrite.rules.calls.draws import DrawFromDistributions
-from migrate_agent.tools.rewrite.rules.calls.lookups import ReplaceLookups
-from migrate_agent.tools.rewrite.rules.calls.mapping import MapWithRngs
+from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArrays
+from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
+from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
+from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
-from migrate_agent.tools.rewrite.rules.calls.ranges import KeepRangesStatic
-from migrate_agent.tools.rewrite.rules.calls.reduced import ReduceArrays
-from migrate_agent.tools.rewrite.rules.calls.references import DropTorchImports, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
+from migrate_agent.tools.rewrite.rules.calls.static_ranges import KeepRangesStatic
+from migrate_agent.tools.rewrite.rules.calls.tensor_attributes import ReplaceTensorAttributes
+from migrate_agent.tools.rewrite.rules.calls.torch_calls import ReplaceTorchCalls
+from migrate_agent.tools.rewrite.rules.calls.torch_references import ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import KeepTracedIntegers
 from migrate_agent.tools.rewrite.rules.classes.base_calls import CallBasesByName
-from migrate_agent.tools.rewrite.rules.classes.captured import UnbindKeptMethods
 from migrate_agent.tools.rewrite.rules.classes.class_surgery import RefuseClassSurgery
-from migrate_agent.tools.rewrite.rules.classes.instances import ExtendIsinstanceTests
+from migrate_agent.tools.rewrite.rules.classes.isinstance_tests import ExtendIsinstanceTests
+from migrate_agent.tools.rewrite.rules.classes.kept_methods import UnbindKeptMethods
 from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModuleMethods
-from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs, ReplaceTrainingFlag
+from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs
 from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
-from migrate_agent.tools.rewrite.rules.classes.own_modes import DeriveFromOwnTrain
+from migrate_agent.tools.rewrite.rules.classes.own_train import DeriveFromOwnTrain
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
 from migrate_agent.tools.rewrite.rules.classes.signatures import ReplaceSignatureCalls
+from migrate_agent.tools.rewrite.rules.classes.training_flag import ReplaceTrainingFlag
+from migrate_agent.tools.rewrite.rules.cleanup.blank_lines import TidyBlocks
 from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
-from migrate_agent.tools.rewrite.rules.cleanup.layout import TidyBlocks
 from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
-from migrate_agent.tools.rewrite.rules.cleanup.undefined import RefuseUndefinedNames
+from migrate_agent.tools.rewrite.rules.cleanup.torch_imports import DropTorchImports
+from migrate_agent.tools.rewrite.rules.cleanup.undefined_names import RefuseUndefinedNames
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
-from migrate_agent.tools.rewrite.rules.cleanup.unmigrated import StubUnmigratedReferences
-from migrate_agent.tools.rewrite.rules.cleanup.unused import DropUnusedLocals
+from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
+from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLocals
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
-from migrate_agent.tools.rewrite.rules.control_flow.telling import DropPrintsOfValues
+from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
     ReplaceBranchChains,
     ReplaceEarlyReturns,
     ReplaceTensorBranches,
     ReplaceTensorLoops,
 )
-from migrate_agent.tools.rewrite.rules.environment.contexts import ReplaceGradientContexts
 from migrate_agent.tools.rewrite.rules.environment.custom_kernels import ReplaceKernelLaunches
 from migrate_agent.tools.rewrite.rules.environment.devices import DropDevicePlumbing
-from migrate_agent.tools.rewrite.rules.environment.fallbacks import TakeImportFallbacks
 from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFusedKernels
-from migrate_agent.tools.rewrite.rules.environment.imports import RenameRepositoryImports
+from migrate_agent.tools.rewrite.rules.environment.global_names import SpellOutGlobals
+from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import ReplaceGradientContexts
+from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeImportFallbacks
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
-from migrate_agent.tools.rewrite.rules.environment.namespaces import SpellOutGlobals
-from migrate_agent.tools.rewrite.rules.environment.packages import RefuseUnfollowedPackages
-from migrate_agent.tools.rewrite.rules.environment.reaching import RefuseOutsideAccess
+from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
-from migrate_agent.tools.rewrite.rules.indexing.indices import IndexByArrays
+from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
+from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
+from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
-from migrate_agent.tools.rewrite.rules.indexing.selected import SelectRowsByMask
-from migrate_agent.tools.rewrite.rules.mutation.arguments import ReturnChangedArguments
+from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
 from migrate_agent.tools.rewrite.rules.mutation.gradients import KeepParameterGradients
 from migrate_agent.tools.rewrite.rules.mutation.inplace import ReplaceInplaceUpdates
-from migrate_agent.tools.rewrite.rules.mutation.loop_parts import CollectLoopSlices
+from migrate_agent.tools.rewrite.rules.mutation.intermediates import StoreIntermediates
+from migrate_agent.tools.rewrite.rules.mutation.loop_slices import CollectLoopSlices
 from migrate_agent.tools.rewrite.rules.mutation.memos import RecomputeMemos, UncacheArrays
 from migrate_agent.tools.rewrite.rules.mutation.outer_names import BindOuterNames
-from migrate_agent.tools.rewrite.rules.mutation.saved_values import SaveForBackwardLast
-from migrate_agent.tools.rewrite.rules.mutation.stashes import StoreIntermediates
+from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import ReturnChangedArguments
+from migrate_agent.tools.rewrite.rules.mutation.saved_for_backward import SaveForBackwardLast
 from migrate_agent.tools.rewrite.rules.parameters.buffers import SetBuffers
 from migrate_agent.tools.rewrite.rules.parameters.freezing import FreezeParameters
-from migrate_agent.tools.rewrite.rules.parameters.gathering import BuildContainersInLocals
-from migrate_agent.tools.rewrite.rules.parameters.handles import PassVariables
-from migrate_agent.tools.rewrite.rules.parameters.held_arrays import WrapListsOfArrays
-from migrate_agent.tools.rewrite.rules.parameters.held_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import ReplaceInitialisers
+from migrate_agent.tools.rewrite.rules.parameters.interim_containers import BuildContainersInLocals
+from migrate_agent.tools.rewrite.rules.parameters.late_attributes import MarkLateAttributes
+from migrate_agent.tools.rewrite.rules.parameters.lists_of_arrays import WrapListsOfArrays
+from migrate_agent.tools.rewrite.rules.parameters.passed_variables import PassVariables
 from migrate_agent.tools.rewrite.rules.parameters.registration import RegisterSequentialParts, ReplaceRegistrations
 from migrate_agent.tools.rewrite.rules.parameters.registries import ReplaceModuleRegistries
 from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
-from migrate_agent.tools.rewrite.rules.parameters.statistics import MoveInheritedStatistics
+from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
+from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
-from migrate_agent.tools.rewrite.rules.parameters.tying import ShareVariables
+from migrate_agent.tools.rewrite.rules.parameters.unregistered_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.variables import MakeParameters, ReadVariables
 from migrate_agent.tools.rewrite.rules.rule import Rule
 

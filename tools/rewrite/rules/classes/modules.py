@@ -13,7 +13,6 @@ from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers
-from migrate_agent.tools.rewrite.tables.templates import wrap
 
 RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")))
 
@@ -210,77 +209,6 @@ class ConvertMethods(Rule):
                 if base in layers():
                     return rngs_of(layers()[base].vendored) == "required"
         return False
-
-
-class ReplaceTrainingFlag(Rule):
-    """Replace the mode of a module: `self.training` → `not self.deterministic`; `self.training = x` → `self.deterministic = not x`.
-
-    `deterministic` is the flag that NNX's `.train()` and `.eval()` set. Declines (a hole) where the mode of
-    another module is asked for: not every module of NNX has one.
-    """
-
-    KEEP = ("class Plain:\n    def f(self):\n        return self.training\n",)
-    CHANGE = (
-        (
-            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n"
-            "    def forward(self, x):\n        if not self.training:\n            return x\n        return x + 1\n",
-            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n\n"
-            "    def __call__(self, x):\n        if self.deterministic:\n            return x\n        return x + 1\n",
-        ),
-        (
-            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, on):\n        super().__init__()\n        self.training = True\n\n"
-            "    def freeze(self, on, off):\n        self.training = on and not off\n\n    def thaw(self, off):\n        self.training = not off\n",
-            "class M(nnx.Module):\n    def __init__(self, on, *, rngs: nnx.Rngs):\n        self.deterministic = False\n"
-            "        self.deterministic = False\n\n    def freeze(self, on, off):\n        self.deterministic = not (on and not off)\n\n"
-            "    def thaw(self, off):\n        self.deterministic = off\n",
-        ),
-    )
-
-    def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        context = self.context
-        if not self._is_training_flag(original):
-            fact = context.observed(original.value) if original.attr.value == "training" else None
-            if fact is not None and any(kind.startswith("module:") for kind in fact.kinds):
-                context.hole(original, "the mode of another module: give it as an argument, or ask the layer that has one", "module-method")
-            return None
-        flag = updated.with_changes(attr=cst.Name("deterministic"))
-        if isinstance(context.parent(), cst.AssignTarget) and isinstance(context.parent(2), cst.Assign):
-            return flag  # what is set is turned round: see `leave_Assign`
-        return context.parenthesise(cst.UnaryOperation(cst.Not(), flag))
-
-    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
-        is_flag = [isinstance(target.target, cst.Attribute) and self._is_training_flag(target.target) for target in original.targets]
-        if not any(is_flag):
-            return None
-        if not all(is_flag):
-            self.context.hole(original, "several targets, one of them the mode of the module", "module-method")
-            return None
-        match updated.value:
-            case cst.Name(value="True" | "False" as value):
-                return updated.with_changes(value=cst.Name("False" if value == "True" else "True"))
-            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-                return updated.with_changes(value=inner)
-        turned = cst.UnaryOperation(cst.Not(), cst.Name("x"))
-        return updated.with_changes(value=turned.with_changes(expression=wrap(updated.value, turned)))
-
-    def _is_training_flag(self, node: cst.Attribute) -> bool:
-        """Whether this is `self.training` of a module."""
-        context = self.context
-        own = node.attr.value == "training" and context.cls is not None and context.is_self(node.value)
-        return own and context.cls is not None and context.repo.is_module_class(context.cls)
-
-    def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
-        # `not self.training` has become `not not self.deterministic`.
-        inner = updated.expression
-        if (
-            isinstance(updated.operator, cst.Not)
-            and isinstance(original.expression, cst.Attribute)
-            and original.expression.attr.value == "training"
-            and isinstance(inner, cst.UnaryOperation)
-            and isinstance(inner.operator, cst.Not)
-        ):
-            return inner.expression
-        return None
 
 
 def add_rngs(params: cst.Parameters) -> cst.Parameters:

@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import bare
-from migrate_agent.tools.rewrite.rules.calls.references import VERSION
+from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers, ops

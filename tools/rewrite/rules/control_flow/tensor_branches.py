@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
-from migrate_agent.tools.rewrite.rules.calls.reduced import is_reduced
+from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule

@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.rules.environment.fallbacks import catches_import
+from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import catches_import
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import FUSED_PACKAGES, of_fused_package
 from migrate_agent.tools.scan.nodes import walk

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
-from migrate_agent.tools.rewrite.rules.calls.references import FUNCTION_BASES
+from migrate_agent.tools.rewrite.rules.calls.torch_references import FUNCTION_BASES
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.rule import Rule
 

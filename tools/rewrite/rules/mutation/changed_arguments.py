@@ -10,9 +10,9 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.aliases import read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.context import Context
-from migrate_agent.tools.rewrite.rules.mutation.arguments import mutated
+from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import mutated
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
-from migrate_agent.tools.rewrite.rules.parameters.handles import callees
+from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.types import Span
 

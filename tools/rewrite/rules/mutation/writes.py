@@ -10,7 +10,7 @@ from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bo
 from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
-from migrate_agent.tools.rewrite.rules.mutation.arguments import handed_back
+from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, methods, ops

@@ -7,8 +7,8 @@ import libcst as cst
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
-from migrate_agent.tools.rewrite.rules.calls.references import VERSION
-from migrate_agent.tools.rewrite.rules.environment.contexts import AUTOCAST, DROPPED, NO_GRADIENT
+from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
+from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
 from migrate_agent.tools.rewrite.tables.ops.calls import INTEGERS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import draws
-from migrate_agent.tools.rewrite.rules.calls.references import NAMESPACES, ReplaceTorchReferences
+from migrate_agent.tools.rewrite.rules.calls.torch_references import NAMESPACES, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
 

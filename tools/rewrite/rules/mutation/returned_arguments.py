@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
-from migrate_agent.tools.rewrite.rules.parameters.handles import callees
+from migrate_agent.tools.rewrite.rules.parameters.passed_variables import callees
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
