@@ -1,4 +1,4 @@
-"""The original's side of a verification, run inside the sandbox: chooses the scenarios, and writes what the candidate is given and must give.
+"""The original's side of a verification: chooses the scenarios inside the sandbox, and writes the candidate's inputs and expected results.
 
 `given/` (states, inputs, targets, `given.json`) goes to the candidate; `expected/` and the returned JSON never do. Two jobs that may run beside each
 other: the examples, and the first of them with other configurations.
@@ -29,7 +29,7 @@ from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter,
 
 @dataclass(frozen=True)
 class One:
-    """An example that is not like one before it. `otherwise`: it is constructed otherwise than those before; `new`: it exercises something else."""
+    """An example that adds something: `otherwise`, a new constructor call; `new`, a new configuration, state or shapes of arguments."""
 
     index: int
     texts: Mapping[str, Any]
@@ -40,7 +40,7 @@ class One:
 
 @dataclass
 class Examples:
-    """The examples of a job, those that cannot be made ready among the `errors`. What they run is noted in `lines`."""
+    """The examples of a job. `errors` has those that cannot be constructed; `lines` records the lines that they run."""
 
     arguments: Mapping[str, Any]
     inputs: Mapping[str, Path]
@@ -50,6 +50,7 @@ class Examples:
 
     def __post_init__(self) -> None:
         torch.set_num_threads(max(torch.get_num_threads(), 1))
+        # The fast path is one fused kernel, which modes and hooks do not see into.
         torch.backends.mha.set_fastpath_enabled(False)
         self.base = tolerances.SEED_STRIDE * int(self.arguments["seed"])
         self.lines = Lines(self.arguments["name"], Path(sys.path[0]))
@@ -59,26 +60,26 @@ class Examples:
             try:
                 with self.lines:
                     original = self.make(index)
-                otherwise = (texts["init"], texts["setup"]) not in self._constructed
+                new_construction = (texts["init"], texts["setup"]) not in self._constructed
                 new = original.likeness() not in self._seen
             except Exception as error:
                 self.fail(index, error)
                 continue
-            if new or otherwise:
+            if new or new_construction:
                 self._seen.add(original.likeness())
-                yield One(index, texts, original, otherwise, new)
+                yield One(index, texts, original, new_construction, new)
 
     def make(self, index: int, changes: Changes | None = None) -> Original:
-        """The unit of this example. Raises what its import and its texts raise."""
+        """The unit of this example. Raises the errors of its import and its texts."""
         texts = {**self.arguments["examples"][index], **({"changes": changes} if changes is not None else {})}
         return Original(self.arguments["module"], self.arguments["name"], texts, self.inputs.get(f"tensors{index}"), self.base)
 
     def ran(self, one: One) -> None:
-        """Take note that an example runs."""
+        """Record that an example runs."""
         self._constructed.add((one.texts["init"], one.texts["setup"]))
 
     def fail(self, index: int, error: Exception) -> None:
-        """Take note that it does not."""
+        """Record the error of an example that does not run."""
         self.errors.append(f"example {index + 1}: {one_line(error)}")
 
 
@@ -86,27 +87,31 @@ class Examples:
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations of the
     examples, and which lines they run (`Lines.told`)."""
-    given = Examples(arguments, inputs)
+    example_units = Examples(arguments, inputs)
     scenarios: list[dict[str, Any]] = []
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
-    for one in given:
+    for one in example_units:
         cls = one.original.cls
         calls.append(one.original.call)
         try:
-            writer = ScenarioWriter(one.original, len(examples), one.texts, output, given.base, given.lines)
+            writer = ScenarioWriter(one.original, len(examples), one.texts, output, example_units.base, example_units.lines)
             examples.append(
-                {"index": one.index, "changes": {}, **write_scenarios(writer, first=not examples, otherwise=one.otherwise, new=one.new)}
+                {
+                    "index": one.index,
+                    "changes": {},
+                    **write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new),
+                }
             )
         except Exception as error:
-            given.fail(one.index, error)
+            example_units.fail(one.index, error)
             continue
-        given.ran(one)
+        example_units.ran(one)
         scenarios += writer.scenarios
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
-    lines = given.lines.told(cls) if examples else {}
-    return {"examples": examples, "scenarios": scenarios, "errors": given.errors, "lines": lines, "torch": torch.__version__}
+    lines = example_units.lines.told(cls) if examples else {}
+    return {"examples": examples, "scenarios": scenarios, "errors": example_units.errors, "lines": lines, "torch": torch.__version__}
 
 
 @flushing()
@@ -116,29 +121,29 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
 
     Returns what describes each configuration, their scenarios, which lines ran, and the `first` and `number` that these are right for; or an `error`.
     """
-    given = Examples(arguments, inputs)
+    example_units = Examples(arguments, inputs)
     ran: list[One] = []
     drops = False
-    for one in given:
+    for one in example_units:
         try:
-            drops = exercised(one, given.lines) or drops
+            drops = exercised(one, example_units.lines) or drops
         except Exception:
             continue
-        given.ran(one)
+        example_units.ran(one)
         ran.append(one)
     first, number = arguments.get("first", ran[0].index if ran else -1), arguments.get("number", len(ran))
-    found: dict[str, Any] = {"first": first, "number": number, "examples": [], "scenarios": [], "lines": {}}
+    result: dict[str, Any] = {"first": first, "number": number, "examples": [], "scenarios": [], "lines": {}}
     if not ran:
-        return {**found, "wrong": {"reason": "the examples do not run a second time"}}
-    make, texts = partial(given.make, first), arguments["examples"][first]
+        return {**result, "wrong": {"reason": "the examples do not run a second time"}}
+    make, texts = partial(example_units.make, first), arguments["examples"][first]
     try:
-        units = enumerate(others(make({}), make, given.lines))
-        writers = [ScenarioWriter(unit, number + place, texts, output, given.base, given.lines) for place, unit in units]
-        found["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
+        units = enumerate(others(make({}), make, example_units.lines))
+        writers = [ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines) for offset, unit in units]
+        result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
     except Exception as error:
-        return {**found, "wrong": {"reason": undetermined_reason(error)}}
+        return {**result, "wrong": {"reason": undetermined_reason(error)}}
     scenarios = [scenario for writer in writers for scenario in writer.scenarios]
-    return {**found, "scenarios": scenarios, "lines": given.lines.told(ran[-1].original.cls)}
+    return {**result, "scenarios": scenarios, "lines": example_units.lines.told(ran[-1].original.cls)}
 
 
 def exercised(one: One, lines: Lines) -> bool:

@@ -1,4 +1,4 @@
-"""Buffers after the steps of a training curve agree in float64: what several calls leave behind, such as a pointer that wraps around."""
+"""Buffers after the steps of a training curve agree in float64: effects of several calls, such as a pointer that wraps around."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the floor, or 64 times what rounding noise does to torch's own, up to where noise alone makes others of them."""
+    """Within the floor, or 64 times the change of torch's own buffers by rounding noise. Buffers that noise changes beyond the cap do not count."""
     if not results.expected.trained or not comparable(results):
         return None
     plain, noise = verdict("behavioural", "curves_buffers", _differences(results, {})), results.expected.noise
+    # Noise only excuses: a pass without it is a pass, and its runs are saved.
     if plain is None or plain.status == "pass" or noise is None:
         return plain
     return verdict("behavioural", "curves_buffers", _differences(results, noise.of_curves["buffers"])) if settled(results) else None
 
 
 def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Difference]:
-    """The error of each buffer; without those that noise makes others of, where it is known."""
+    """The error of each buffer, without those that noise changes beyond the cap."""
     ours = results.of("exact").arrays.get("trained", {})
     for name, expected in results.expected.trained.items():
         if name in results.omitted:
@@ -38,14 +39,18 @@ def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Diffe
         if f"state/{name}" not in ours:
             yield Difference(name, float("inf"), 0.0, "the candidate gave none")
         else:
-            told = partial(tuple[float, float], noise)
+            noise_of_buffer = partial(tuple[float, float], noise)
             yield compare(
-                f"{name} after {tolerances.STEPS + 1} calls", expected, ours[f"state/{name}"], told, tolerances.FLOOR_GRADIENT_FP64
+                f"{name} after {tolerances.STEPS + 1} calls",
+                expected,
+                ours[f"state/{name}"],
+                noise_of_buffer,
+                tolerances.FLOOR_GRADIENT_FP64,
             )
 
 
 def _noise(expected: Array, noisy: Array) -> tuple[float, float] | None:
-    """The RMS and the largest change by noise; None where it makes another buffer of it."""
+    """The RMS and the largest change by noise; None where noise changes the buffer beyond the cap."""
     if expected.dtype.kind not in "fc" or not expected.size:
         return (0.0, 0.0) if np.array_equal(expected, noisy) else None
     apart = np.abs(np.where(np.isfinite(expected), noisy - expected, 0))

@@ -10,7 +10,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within the floor, or 64 times what rounding noise does to torch's own curve. Applies where the unit is trained."""
+    """Within the floor, or 64 times the change of torch's own curve by rounding noise. Applies where the unit is trained."""
     return curve_verdict(results, "curves_fp64", "exact", tolerances.FLOOR_GRADIENT_FP64)
 
 

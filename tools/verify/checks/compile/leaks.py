@@ -10,6 +10,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 def judge(results: Results) -> Verdict | None:
     """Fail with jax's own message."""
     facts = results.native.get("compile") or {}
+    # Without a scenario to trace there is nothing to judge.
     if "leak" not in facts:
         return None
     return Verdict("compile", "leaks", "fail" if facts["leak"] else "pass", detail=facts["leak"])

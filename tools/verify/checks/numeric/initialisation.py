@@ -17,18 +17,20 @@ from migrate_agent.tools.verify.compare.initial_values import Sample, copies, di
 from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 
 JUDGES = 2
-"""So many parameters are judged at a time."""
+"""Number of threads that judge parameters."""
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the parameters that start otherwise; the measure is the smallest p-value. Applies where there is a state.
+    """Fail with the parameters that start with another distribution; the measure is the smallest p-value. Applies where there is a state.
 
-    Asked of each example that is constructed in a way of its own, and of other configurations that the candidate takes.
+    Covers each example with a construction of its own, and other configurations that the candidate
+    takes.
     """
     jobs = results.native.get("initial", {})
     theirs = {number: fresh for number, fresh in results.expected.initial.items() if fresh and not _refused(results, number, jobs)}
     if not theirs or (results.port is not None and any("skipped" in job for job in jobs.values())):
         return None
+    # Bonferroni: the probability of refusing a right unit holds for all parameters together.
     alpha = tolerances.INIT_ALPHA / sum(map(len, theirs.values()))
     smallest = 1.0
     for number, fresh in theirs.items():
@@ -37,8 +39,8 @@ def judge(results: Results) -> Verdict | None:
         if wrong:
             index = results.expected.examples[number]["index"]
             changes = words(results.expected.examples[number]["changes"])
-            where = f"{changes}: " if changes else f"example {index + 1}: " if number else ""
-            return Verdict("numeric", "initialisation", "fail", smallest, alpha, where + "; ".join(wrong[:3]))
+            prefix = f"{changes}: " if changes else f"example {index + 1}: " if number else ""
+            return Verdict("numeric", "initialisation", "fail", smallest, alpha, prefix + "; ".join(wrong[:3]))
     return Verdict("numeric", "initialisation", "pass", smallest, alpha)
 
 
@@ -47,7 +49,7 @@ def _refused(results: Results, number: int, jobs: Mapping[str, Any]) -> bool:
 
 
 def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: Mapping[str, Any], alpha: float) -> tuple[list[str], float]:
-    """What is wrong with an example's fresh values, in words, and the smallest p-value."""
+    """Messages on an example's fresh values, and the smallest p-value."""
     if "error" in job:
         return [f"fresh construction raised {job['error']}"], 1.0
     ours = results.of("native").arrays.get(f"initial-{number}", {})
@@ -61,13 +63,13 @@ def _problems(results: Results, number: int, theirs: Mapping[str, Array], job: M
         return other, 1.0
     compared = {name: value for name, value in theirs.items() if value.size and name not in results.omitted}
     with ThreadPoolExecutor(JUDGES) as pool:  # sorting leaves the interpreter free
-        found = pool.map(lambda name: _judge(compared[name], ours.get(name), described["state"][name], alpha), compared)
-        judged = dict(zip(compared, found, strict=True))
+        verdicts = pool.map(lambda name: _judge(compared[name], ours.get(name), described["state"][name], alpha), compared)
+        judged = dict(zip(compared, verdicts, strict=True))
     wrong = [f"{name}: {problem}" for name, (problem, _) in judged.items() if problem]
     if not wrong:
-        same, torch = copies({name: ours[name] for name in compared}), copies(compared)
-        wrong = [f"{_both(names)} start with the same numbers, unlike torch's" for names in sorted(same - torch, key=_both)]
-        wrong += [f"{_both(names)} start with the same numbers in torch, not here" for names in sorted(torch - same, key=_both)]
+        ours_equal, torch = copies({name: ours[name] for name in compared}), copies(compared)
+        wrong = [f"{_both(names)} start with the same numbers, unlike torch's" for names in sorted(ours_equal - torch, key=_both)]
+        wrong += [f"{_both(names)} start with the same numbers in torch, not here" for names in sorted(torch - ours_equal, key=_both)]
     return wrong, min((p for _, p in judged.values()), default=1.0)
 
 
@@ -76,18 +78,19 @@ def _both(names: frozenset[str]) -> str:
 
 
 def _same(ours: str | None, theirs: str) -> bool:
-    """Whether a dtype is torch's, jax's narrower defaults granted."""
+    """Whether a dtype equals torch's, up to jax's narrower defaults."""
     return ours is not None and NATIVE.get(ours, ours) == NATIVE.get(theirs, theirs)
 
 
 def _judge(theirs: Array, ours: Array | None, shape: Sequence[int], alpha: float) -> tuple[str, float]:
-    """What is wrong with one parameter's values (constructions × elements), and the p-value."""
+    """A message on one parameter's values [constructions, elements], and the p-value."""
     if ours is None or ours.shape != theirs.shape:
         return "not there", 0.0
     constant = (theirs == theirs[0]).all(axis=0) | np.isnan(theirs).all(axis=0)
     problem = _constant_problem(theirs[0][constant], ours[:, constant])
     if problem or constant.all():
         return problem, 0.0 if problem else 1.0
+    # The test needs an order, which complex numbers do not have.
     theirs, ours = (np.abs(value[:, ~constant]) if value.dtype.kind == "c" else value[:, ~constant] for value in (theirs, ours))
     if (ours == ours[0]).all():
         return "the same values in each construction, unlike torch's", 0.0

@@ -20,15 +20,18 @@ def judge(results: Results) -> Verdict | None:
     start = results.expected.search_start
     if start is None:
         return None
-    if any(each.name == start.name and (answer.error or not paired(each, answer)) for each, answer in results.answers("gradient")):
+    # With unpaired draws the two programs differ by chance, and the search would only find that.
+    if any(
+        scenario.name == start.name and (answer.error or not paired(scenario, answer)) for scenario, answer in results.answers("gradient")
+    ):
         return Verdict("numeric", "worst_input", "unverified", detail=UNPAIRED)
     worst = search.outcome(results)
     if isinstance(worst, str):
         return Verdict("numeric", "worst_input", "unverified", detail=worst)
-    found = verdict("numeric", "worst_input", _differences(worst))
-    if found is None:
+    result = verdict("numeric", "worst_input", _differences(worst))
+    if result is None:
         return Verdict("numeric", "worst_input", "pass", worst.error, tolerances.FLOOR_FP64, f"{worst.tried} inputs tried")
-    return found if found.status == "fail" else replace(found, detail=f"{worst.tried} inputs tried")
+    return result if result.status == "fail" else replace(result, detail=f"{worst.tried} inputs tried")
 
 
 def _differences(worst: Worst) -> Iterator[Difference]:

@@ -1,4 +1,4 @@
-"""A step takes no longer than the configured factor allows, beside torch's quickest in the same run. Judged only where a factor is configured."""
+"""A step takes at most the configured factor of torch's fastest time in the same run. Judged only where a factor is configured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from migrate_agent.tools.verify.evidence.performance import measure_steps, slowd
 
 
 def judge(results: Results) -> Verdict | None:
-    """The times are figures of the evidence; past the factor they are a failure, too. `unverified` where one of them could not be taken."""
+    """Fail beyond the factor; `unverified` where a step could not be timed. The times are figures of the evidence in any case."""
     seconds, limit = measure_steps(results), results.performance.max_slowdown
     if not limit or not results.performance.against:
         return None
@@ -19,8 +19,8 @@ def judge(results: Results) -> Verdict | None:
     # Only a failure tells its numbers: they differ from run to run, and a verdict that passes must not.
     if factor <= limit:
         return Verdict("performance", "step_time", "pass", limit=limit)
-    told = ", ".join(f"{name} {value * 1e3:.3g} ms" for name, value in seconds.items())
-    return Verdict("performance", "step_time", "fail", factor, limit, told)
+    times = ", ".join(f"{name} {value * 1e3:.3g} ms" for name, value in seconds.items())
+    return Verdict("performance", "step_time", "fail", factor, limit, times)
 
 
 CHECK = Check("performance", "step_time", judge, cost=NEW_PROCESS)

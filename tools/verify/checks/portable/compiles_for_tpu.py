@@ -18,6 +18,7 @@ def judge(results: Results) -> Verdict | None:
     """`measured` is the highest peak of device memory in bytes, `limit` the memory of that device."""
     if not results.portable.topologies:
         return None
+    # Before the costs, which would export the programs for nothing.
     if not has_compiler():
         return Verdict("portable", NAME, "unverified", detail=EXTRA)
     if results.port:
@@ -34,15 +35,16 @@ def judge(results: Results) -> Verdict | None:
 def _judged(costs: Sequence[Cost]) -> Verdict:
     for cost in costs:
         if (refused := cost.refused) is not None:
-            place = f" at {refused.line}" if refused.line else ""
-            detail = f"{cost.topology} {cost.program}: refused ({refused.kind}){place}: {refused.text}; {refused.advice}"
+            location = f" at {refused.line}" if refused.line else ""
+            detail = f"{cost.topology} {cost.program}: refused ({refused.kind}){location}: {refused.text}; {refused.advice}"
             return Verdict("portable", NAME, "fail", detail=detail)
+    # Every program compiled, so the one nearest to its limit stands for all of them.
     tightest = max(costs, key=lambda cost: cost.peak / cost.hbm)
     return Verdict("portable", NAME, "pass", float(tightest.peak), float(tightest.hbm), "; ".join(map(_told, costs)))
 
 
 def _told(cost: Cost) -> str:
-    collectives = "".join(f", {found.count} {found.kind}" for found in cost.collectives)
+    collectives = "".join(f", {collective.count} {collective.kind}" for collective in cost.collectives)
     return f"{cost.topology} {cost.program}: {cost.peak / 2**20:.4g} MiB, {cost.flops:.3g} FLOPs, {cost.bytes:.3g} bytes{collectives}"
 
 

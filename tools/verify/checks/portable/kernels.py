@@ -1,4 +1,4 @@
-"""What the candidate runs on a TPU alone (Pallas kernels, branches by platform) is live, and computes what it computes elsewhere."""
+"""The code that only a TPU runs (Pallas kernels, branches by platform) is live, and computes the results of the CPU's code."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ NAME = "kernels"
 
 
 def judge(results: Results) -> Verdict | None:
-    """Float32, kernels interpreted, outputs and gradients beside those of the same program on a CPU. Applies where the two are not the same."""
-    found = (results.native.get("compile") or {}).get("kernels")
-    if found is None:
+    """Compare outputs and gradients in float32, with kernels interpreted, with those on a CPU. Applies where the two programs differ."""
+    facts = (results.native.get("compile") or {}).get("kernels")
+    if facts is None:
         return None
-    if problem := found.get("error") or _problem(found):
+    if problem := facts.get("error") or _problem(facts):
         return Verdict("portable", NAME, "fail", detail=problem)
-    held = results.of("native").arrays.get("kernels", {})
-    plain = {key.removeprefix("plain/"): value for key, value in held.items() if key.startswith("plain/")}
+    arrays = results.of("native").arrays.get("kernels", {})
+    plain = {key.removeprefix("plain/"): value for key, value in arrays.items() if key.startswith("plain/")}
     scale = tolerances.GLOBAL_SCALE_NATIVE * max((rms(value) for key, value in plain.items() if key.startswith("gradient")), default=0.0)
     rows = []
     for key, expected in plain.items():
-        got = held[f"tpu/{key}"]
-        problem = pattern_problem(expected, got)
+        actual = arrays[f"tpu/{key}"]
+        problem = pattern_problem(expected, actual)
         size = max(rms(expected), scale if key.startswith("gradient") else 0.0) or 1.0
+        # Gradients sum over the batch in blocks, which rounds more than a forward pass.
         floor = tolerances.FLOOR_GRADIENT_FP32 if key.startswith("gradient") else tolerances.TPU_BRANCH_FP32
         rows.append(
-            Difference(key, float("inf") if problem else rms(got.astype("float64") - expected.astype("float64")) / size, floor, problem)
+            Difference(key, float("inf") if problem else rms(actual.astype("float64") - expected.astype("float64")) / size, floor, problem)
         )
     worst = max(rows, key=lambda row: row.badness)
-    told = f"{found['live']} kernels live; on a TPU {worst.label}: {worst.problem or f'error {worst.measured:.1e}'}"
-    return Verdict("portable", NAME, "fail" if worst.failed else "pass", worst.measured, worst.limit, told)
+    detail = f"{facts['live']} kernels live; on a TPU {worst.label}: {worst.problem or f'error {worst.measured:.1e}'}"
+    return Verdict("portable", NAME, "fail" if worst.failed else "pass", worst.measured, worst.limit, detail)
 
 
-def _problem(found: dict[str, int]) -> str:
-    if found["live"] < found["kernels"]:
-        return f"{found['kernels'] - found['live']} of {found['kernels']} kernels are dead code: no result depends on them"
-    return "" if found["followed"] else "a branch by platform cannot be followed: call jax.lax.platform_dependent by that name"
+def _problem(facts: dict[str, int]) -> str:
+    if facts["live"] < facts["kernels"]:
+        return f"{facts['kernels'] - facts['live']} of {facts['kernels']} kernels are dead code: no result depends on them"
+    return "" if facts["followed"] else "a branch by platform cannot be followed: call jax.lax.platform_dependent by that name"
 
 
 CHECK = Check("portable", NAME, judge)

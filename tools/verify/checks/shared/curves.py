@@ -1,4 +1,4 @@
-"""How training curves are judged, in either precision."""
+"""Judges training curves in either precision."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def curve_verdict(results: Results, check: str, precision: str, floor: float) ->
     if not all(not answer.error and paired(scenario, answer) for scenario, answer in batches):
         return Verdict("behavioural", check, "unverified", detail=UNPAIRED)
     narrow = "" if precision == "exact" else _narrow(results)
-    found = _differences(theirs, ours, _rule(precision, floor, narrow), results.expected.noise)
-    return verdict("behavioural", check, found, "torch's own curve is not finite")
+    differences = _differences(theirs, ours, _rule(precision, floor, narrow), results.expected.noise)
+    return verdict("behavioural", check, differences, "torch's own curve is not finite")
 
 
 def settled(results: Results) -> bool:
-    """Whether the steps of SGD are the same in all right programs: rounding noise moves none of torch's own losses far."""
+    """Whether SGD's steps are equal in all right programs: rounding noise moves none of torch's own losses beyond the cap."""
     theirs = results.described()["curves"]["sgd"]["exact"]
     rule = _rule("exact", tolerances.FLOOR_GRADIENT_FP64, "")
     return all(np.isfinite(theirs)) and all(
@@ -41,7 +41,7 @@ def settled(results: Results) -> bool:
 
 
 def comparable(results: Results) -> bool:
-    """Whether both sides took the steps, and drew the same for them."""
+    """Whether both sides took the steps, with paired draws."""
     theirs, ours = results.described().get("curves"), results.exact.get("curves")
     if not theirs or not ours or "error" in ours:
         return False
@@ -50,9 +50,9 @@ def comparable(results: Results) -> bool:
 
 
 class Rule(NamedTuple):
-    """How losses are compared: which of torch's curves is meant, and what their limit is made of.
+    """How losses are compared: torch's curve of a `precision`, and the parts of the limit.
 
-    `noise` says which curves with noise tell how far right programs may differ, and by which factor each.
+    `noise` has the curves with noise that bound the difference of right programs, with a factor each.
     """
 
     precision: str
@@ -64,8 +64,8 @@ class Rule(NamedTuple):
 
 def _narrow(results: Results) -> str:
     """The narrow dtype that torch's own run computes in, or nothing."""
-    found = (str(scenario.facts["narrow"]) for scenario in results.expected.scenarios if scenario.facts["role"] == "seed")
-    return next((name for name in found if name), "")
+    names = (str(scenario.facts["narrow"]) for scenario in results.expected.scenarios if scenario.facts["role"] == "seed")
+    return next((name for name in names if name), "")
 
 
 def _rule(precision: str, floor: float, narrow: str) -> Rule:
@@ -79,33 +79,33 @@ def _rule(precision: str, floor: float, narrow: str) -> Rule:
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule, noise: Noise | None) -> Iterator[Difference]:
-    """Step by step, until rounding noise alone would exceed the cap: from there on two right programs differ as well.
-
-    The noise is asked for where a step lies beyond the floor.
-    """
+    """The difference of each step, until rounding noise alone exceeds the cap."""
     for optimiser in ("sgd", "adamw"):
         curves = {kind: np.asarray(values) for kind, values in theirs[optimiser].items() if kind in ("exact", rule.precision)}
-        expected, got, exact = curves[rule.precision], np.asarray(ours[optimiser]), curves["exact"]
+        expected, actual, exact = curves[rule.precision], np.asarray(ours[optimiser]), curves["exact"]
         scale = _scale(expected)
-        for step in range(min(len(expected), len(got))):
+        for step in range(min(len(expected), len(actual))):
             own = rule.of_own_error * abs(float(expected[step] - exact[step])) / scale
-            error = abs(float(got[step] - expected[step])) / scale
+            error = abs(float(actual[step] - expected[step])) / scale
             limit = rule.floor + own
+            # Noise only widens the limit, so a step within the floor needs no noisy runs.
             if not error <= limit and np.isfinite(expected[step]):
                 limit = max(rule.floor, _noise(rule, optimiser, step, exact, noise, scale)) + own
+            # Leaving is safe: from here on two right programs differ as well, and the first loss is
+            # compared in any case.
             if not np.isfinite(expected[step]) or not (limit <= rule.cap or (step == 0 and np.isfinite(limit))):
                 break
             yield Difference(f"{optimiser}, step {step}", error, limit)
 
 
 def _scale(losses: Any) -> float:
-    """What differences of losses are relative to."""
+    """The largest finite loss, which differences of losses are relative to."""
     values = np.asarray(losses)
     return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
 
 
 def _noise(rule: Rule, optimiser: str, step: int, exact: Any, noise: Noise | None, scale: float = 0.0) -> float:
-    """How far rounding noise moves a loss, as the rule counts it."""
+    """The change of a loss by rounding noise, with the rule's factors, relative to `scale`."""
     if noise is None:
         return 0.0
     curves = noise.of_curves[optimiser]

@@ -1,4 +1,4 @@
-"""Outputs are nested as the original's: the same containers, keys and class names, with arrays of the same shapes."""
+"""Outputs have the original's structure: equal containers, keys and class names, and arrays of equal shapes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Fail with the first scenario whose output has another form."""
-    seen = 0
+    """Fail with the first scenario whose output has another structure or shape."""
+    compared = 0
     for scenario, answer in results.answers("seed", "gradient", "shape"):
         if answer.error:
             continue
-        seen += 1
+        compared += 1
         theirs, ours = trees.skeleton(scenario.facts["tree"]), trees.skeleton(answer.facts["tree"])
         if theirs != ours:
             return Verdict("spec", "output_tree", "fail", detail=f"{scenario.name}: {ours} instead of {theirs}"[:300])
@@ -23,7 +23,7 @@ def judge(results: Results) -> Verdict | None:
             if pair.got is None or pair.expected.shape != pair.got.shape:
                 shape = "nothing" if pair.got is None else list(pair.got.shape)
                 return Verdict("spec", "output_tree", "fail", detail=f"{pair.label}: shape {shape} instead of {list(pair.expected.shape)}")
-    return Verdict("spec", "output_tree", "pass", detail=f"{seen} outputs") if seen else None
+    return Verdict("spec", "output_tree", "pass", detail=f"{compared} outputs") if compared else None
 
 
 CHECK = Check("spec", "output_tree", judge, cost=3)

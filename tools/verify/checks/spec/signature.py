@@ -29,6 +29,7 @@ def constructor_problem(theirs: Signature, ours: Signature) -> str:
         return ""
     rngs = [item for item in ours if item["name"] == "rngs"]
     own = any(item["name"] == "rngs" for item in theirs)
+    # Positional `rngs` would shift the original's own parameters in a positional call.
     if not own and rngs and rngs[0]["kind"] != "KEYWORD_ONLY":
         return "__init__: rngs is not keyword-only"
     if not own and not rngs and not any(item["kind"] == "VAR_KEYWORD" for item in ours):

@@ -45,6 +45,7 @@ def _large(source: Source) -> Iterator[Large]:
             elif isinstance(value, int) and abs(value) >= 1 << 256:
                 yield Large(node.lineno, f"a number of {value.bit_length()} bits", hex(value))
         elif isinstance(node, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
+            # All levels together: a table of a hundred short rows is as much data as one long row.
             items = sum(isinstance(inner, ast.Constant) for inner in ast.walk(node))
             if items > tolerances.MAX_LITERAL_ITEMS:
                 yield Large(node.lineno, f"a literal of {items} items", ast.dump(node))
@@ -52,6 +53,7 @@ def _large(source: Source) -> Iterator[Large]:
 
 def _counterpart(results: Results, source: Source) -> Source | None:
     """The file of the original that this one mirrors."""
+    # A long text of the original (a docstring in a decorator) is no data of the candidate.
     file = next((file for file in results.inventory.files if file.target == source.path), None)
     return parse(results.original_root, file.path) if file else None
 

@@ -28,6 +28,7 @@ The check `calls` judges which parts of some of these (`os`, `sys`, `inspect`, â
 
 def judge(results: Results) -> Verdict:
     """Fail for the first forbidden import, wherever in a file it stands."""
+    # A file without torch is its own mirror, and may be imported.
     originals = tuple(file.module for file in results.inventory.files if file.uses_torch and file.module != file.target_module)
     root = results.file.import_root
     return judged("imports", results.sources, lambda source: find(source, module_name(source.path, root), originals))

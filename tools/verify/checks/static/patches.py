@@ -26,6 +26,7 @@ def find(source: Source) -> Iterator[tuple[int, str]]:
         # forge results.
         if use.stored and "." in use.name and not use.name.startswith("builtins."):
             yield use.line, f"changes {use.name}"
+        # Writing into a namespace sets an attribute without an assignment to it.
         elif ".__dict__" in use.name:
             yield use.line, f"reaches into {use.name}"
     imported = bindings(source.tree)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 SETS = frozenset(
     {"Parameter", "register_buffer", "init", "data", "weight", "bias", "copy_", "fill_", "mul_", "normal_", "uniform_", "zero_"}
 )
-"""Names in code that may set initial values, other than by constructing layers of torch's."""
+"""Names in code that sets initial values itself, beside those of torch's layers."""
 
 
 class Count(OperatorMode):  # type: ignore[no-untyped-call]
-    """Counts the operators that run."""
+    """A mode that counts the operators that run."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -45,9 +45,10 @@ class Count(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 class Trials:
-    """Configurations of the unit, tried on the inputs of the example, each once.
+    """Tries configurations of the unit on the example's inputs, each once.
 
-    `make` constructs the unit with the given changes. `usual` is the share of finite elements that the example's own outputs have.
+    `make` constructs the unit with the given changes. `usual` is the share of finite elements in the
+    example's own outputs.
     """
 
     def __init__(self, make: Callable[[Changes], Original], usual: float, lines: Lines) -> None:
@@ -64,7 +65,7 @@ class Trials:
         return self._taken[key]
 
     def elsewhere(self, changes: Changes) -> bool:
-        """Whether the unit takes these changes, and runs lines then that the examples do not run."""
+        """Whether the unit takes these changes, and runs lines with them that no example runs."""
         key = repr(sorted(changes.items()))
         if key not in self._elsewhere:
             self._elsewhere[key] = self.takes(changes) and bool(attempt(lambda: self.lines.more(partial(self._train, changes))))
@@ -75,15 +76,17 @@ class Trials:
         attempt(lambda: unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves), "train"))
 
     def split(self, changes: Changes) -> tuple[Changes, Changes]:
-        """What can be changed together, and what runs other code and is to be changed alone."""
+        """The changes that can be made together, and those that run other code and are made alone."""
         if not changes or not self.elsewhere(changes):
             return changes, {}
+        # A rewrite may lack that code and raise: all other changes in the same scenario would go
+        # unjudged.
         apart = {name: value for name, value in changes.items() if self.elsewhere({name: value})}
         together = {name: value for name, value in changes.items() if name not in apart}
         return together if together and self.takes(together) else {}, apart
 
     def furthest(self, values: Mapping[str, tuple[Any, ...]], tries: int, start: Changes = MappingProxyType({})) -> Changes:
-        """As many changes as the unit takes together, beside those at the start."""
+        """As many changes as the unit takes together, in addition to those in `start`."""
         changes = dict(start)
         for proposal, _ in zip(_proposals(values, changes), range(tries), strict=False):
             if self.takes({**changes, **proposal}):
@@ -92,22 +95,23 @@ class Trials:
 
 
 def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -> list[Original]:
-    """The unit with as many numbers changed as it takes together, with as many truth values, and with one other string each, on the inputs of
-    the example. With the numbers every second truth value is changed, and then all, so that no two of them are always the same. What runs other
-    code than the example does (`lines`) is changed alone: a rewrite may not have that code, and then all else would be left out with it. Lists of
-    the call are also empty.
+    """The unit in other configurations that it takes, on the example's inputs.
 
-    `make` constructs it with the given changes. Raises `Undetermined` where it is too large for that.
+    As many numbers as possible are changed together, as many bools, and one string each. Changes that run
+    other code than the examples (`lines`) are made alone. Lists of the call are also empty. `make`
+    constructs the unit with the given changes. Raises `Undetermined` where the unit is too large.
     """
     values, words = plain.proposals(), written(plain.strings(), plain.native)
     if not values and not words:
         return []
     if elements(plain) > tolerances.CONFIGURATION_ELEMENTS:
         raise Undetermined(f"it holds more than {tolerances.CONFIGURATION_ELEMENTS:,} numbers")
-    flags = {name: found for name, found in values.items() if isinstance(found[0], bool)}
-    numbers = {name: found for name, found in values.items() if name not in flags}
+    flags = {name: options for name, options in values.items() if isinstance(options[0], bool)}
+    numbers = {name: options for name, options in values.items() if name not in flags}
     trials = Trials(make, share(plain, count := Count()), lines)
     tries = min(tolerances.CONFIGURATION_TRIES, tolerances.CONFIGURATION_OPERATORS // max(count.number, 1))
+    # By the bits of their index, so that every two bools differ from each other in some
+    # configuration.
     halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
     with_numbers = trials.furthest(numbers, tries)
     turned = trials.furthest(flags, tries)
@@ -118,9 +122,9 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     proposed += _without_effect(numbers, plain, trials, tries)
     together, apart = list[Changes](), dict[str, Any]()
     for changes in proposed:
-        known, other = trials.split(changes)
+        shared, other = trials.split(changes)
         apart = {**other, **apart}
-        together += [known] if known and known not in together else []
+        together += [shared] if shared and shared not in together else []
     alone = [{name: value} for name, value in apart.items()][: tolerances.APART]
     lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: tolerances.EMPTIED]
     empty = [changes for changes in lists if trials.takes(changes)]
@@ -130,49 +134,51 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
 
 
 def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials) -> list[Changes]:
-    """Numbers of four and more made smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach. Each by
-    itself where that decides something new, all at once where the code bounds or divides numbers of Python's own."""
+    """Changes that make ints smaller than the sizes of the inputs: a window, or a largest length, that the example does not reach.
+
+    Each alone where a comparison or a bound decides otherwise with it; all at once where the code bounds
+    or divides Python's own ints.
+    """
     longest = max((size for leaf in plain.leaves for size in leaf.value.shape[1:]), default=0)
     least = (3, 2) if longest > 4 else (2, 3)
-    small = {name: least for name, found in numbers.items() if type(found[0]) is int and min(found) > 1}
-    seen, found = set(decided(plain, trials.lines).found), list[Changes]()
+    small = {name: least for name, effective in numbers.items() if type(effective[0]) is int and min(effective) > 1}
+    decisions, effective = set(decided(plain, trials.lines).found), list[Changes]()
     for name in list(small)[: tolerances.SMALL_TRIES]:
-        taken = next((changes for value in least if trials.takes(changes := {name: value})), None)
-        new = attempt(lambda taken=taken: decided(trials.make(taken), trials.lines)) if taken else None  # type: ignore[misc]
-        if taken and new is not None and (not new.found <= seen or trials.elsewhere(taken)):
-            found.append(taken)
-            seen |= new.found
+        accepted = next((changes for value in least if trials.takes(changes := {name: value})), None)
+        new = attempt(lambda accepted=accepted: decided(trials.make(accepted), trials.lines)) if accepted else None  # type: ignore[misc]
+        if accepted and new is not None and (not new.found <= decisions or trials.elsewhere(accepted)):
+            effective.append(accepted)
+            decisions |= new.found
     together = trials.furthest(small, tolerances.SMALL_TRIES) if source_literals.counts(plain.native) else {}
-    return [*found[: tolerances.SMALL], *([together] if together and together not in found else [])]
+    return [*effective[: tolerances.SMALL], *([together] if together and together not in effective else [])]
 
 
 def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials, tries: int) -> list[Changes]:
-    """Numbers that are no whole ones and that change nothing where they are halved, a bound that nothing reaches, say: as many times larger or
-    smaller as it takes to change something."""
+    """Changes of floats that have no effect when halved (a bound that nothing reaches): larger or smaller until one has an effect."""
     halves = {name: values[0] for name, values in numbers.items() if type(values[0]) is float}
     usual = _marks(plain) if halves else []
 
     def acts(changes: Changes) -> bool:
-        found = attempt(lambda: _marks(trials.make(changes)))
-        return found is not None and not _alike(found, usual)
+        marks = attempt(lambda: _marks(trials.make(changes)))
+        return marks is not None and not _alike(marks, usual)
 
-    found = list[Changes]()
+    effective = list[Changes]()
     for name, half in list(halves.items())[: min(tolerances.QUIET, tries // 4)]:
         if not acts({name: half}):
             larger = ({name: half * times} for times in tolerances.QUIET_TIMES)
-            found += islice((changes for changes in larger if trials.takes(changes) and acts(changes)), 1)
-    return found
+            effective += islice((changes for changes in larger if trials.takes(changes) and acts(changes)), 1)
+    return effective
 
 
 def _marks(unit: Original) -> list[Mapping[str, Any]]:
-    """What a number may change: the values that the unit starts with, and its results in the modes that take the inputs."""
+    """The results that a number may change: the unit's initial state, and its outputs in both modes."""
     state, inputs = unit.state(), input_sampling.recorded_inputs(unit.leaves)
     results = [attempt(partial(unit.run, state, inputs, mode)) for mode in ("eval", "train")]
     return [state, *(result.arrays if result else {} for result in results)]
 
 
 def _alike(one: list[Mapping[str, Any]], other: list[Mapping[str, Any]]) -> bool:
-    """Whether these are the same."""
+    """Whether two lists of results are equal."""
     return all(
         mine.keys() == theirs.keys()
         and all(np.array_equal(value, theirs[key], equal_nan=value.dtype.kind in "fc") for key, value in mine.items())
@@ -185,9 +191,9 @@ def compare(writers: Sequence[ScenarioWriter], drops: bool) -> list[dict[str, An
 
     Returns what describes each, its initial values too where the code itself sets some: of the first, and of others as far as they have few.
     """
-    found, tensors = [], 0
+    descriptions, tensors = [], 0
     for writer in writers:
-        found.append({"changes": writer.original.changes, **_compare(writer, drops)})
+        descriptions.append({"changes": writer.original.changes, **_compare(writer, drops)})
         constructed = any(not name.startswith(CALL) for name in writer.original.changes)
         count = len(writer.original.state())
         if (
@@ -196,9 +202,9 @@ def compare(writers: Sequence[ScenarioWriter], drops: bool) -> list[dict[str, An
             and source_literals.uses(writer.original.native, SETS)
             and (not tensors or tensors + count <= tolerances.INIT_CONFIGURED)
         ):
-            found[-1]["inits"] = sample_initial_values(writer)
+            descriptions[-1]["inits"] = sample_initial_values(writer)
             tensors += count
-    return found
+    return descriptions
 
 
 def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
@@ -222,16 +228,16 @@ def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
 
 def _with_strings(plain: Original, strings: list[Changes], trials: Trials) -> Iterator[Original]:
     """The unit with each of these strings that it takes, and with which it gives something else than with its own, and than with those before."""
-    seen = [_result(plain)]
+    results = [_result(plain)]
     for changes in strings:
         unit = attempt(partial(trials.make, changes))
         result = attempt(partial(_result, unit)) if unit is not None else None
         if (
             result is not None
             and finite_share(result) >= trials.usual
-            and not any(result.tree == other.tree and same(result, other) for other in seen)
+            and not any(result.tree == other.tree and same(result, other) for other in results)
         ):
-            seen.append(result)
+            results.append(result)
             yield unit  # type: ignore[misc]
 
 
@@ -241,7 +247,7 @@ def elements(unit: Original) -> int:
 
 
 def share(unit: Original, watch: Any = None) -> float:
-    """The share of finite elements in its outputs for the inputs of the example. Raises what it raises."""
+    """The share of finite elements in its outputs for the example's inputs. Raises its errors."""
     return finite_share(_result(unit, watch))
 
 
@@ -250,11 +256,11 @@ def _result(unit: Original, watch: Any = None) -> Result:
 
 
 def _proposals(values: Mapping[str, tuple[Any, ...]], changes: Changes) -> Iterator[Changes]:
-    """All truth values, or all numbers that are no whole ones, at once; then each argument by itself, until it is among the changes."""
-    together = {name: found[0] for name, found in values.items() if isinstance(found[0], (bool, float))}
+    """All bools or all floats at once; then each argument alone, until it is among the changes."""
+    together = {name: options[0] for name, options in values.items() if isinstance(options[0], (bool, float))}
     if len(together) > 1:
         yield together
-    for name, found in values.items():
-        for value in found:
+    for name, options in values.items():
+        for value in options:
             if name not in changes:
                 yield {name: value}

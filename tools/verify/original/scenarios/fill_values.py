@@ -45,6 +45,8 @@ class Numbers(OperatorMode):  # type: ignore[no-untyped-call]
             return func(*args, **(kwargs or {}))
         args = tuple(self._seen(name, size, value, spec) for value, spec in zip(args, func._schema.arguments, strict=False))
         result = func(*args, **(kwargs or {}))
+        # A tensor made of a Python number (`torch.tensor(-1e9)`) comes as this operator's result,
+        # not as an argument.
         if name == "lift_fresh" and not result.ndim and result.dtype == torch.float64:
             result.fill_(self._seen(name, 0.0, result.item()))
         return result
@@ -53,6 +55,8 @@ class Numbers(OperatorMode):  # type: ignore[no-untyped-call]
         if name not in FILLING or type(value) not in (int, float) or (spec is not None and str(spec.type) not in ("number", "Tensor")):
             return value
         number = (name, float(value))
+        # Smaller numbers have an effect on ordinary inputs, and larger ones cannot be reached by
+        # scaling the inputs.
         if tolerances.REACH[0] <= abs(value) <= tolerances.REACH[1] and size < abs(value):
             self.found.setdefault(number)
         return value * self.factor if number == self.moved else value
@@ -90,6 +94,8 @@ def reaching(
         return usual is not None and _decides(run, seed, values, usual, number, factor, _moves)
 
     for seed in drawn:
+        # Scores grow with the square of the inputs: the root keeps a step of the scale within one
+        # factor of the score.
         low = 1.0
         while low < tolerances.LARGE:
             high = low * math.sqrt(factor)

@@ -1,5 +1,5 @@
-"""Sizes beyond numbers of the original's code, which decide nothing for those of the example: a window, a largest length, buckets of distances.
-Used inside the sandbox, on the original's side."""
+"""Inputs longer than numbers of the original's code (a window, a largest length, buckets of distances), which have no effect on the
+example's sizes. Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from migrate_agent.tools.harness.torch_side.module import Original
 
 Decision = tuple[str, int, int, str, bool]
-"""File, first line of the function, place in its code, operator, and what it decided."""
+"""File, first line of the function, offset in its bytecode, operator, and its decision."""
 COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 BOUNDS = frozenset({"minimum", "maximum", "clamp", "clamp_", "clamp_min", "clamp_max", "tril", "triu", "tril_", "triu_", "remainder"})
-"""Operators that give back their first argument unless a number, or another tensor, decides otherwise."""
+"""Operators that return their first argument unchanged unless a bound applies."""
 
 
 class Decisions(OperatorMode):
-    """Notes what comparisons, bounds and slices of whole numbers decide, by their place in the code of the repository."""
+    """A mode that records the decisions of comparisons, bounds and slices, by their position in the repository's code."""
 
     def __init__(self, root: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: set[Decision] = set()
         self.operators = 0
         self.wide = False
-        """Whether whole numbers came up that 32 bits do not hold."""
+        """Whether an int64 result exceeded 32 bits."""
         self._root = root
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -45,6 +45,7 @@ class Decisions(OperatorMode):
         self.operators += 1
         name = func.overloadpacket.__name__
         bounds = name in BOUNDS and isinstance(args[0], torch.Tensor)
+        # An operator in place overwrites the argument that its result is compared with.
         before = args[0].clone() if bounds and name.endswith("_") else args[0] if args else None
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and result.dtype == torch.int64 and result.numel() and not self.wide:
@@ -66,40 +67,41 @@ class Decisions(OperatorMode):
 
 
 def longer(writer: ScenarioWriter) -> None:
-    """Inputs of sizes just beyond whole numbers of the code, or just such, where that decides something new or runs other lines."""
+    """Add inputs whose sizes equal or just exceed ints of the code, where a decision is new or other lines run."""
     unit, lines = writer.original, writer.lines
     usual = attempt(lambda: decided(unit, lines, writer.values(0)))
     if usual is None:
         return
-    seen, most = set(usual.found), max(tolerances.LONG_OPERATORS, usual.operators * 5 // 4)
+    decisions, most = set(usual.found), max(tolerances.LONG_OPERATORS, usual.operators * 5 // 4)
     stops = source_literals.uses(unit.native, source_literals.STOPS)
     always, tries, accepted = source_literals.counts(unit.native), 0, 0
     for label, values in _proposals(writer):
         if tries == tolerances.LONG_TRIES or accepted == tolerances.LONG_SIZES:
             return
         tries += 1
-        found = list[Decisions]()
-        other = attempt(lambda values=values, found=found: lines.more(lambda: found.append(decided(unit, lines, values))))  # type: ignore[misc]
-        if not found or found[0].operators > most:
+        watches = list[Decisions]()
+        other = attempt(lambda values=values, watches=watches: lines.more(lambda: watches.append(decided(unit, lines, values))))  # type: ignore[misc]
+        # A loop over the longer axis makes a program that takes minutes to compile.
+        if not watches or watches[0].operators > most:
             continue
-        new = found[0].found
-        native = found[0].wide  # whole numbers that jax keeps in 32 bits
-        if (always or other or not new <= seen) and writer.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
+        new = watches[0].found
+        native = watches[0].wide  # whole numbers that jax keeps in 32 bits
+        if (always or other or not new <= decisions) and writer.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
             if stops:
                 writer.add(f"gradient-{writer.modes[0]}-{LONG}-{label}", "gradient", writer.modes[0], 0, values, gradient=True, runs=1)
             accepted += 1
-            seen |= new
+            decisions |= new
             always = False
 
 
 def wide(writer: ScenarioWriter, values: Sequence[Array]) -> bool:
-    """Whether whole numbers come up on these inputs that 32 bits do not hold: jax has such ones unless it is told otherwise."""
+    """Whether ints on these inputs exceed 32 bits, which jax uses by default."""
     watch = attempt(lambda: decided(writer.original, writer.lines, values))
     return watch is not None and watch.wide
 
 
 def decided(unit: Original, lines: Lines, values: Sequence[Array] | None = None) -> Decisions:
-    """What is decided on these inputs, the recorded ones where none are given. Raises what the original raises."""
+    """The decisions on these inputs, or on the recorded ones. Raises the errors of the original."""
     watch = Decisions(lines.root)
     unit.run(unit.state(), input_sampling.recorded_inputs(unit.leaves) if values is None else values, "eval", watch=watch)
     return watch
@@ -109,11 +111,11 @@ def _proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
     """Labels and inputs, the longest first."""
     leaves = writer.original.leaves
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
-    places: list[tuple[int, int | None]] = [(size, None) for size in dict.fromkeys(leading[1:])]
-    places += [(size, axis) for axis, size in enumerate(leading) if axis and leading[1:].count(size) > 1]
+    sizes: list[tuple[int, int | None]] = [(size, None) for size in dict.fromkeys(leading[1:])]
+    sizes += [(size, axis) for axis, size in enumerate(leading) if axis and leading[1:].count(size) > 1]
     numbers = {int(value) for value in source_literals.own_numbers(writer.original.native) if value == int(value)}
     for number in sorted(numbers, reverse=True):
-        for size, axis in places:
+        for size, axis in sizes:
             for other in (number + 2, number):
                 elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, {size: other}, axis)))
                 if not size < other <= tolerances.LONG + 2 or elements > tolerances.LONG_ELEMENTS:

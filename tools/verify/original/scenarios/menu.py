@@ -28,10 +28,11 @@ from migrate_agent.tools.verify.original.scenarios.sizes import another_rank, ot
 from migrate_agent.tools.verify.original.scenarios.writer import COUNTED, LATER, STRONG, ScenarioWriter
 
 
-def write_scenarios(writer: ScenarioWriter, *, first: bool, otherwise: bool = False, new: bool = True) -> dict[str, Any]:
-    """All scenarios of the example, fewer unless it is the `first`. Raises what the original raises on the example itself.
+def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bool = False, new: bool = True) -> dict[str, Any]:
+    """Write all scenarios of the example; fewer unless it is the `first`. Raises the errors of the original on the example itself.
 
-    `otherwise`: it is constructed otherwise than those before it, and so may start with other values; nothing else unless it is `new`.
+    `new_construction`: no earlier example has its constructor call, so that initial values may differ.
+    Without `new`, only those are written.
     """
     unit = writer.original
     if not new:
@@ -63,18 +64,18 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, otherwise: bool = Fa
     description = describe(writer)
     if first:
         description["curves"] = train_curves(writer, [name for name in gradients if not name.endswith(f"-s{STRONG}")], inputs)
-    if first or otherwise:
+    if first or new_construction:
         description["inits"] = sample_initial_values(writer)
     return description
 
 
 def describe(writer: ScenarioWriter) -> dict[str, Any]:
-    """What the spec stage compares."""
+    """The facts of an example that the spec stage compares, with remarks and skipped scenarios."""
     return {"skipped": writer.skipped, "remarks": writer.remarks, "customs": customs(writer), **described(writer.original)}
 
 
 def customs(writer: ScenarioWriter) -> Customs:
-    """What the original makes of its draws. A mask of a rate at which it drops itself is always taken for such a one."""
+    """How the original uses its draws. A mask with a rate of its own dropout always counts as dropout, not as a comparison."""
     draws = [draw for scenario in writer.scenarios for draw in scenario["draws"]]
     kinds, rates = {draw[0] for draw in draws}, {draw[2] for draw in draws if draw[2] is not None}
     apart = [
@@ -86,7 +87,7 @@ def customs(writer: ScenarioWriter) -> Customs:
 
 
 def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> str:
-    """A forward and backward pass in training mode where wanted and possible, else in evaluation mode. Returns the scenario's name."""
+    """Add a forward and backward pass in training mode where possible, else in evaluation mode. Returns the scenario's name, or ""."""
     for mode in writer.modes:
         name = f"gradient-{mode}-s{seed}"
         if writer.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
@@ -95,13 +96,14 @@ def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> 
 
 
 def add_counters(writer: ScenarioWriter) -> None:
-    """Counters and flags among the buffers as they may be later: single integers far on, or one further; the other truth value."""
+    """Add scenarios with later values of counters and flags among the buffers: an int far on, or one further; the other bool."""
     unit, state = writer.original, dict(writer.states[0])
     usual = finite_share(writer.once(state, writer.values(0), "eval"))
     for name, value in writer.states[0].items():
         if name not in unit.parameters and value.size == 1 and value.dtype.kind in "biu":
             for later in (~value,) if value.dtype.kind == "b" else (np.full_like(value, LATER.get(value.dtype.name, 100)), value + 1):
                 result = attempt(partial(writer.once, {**state, name: later}, writer.values(0), "eval"))
+                # A counter may be an index, which must stay in range.
                 if result is not None and finite_share(result) >= usual:
                     state[name] = later
                     break
@@ -126,7 +128,7 @@ def add_edges(writer: ScenarioWriter) -> None:
         )
     numbers = source_literals.at(writer.original.leaves, source_literals.numbers(writer.original.native))
     if numbers is not None:
-        writer.add("edge-numbers", "edge", "eval", 0, numbers, held=True)
+        writer.add("edge-numbers", "edge", "eval", 0, numbers, exact_inputs=True)
 
 
 def add_labels(writer: ScenarioWriter) -> None:
@@ -142,16 +144,16 @@ def add_labels(writer: ScenarioWriter) -> None:
             result = attempt(lambda: writer.original.run(writer.states[0], values, "eval"))
             return result is not None and finite_share(result) == 1
 
-        tried = [number for number in numbers if (value != number).all()][: tolerances.LABELS]
+        candidates = [number for number in numbers if (value != number).all()][: tolerances.LABELS]
         last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: tolerances.LAST_LABELS]  # of tables with so many rows
-        if fitting := [*islice(filter(taken, last), 1), *filter(taken, tried)]:
+        if fitting := [*islice(filter(taken, last), 1), *filter(taken, candidates)]:
             values = [*recorded[:index], source_literals.among(value, fitting), *recorded[index + 1 :]]
-            writer.add(f"edge-labels-input{index}", "edge", "eval", 0, values, held=True)
+            writer.add(f"edge-labels-input{index}", "edge", "eval", 0, values, exact_inputs=True)
             writer.add(f"gradient-eval-labels-input{index}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
 
 
 def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Array]]) -> None:
-    """Inputs so large that numbers decide which otherwise decide nothing, as what masked scores are filled with."""
+    """Add inputs so large that otherwise hidden numbers have an effect, such as the fill value of masked scores."""
     unit = writer.original
     size = sum(value.size for value in (*writer.states[0].values(), *drawn[0]))
     if size > tolerances.REACH_ELEMENTS or not any(leaf.value.size and input_sampling.is_signal(leaf.value) for leaf in unit.leaves):
@@ -161,13 +163,13 @@ def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Arra
         return unit.run(writer.states[seed], values, "eval", watch=watch)
 
     for number, (name, value) in enumerate(fill_values.hidden(run, drawn[0])[: tolerances.REACH_NUMBERS]):
-        seed, found = fill_values.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
-        for side, values in zip(("past", "below"), found, strict=False):
-            writer.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, held=True)
+        seed, pair = fill_values.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
+        for side, values in zip(("past", "below"), pair, strict=False):
+            writer.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, exact_inputs=True)
 
 
 def add_gradient_edges(writer: ScenarioWriter, names: Sequence[str]) -> None:
-    """Gradients in evaluation mode where formulas divide by what is zero, saturate or tie, as far as the outputs are finite."""
+    """Add gradients in evaluation mode where formulas divide by zero, saturate or tie, as far as the outputs are finite."""
     for label, values in input_sampling.gradient_edges(writer.original.leaves, tolerances.LARGE).items() if names else ():
         values = (label == "large" and large_inputs(writer.original, writer.states[0])) or values
         writer.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
@@ -175,7 +177,7 @@ def add_gradient_edges(writer: ScenarioWriter, names: Sequence[str]) -> None:
 
 
 def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
-    """A second call of the same module, on other inputs: what the first one left behind counts."""
+    """Add a second call of the same module on other inputs, which shows the state that the first one left."""
     first, second = inputs[0], inputs[1]
     writer.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
     if names and "-train-" in names[0]:
@@ -185,7 +187,7 @@ def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array
 
 
 def remark_layouts(writer: ScenarioWriter) -> None:
-    """Say so where the original's result depends on how its inputs lie in memory: an array of jax has no strides to follow it by."""
+    """Add a remark where the original's result depends on the memory layout of its inputs: jax's arrays have no strides."""
     if all(leaf.value.ndim < 1 or leaf.value.size < 2 for leaf in writer.original.leaves):
         return
     usual = writer.once(writer.states[0], writer.values(0), "eval")
@@ -219,20 +221,20 @@ def train_curves(writer: ScenarioWriter, names: Sequence[str], inputs: Mapping[i
     }
     untrained: set[str] = set()
     narrow = next((scenario["narrow"] for scenario in writer.scenarios if scenario["narrow"]), "")
-    found: dict[str, Any] = {"batches": list(names), "state": writer.state_name(0), "rates": rates, "narrow": narrow}
+    curves: dict[str, Any] = {"batches": list(names), "state": writer.state_name(0), "rates": rates, "narrow": narrow}
     try:
         for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
             run = partial(torch_curve, unit, writer.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)
-            found[optimiser] = {kind: run(**how) for kind, how in kinds.items()}
+            curves[optimiser] = {kind: run(**options) for kind, options in kinds.items()}
     except Exception as error:
         writer.skip("training curves", error)
         return None
     tensor_files.save(writer.folder / "expected/trained.safetensors", buffers)
-    return {**found, "untrained": sorted(untrained)}
+    return {**curves, "untrained": sorted(untrained)}
 
 
 def sample_initial_values(writer: ScenarioWriter) -> dict[str, Any]:
-    """Fresh initial values, several constructions, sampled, of what the constructor sets. Returns how many."""
+    """Sample the initial values of several constructions, for tensors that the constructor sets. Returns the numbers of constructions."""
     count, rows = initial_values(writer.original, writer.base)
     tensor_files.save(writer.folder / f"expected/initial-{writer.index}.safetensors", rows)
     return count

@@ -1,4 +1,4 @@
-"""Scenarios in which random numbers decide otherwise than usual what becomes of a part. Used inside the sandbox, on the original's side."""
+"""Scenarios in which random numbers take the other decision than usual. Used inside the sandbox, on the original's side."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 TILTS: tuple[Tilt, ...] = ("low", "high")
 SPREAD = ("uniform", "integers")
-"""Kinds of draws that are told to fall at either end of their range."""
+"""Kinds of draws that are tried at both ends of their range."""
 
 
 def drawn_otherwise(writer: ScenarioWriter, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
-    """Where random numbers decide what becomes of a part, both ways: uniform ones at either end of their range and at either side of a number that
-    they are compared with, masks of dropout zero."""
+    """Add scenarios for both outcomes of random decisions.
+
+    Uniform numbers are drawn at both ends of their range, and on both sides of numbers that they are
+    compared with; masks of dropout are zero.
+    """
     mode, draws = scenario["mode"], scenario["draws"]
     spread = [draw[0] for draw in draws if draw[0] in SPREAD]
     ends: list[tuple[float, float] | None] = [None] if spread else []
@@ -30,15 +33,15 @@ def drawn_otherwise(writer: ScenarioWriter, scenario: Mapping[str, Any], values:
         writer.compared = tuple((low + high) / 2 for low, high in pairs)
     for number, pair in enumerate(ends):
         for tilt in TILTS:
-            how: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
+            options: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
             label = f"{scenario['role']}-{mode}-draws-{tilt}" + (f"-{number}" if number else "")
-            writer.add(label, scenario["role"], mode, 0, values, **how)
+            writer.add(label, scenario["role"], mode, 0, values, **options)
     for number, dropped in enumerate(zeroed(draws)):
         writer.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
 
 def further_gradients(writer: ScenarioWriter, ran: int) -> None:
-    """Gradients on further inputs (`ran` says on how many they were taken), where that costs little: what cuts them may do so in a narrow range alone."""
+    """Add gradients on further inputs, after `ran` ones, for small units: a cut of the gradient may apply in a narrow range alone."""
     usual = next((scenario for scenario in writer.scenarios if scenario["role"] == "gradient"), None)
     if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > tolerances.FURTHER_ELEMENTS:
         return
@@ -51,8 +54,10 @@ def further_gradients(writer: ScenarioWriter, ran: int) -> None:
 
 
 def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:
-    """Numbers that uniform draws are compared with (a rate of dropping, say), each as a number a little lower and one a little higher: where all
-    draws are one number, the outputs jump there. The largest jumps come first."""
+    """Intervals around numbers that uniform draws are compared with (a rate of dropping), largest effect first.
+
+    All draws get one level; where the outputs jump between two levels, a comparison lies between them.
+    """
     if sum(value.size for value in (*writer.states[0].values(), *values)) > tolerances.REACH_ELEMENTS:
         return []
 
@@ -60,11 +65,12 @@ def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) ->
         return attempt(lambda: writer.original.run(writer.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
 
     levels = [float(level) for level in np.linspace(tolerances.TILT, 1 - tolerances.TILT, tolerances.LEVELS + 1)]
-    known = [at(level) for level in levels]
-    cells = sorted(range(tolerances.LEVELS), key=lambda index: -_apart(known[index], known[index + 1]))
-    found = []
+    results = [at(level) for level in levels]
+    cells = sorted(range(tolerances.LEVELS), key=lambda index: -_apart(results[index], results[index + 1]))
+    intervals = []
     for index in cells[: tolerances.COMPARED_WITH]:
-        low, high, below, above = levels[index], levels[index + 1], known[index], known[index + 1]
+        low, high, below, above = levels[index], levels[index + 1], results[index], results[index + 1]
+        # Bisection: the half with the larger difference of outputs holds the jump.
         while high - low > tolerances.COMPARED / 8:
             middle = (low + high) / 2
             between = at(middle)
@@ -73,8 +79,8 @@ def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) ->
             else:
                 low, below = middle, between
         if _apart(below, above) > tolerances.JUMP:
-            found.append((low - tolerances.COMPARED, high + tolerances.COMPARED))
-    return found
+            intervals.append((low - tolerances.COMPARED, high + tolerances.COMPARED))
+    return intervals
 
 
 def _apart(first: Result | None, second: Result | None) -> float:
@@ -85,7 +91,7 @@ def _apart(first: Result | None, second: Result | None) -> float:
     for key, one in first.arrays.items():
         other = second.arrays.get(key)
         if other is not None and one.shape == other.shape and one.size and one.dtype.kind in "fciub":
-            wide = [np.nan_to_num(np.asarray(each, np.complex128 if each.dtype.kind == "c" else np.float64)) for each in (one, other)]
-            scale = max(float(np.abs(each).max()) for each in wide)
+            wide = [np.nan_to_num(np.asarray(array, np.complex128 if array.dtype.kind == "c" else np.float64)) for array in (one, other)]
+            scale = max(float(np.abs(array).max()) for array in wide)
             largest = max(largest, float(np.abs(wide[0] - wide[1]).max()) / scale if scale else 0.0)
     return largest

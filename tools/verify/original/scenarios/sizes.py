@@ -13,11 +13,11 @@ from migrate_agent.tools.verify.original.scenarios.long_inputs import longer, wi
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
 SAME_ROWS = 1e-9
-"""How closely the original must give for several examples at once what it gives for each, if an axis in front is one of examples."""
+"""Relative tolerance within which outputs of stacked inputs must equal the stacked outputs, for a leading axis to count as a batch."""
 
 
 def other_sizes(writer: ScenarioWriter) -> None:
-    """Other batch sizes and lengths, as far as the original accepts them: some in training mode where that differs, one for gradients too."""
+    """Add other batch sizes and lengths that the original accepts: some in training mode where that differs, one with gradients."""
     accepted, trained = 0, set[str]()
     for label, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
         kind = label.rstrip("0123456789-")
@@ -39,7 +39,7 @@ def other_sizes(writer: ScenarioWriter) -> None:
 
 
 def _multiples(writer: ScenarioWriter) -> None:
-    """Sizes that some number of the modules divides, or all but one, where the code takes remainders and the example leaves another one."""
+    """Add sizes that are multiples of a module's int, and one more, where the code takes remainders."""
     if not source_literals.takes_remainders(writer.original.native):
         return
     accepted = 0
@@ -50,7 +50,7 @@ def _multiples(writer: ScenarioWriter) -> None:
 
 
 def _alone(writer: ScenarioWriter) -> None:
-    """One input alone longer than in the example, where that has the same size twice."""
+    """Add inputs of which one alone is longer, where two axes of the example have the same size."""
     accepted = 0
     for label, values in input_sampling.alone_variants(writer.original.leaves, writer.base)[: tolerances.ALONE_TRIES]:
         if attempt(lambda values=values: writer.once(writer.states[0], values, "eval")) is None:  # type: ignore[misc]
@@ -61,7 +61,7 @@ def _alone(writer: ScenarioWriter) -> None:
 
 
 def another_rank(writer: ScenarioWriter) -> None:
-    """Inputs with one more axis in front, where the original then gives what it gives for each part of it: its axes are counted from the end."""
+    """Add inputs with one more leading axis, where the original treats it as a batch: its code counts axes from the end."""
     state, first = writer.states[0], writer.values(0)
     apart = [attempt(lambda seed=seed: writer.once(state, writer.values(seed), "eval")) for seed in (0, 1)]  # type: ignore[misc]
     second = 1 if apart[1] is not None else 0
@@ -76,7 +76,7 @@ def another_rank(writer: ScenarioWriter) -> None:
 
 
 def _stacks(both: Result, one: Result, other: Result) -> bool:
-    """Whether each output holds what two runs gave, one after the other, and nothing is left behind."""
+    """Whether each output is the stack of two runs' outputs."""
     outputs = [key for key in both.arrays if key.startswith("out/")]
     if not outputs or trees.skeleton(both.tree) != trees.skeleton(one.tree) or trees.skeleton(one.tree) != trees.skeleton(other.tree):
         return False
@@ -84,7 +84,7 @@ def _stacks(both: Result, one: Result, other: Result) -> bool:
         rows = (one.arrays[key], other.arrays[key])
         if rows[0].shape != rows[1].shape or both.arrays[key].shape != (2, *rows[0].shape):
             return False
-        wanted = np.stack(rows)
-        if not np.allclose(both.arrays[key], wanted, rtol=SAME_ROWS, atol=SAME_ROWS * rms(wanted), equal_nan=True):
+        expected = np.stack(rows)
+        if not np.allclose(both.arrays[key], expected, rtol=SAME_ROWS, atol=SAME_ROWS * rms(expected), equal_nan=True):
             return False
     return True

@@ -93,6 +93,7 @@ def _own_functions(model: torch.nn.Module) -> Iterator[FunctionType]:
     own = list(dict.fromkeys(base for part in model.modules() for base in type(part).__mro__ if not base.__module__.startswith("torch.")))
     for cls in own:
         yield from _functions(vars(cls))
+    # Helper functions beside the classes hold numbers too, such as a window or a threshold.
     for name in dict.fromkeys(cls.__module__ for cls in own if cls is not object):
         yield from _functions(vars(sys.modules[name]), name)
 

@@ -61,6 +61,7 @@ def _modules(model: torch.nn.Module) -> list[str]:
 def _groups(module: str) -> tuple[Words, ...]:
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
+    # A class made at run time has no source; its arguments are tried with torch's vocabulary alone.
     except (OSError, TypeError, KeyError, SyntaxError):
         return ()
     return tuple(words for node in ast.walk(tree) for words in _of(node) if words.strings)

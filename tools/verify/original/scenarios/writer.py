@@ -64,16 +64,17 @@ class ScenarioWriter:
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
 
     def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
-        """What a forward pass gives, run once for the same state and inputs. Raises what the original raises."""
+        """The result of a forward pass, cached by state and inputs. Raises the errors of the original."""
         digest = hashlib.blake2b(mode.encode())
         for key, value in (*state.items(), *enumerate(values)):
             digest.update(f"{key} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
-        place = digest.hexdigest()
-        if place not in self._ran:
-            self._ran[place] = self.original.run(state, values, mode)
+        digest_text = digest.hexdigest()
+        if digest_text not in self._ran:
+            self._ran[digest_text] = self.original.run(state, values, mode)
+            # A result holds all outputs and states; scenarios ask again only for the last few.
             while len(self._ran) > REMEMBERED:
                 del self._ran[next(iter(self._ran))]
-        return self._ran[place]
+        return self._ran[digest_text]
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -129,15 +130,16 @@ class ScenarioWriter:
         gradient: bool = False,
         native: bool = False,
         runs: int = tolerances.NOISE_RUNS,
-        held: bool = False,
+        exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
         drawing: Drawing = USUAL,
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
-        `held`: rounding noise must not tip it over, where state and inputs are as they are; else there is nothing to compare. Of others
-        the noise of so many `runs` is told where somebody asks (`torch_noise`).
+        Returns whether it was written. `exact_inputs`: the scenario is dropped where rounding noise tips a
+        comparison over, with state and inputs as they are. The noise of other scenarios is measured by
+        `runs` runs, only where a verdict depends on it.
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == TRAINED)
@@ -150,13 +152,16 @@ class ScenarioWriter:
             if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
+            # An output that is not finite has no gradient, and says nothing about what was dropped.
             if role in ("gradient-edge", "dropped", CONFIGURED_DROPPED) and finite_share(result) < 1:
                 return False
-            if held:
+            if exact_inputs:
                 noisy = [run(noise=1 + self.base + count, exact_inputs=True) for count in range(runs)]
                 if tipped(result, noisy):
                     return False
                 noise = {"noise": noise_of(result, noisy), "undecided": []}
+            # A forward pass must run natively, or the scenario is skipped; native gradients are
+            # optional.
             plain = run(native=True) if native and not gradient else None
             if role == "nonfinite" and label.endswith("inf"):
                 run(native=True, watch=undefined)
@@ -164,10 +169,10 @@ class ScenarioWriter:
         except Exception as error:
             self.skip(label, error)
             return False
-        given = {f"in/{index}": value for index, value in enumerate(values)}
-        given |= {f"target/{index}": value for index, value in (targets or {}).items()}
-        given |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        how = {
+        candidate_inputs = {f"in/{index}": value for index, value in enumerate(values)}
+        candidate_inputs |= {f"target/{index}": value for index, value in (targets or {}).items()}
+        candidate_inputs |= {f"before/{index}": value for index, value in enumerate(before or ())}
+        facts = {
             "label": label,
             "role": role,
             "mode": mode,
@@ -176,16 +181,18 @@ class ScenarioWriter:
             "runs": runs,
             "drawing": drawing,
         }
-        self.keep(name, given, result, plain, {**how, **noise, "before": before is not None, "undefined": undefined.seen})
+        self.keep(name, candidate_inputs, result, plain, {**facts, **noise, "before": before is not None, "undefined": undefined.seen})
         return True
 
     def skip(self, name: str, error: Exception | None = None) -> None:
         """Note that a scenario is not compared; of what torch leaves undetermined the reason is given."""
         self.skipped.append({"name": name, "reason": undetermined_reason(error)})
 
-    def keep(self, name: str, given: Mapping[str, Array], result: Result, plain: Result | None, facts: Mapping[str, Any]) -> None:
-        """Write a scenario down: what the candidate is given, what it must give (also natively, where `plain` is there), and the facts of it."""
-        tensor_files.save(self.folder / f"given/inputs/{name}.safetensors", dict(given))
+    def keep(
+        self, name: str, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None, facts: Mapping[str, Any]
+    ) -> None:
+        """Write a scenario: the candidate's inputs, the expected results (native ones too, where `plain` is given), and its facts."""
+        tensor_files.save(self.folder / f"given/inputs/{name}.safetensors", dict(candidate_inputs))
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
         tensor_files.save(self.folder / f"expected/{name}.safetensors", {**result.arrays, **native})
         self.scenarios.append(
