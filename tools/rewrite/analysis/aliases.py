@@ -1,6 +1,7 @@
 """Finds the local names that share memory in torch.
 
-A write through one of them is seen through the others. JAX arrays are values, so the rewrite must pass such a write on.
+A write through one of them is seen through the others. JAX arrays are values, so the rewrite must
+pass such a write on.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ Copies = Callable[[ast.expr], bool]
 
 @dataclass(frozen=True)
 class Alias:
-    """Two names that may share memory: on `line`, `one` was assigned a view of `other`, or an object that holds it.
+    """Two names that may share memory: on `line`, `one` was assigned a view of `other`, or an
+    object that holds it.
 
-    A name with a dot (`self.x`) is an attribute and counts as read after every line. `sure` says that it certainly is a view. `exact` says
-    that neither name became another view since, so that each can be computed from the other.
+    A name with a dot (`self.x`) is an attribute and counts as read after every line. `sure` says
+    that it certainly is a view. `exact` says that neither name became another view since, so that
+    each can be computed from the other.
     """
 
     one: str
@@ -58,9 +61,11 @@ class _MarkCopies(ast.NodeTransformer):
 
 
 def mark_copies(function: ast.AST, picks: Callable[[ast.expr], bool]) -> ast.AST:
-    """A copy of the function in which `x[i]` reads `copy_of(x[i])` wherever `picks` says that the index copies.
+    """A copy of the function in which `x[i]` reads `copy_of(x[i])` wherever `picks` says that the
+    index copies.
 
-    An index that is a tensor gathers elements one by one, so that the result shares no memory with `x`.
+    An index that is a tensor gathers elements one by one, so that the result shares no memory with
+    `x`.
     """
     marked: ast.AST = _MarkCopies(picks).visit(copy.deepcopy(function))
     for node in ast.walk(marked):
@@ -104,7 +109,9 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def is_reversible_view(node: ast.expr) -> bool:
-    """Whether an expression is certainly a view of a name and each step from the name to it has an inverse."""
+    """Whether an expression is certainly a view of a name and each step from the name to it has an
+    inverse.
+    """
     match node:
         case ast.Name():
             return True
@@ -128,7 +135,8 @@ def stale_aliases(
 ) -> list[Alias]:
     """The aliases along which a write to `name` at `line` must be passed on, nearest first.
 
-    They lead to each name that is read afterwards, and to those in `handed_back`, which the caller reads at the end.
+    They lead to each name that is read afterwards, and to those in `handed_back`, which the caller
+    reads at the end.
     """
     reached = _reachable_aliases(function, name, line, copies)
     targets: set[str] = set()
@@ -143,7 +151,8 @@ def stale_aliases(
 
 
 def certain_aliases(function: ast.AST, name: str, line: int) -> dict[str, bool]:
-    """Name → whether its value can be recomputed, for the names whose memory a write to `name` at `line` certainly changes.
+    """Name → whether its value can be recomputed, for the names whose memory a write to `name` at
+    `line` certainly changes.
 
     `name` itself is among them.
     """
@@ -156,7 +165,9 @@ def certain_aliases(function: ast.AST, name: str, line: int) -> dict[str, bool]:
 
 
 def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies = lambda container: True) -> dict[str, tuple[str, Alias]]:
-    """Name that shares the memory of `name` at `line` → (the name before it on the path, their alias); nearest first."""
+    """Name that shares the memory of `name` at `line` → (the name before it on the path, their
+    alias); nearest first.
+    """
     rebound = list(_rebindings(function))
     container_aliases = list(_container_aliases(function, copies))
     all_aliases = [*_aliases(function), *container_aliases]
@@ -182,7 +193,9 @@ def _reachable_aliases(function: ast.AST, name: str, line: int, copies: Copies =
 
 
 def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -> bool:
-    """Whether an alias of `name` that one iteration of a loop makes after `line` still holds at `line` in the next iteration."""
+    """Whether an alias of `name` that one iteration of a loop makes after `line` still holds at
+    `line` in the next iteration.
+    """
     for loop in walk(function):
         if isinstance(loop, (ast.For, ast.While)) and loop.lineno < line < alias.line <= (loop.end_lineno or 0):
             if not any(bound == name and loop.lineno < at < line for bound, at in _rebindings(loop)):
@@ -191,7 +204,9 @@ def _survives_iteration(function: ast.AST, alias: Alias, name: str, line: int) -
 
 
 def _becomes_other_view(function: ast.AST, name: str, start: int, end: int) -> bool:
-    """Whether a name becomes another view of the same memory between two lines, also by a later iteration of a loop."""
+    """Whether a name becomes another view of the same memory between two lines, also by a later
+    iteration of a loop.
+    """
     loops = [n for n in walk(function) if isinstance(n, (ast.For, ast.While)) and start < n.lineno < end <= (n.end_lineno or n.lineno)]
     # Any reassigned view counts here, since a doubtful one is no longer exact either.
     lines = [target.lineno for target in reassigned_views(function, sure=False) if target.id == name]
@@ -226,7 +241,9 @@ def read_after(function: ast.AST, name: str, line: int) -> bool:
 
 
 def final_statement(function: ast.AST, line: int) -> ast.AST | None:
-    """The `return` or `raise` around `line`, after which the function runs nothing more; `None` elsewhere and inside `try`."""
+    """The `return` or `raise` around `line`, after which the function runs nothing more; `None`
+    elsewhere and inside `try`.
+    """
     around = [node for node in walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)]
     # `finally` runs after a `return` inside `try`, and an inner function returns to its own caller.
     if any(isinstance(node, (ast.Try, ast.FunctionDef)) and node is not function for node in around):
@@ -331,7 +348,9 @@ def bound_names(function: ast.AST) -> set[str]:
 
 
 def binding_loop(function: ast.AST, name: str, line: int) -> ast.For | None:
-    """The loop around `line` whose variable `name` still is; a write to it may change the iterated tensor. `None` where it was rebound."""
+    """The loop around `line` whose variable `name` still is; a write to it may change the iterated
+    tensor. `None` where it was rebound.
+    """
     for loop in walk(function):
         if not isinstance(loop, ast.For) or not loop.lineno < line <= (loop.end_lineno or line):
             continue

@@ -1,6 +1,7 @@
 """What the `forward` of an `autograd.Function` saves for its `backward`.
 
-Torch reads the saved tensors after `forward` has returned, so that in-place changes after `save_for_backward` count too.
+Torch reads the saved tensors after `forward` has returned, so that in-place changes after
+`save_for_backward` count too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ SAVE = "save_for_backward"
 
 
 def movable_save(function: ast.AST) -> ast.Expr | None:
-    """The statement `ctx.save_for_backward(x, y)` where it can move in front of the final `return`; `None` otherwise.
+    """The statement `ctx.save_for_backward(x, y)` where it can move in front of the final `return`;
+    `None` otherwise.
 
-    It cannot where there is more than one save or return, or where a saved name is rebound in between.
+    It cannot where there is more than one save or return, or where a saved name is rebound in
+    between.
     """
     body = function.body if isinstance(function, ast.FunctionDef) else []
     calls = [

@@ -21,7 +21,9 @@ from migrate_agent.tools.types import Span
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """The results of the analyses that look at a whole class. The defaults hold for code outside of any class."""
+    """The results of the analyses that look at a whole class. The defaults hold for code outside of
+    any class.
+    """
 
     memos: Mapping[str, Memo] = field(default_factory=dict)
     """Attribute → how it is computed, for attributes that only save a later call the work."""

@@ -16,10 +16,11 @@ NUMBERS = frozenset({"int", "float"})
 
 
 def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
-    """Attributes that the constructor sets to a number and that a reachable method changes by `+=` and the like.
+    """Attributes that the constructor sets to a number and that a reachable method changes by `+=`
+    and the like.
 
-    An attribute that decides a branch is left out, since a branch needs a Python number. So is one that a base or a subclass uses,
-    since then not all uses are visible here.
+    An attribute that decides a branch is left out, since a branch needs a Python number. So is one
+    that a base or a subclass uses, since then not all uses are visible here.
     """
     constructor = model.methods.get("__init__")
     # A subclass may use the number in any way, also in files that are rewritten later.
@@ -49,7 +50,9 @@ def counters(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness
 
 
 def _tests(node: ast.AST) -> list[ast.AST]:
-    """The nodes of an expression that must stay a Python number: a condition, an index, the argument of `range`."""
+    """The nodes of an expression that must stay a Python number: a condition, an index, the
+    argument of `range`.
+    """
     match node:
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
             return list(walk(test))

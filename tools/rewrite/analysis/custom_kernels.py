@@ -1,7 +1,9 @@
-"""Kernels that a repository defines itself, in Triton or as a compiled extension, and the plain torch functions beside them.
+"""Kernels that a repository defines itself, in Triton or as a compiled extension, and the plain
+torch functions beside them.
 
-No rule can rewrite a kernel. Most such repositories also have a function that computes the same with plain torch, for tests or for
-machines without a GPU. It is found here by its name and parameters; whether it computes the same is left to the verifier.
+No rule can rewrite a kernel. Most such repositories also have a function that computes the same
+with plain torch, for tests or for machines without a GPU. It is found here by its name and
+parameters; whether it computes the same is left to the verifier.
 """
 
 from __future__ import annotations
@@ -30,14 +32,18 @@ FILLER_WORDS = REFERENCE_WORDS | frozenset(
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel launch. `text` names the kernel in messages; `differentiable` is false where torch's autograd does not see the launch."""
+    """A kernel launch. `text` names the kernel in messages; `differentiable` is false where torch's
+    autograd does not see the launch.
+    """
 
     text: str
     differentiable: bool
 
 
 class Launches:
-    """The launches of one file: qualified name of a function or `autograd.Function` → what it launches, directly or through others."""
+    """The launches of one file: qualified name of a function or `autograd.Function` → what it
+    launches, directly or through others.
+    """
 
     def __init__(self, repo: Repo, file: FileModel) -> None:
         self.repo, self.file = repo, file
@@ -49,7 +55,9 @@ class Launches:
             self._collect()
 
     def reference(self, name: str) -> str:
-        """The name of the only plain torch function with the same parameters and subject as a kernel launcher; "" where it is not unique."""
+        """The name of the only plain torch function with the same parameters and subject as a
+        kernel launcher; "" where it is not unique.
+        """
         node = self.file.functions.get(name) or _forward(self.file.classes.get(name))
         if node is None:
             return ""
@@ -77,7 +85,9 @@ class Launches:
             launches = {name: self._through(body) for name, body in bodies.items() if name not in self.by_name}
 
     def launchers(self) -> Iterator[tuple[str, int]]:
-        """(qualified name, number of leading parameters to skip) of each function or `forward` that launches a kernel."""
+        """(qualified name, number of leading parameters to skip) of each function or `forward` that
+        launches a kernel.
+        """
         for name, function in self.file.functions.items():
             owner, _, last = name.rpartition(".")
             model = self.file.classes.get(owner)
@@ -136,7 +146,9 @@ class Launches:
         return {target.id for statement in loaded for target in statement.targets if isinstance(target, ast.Name)}
 
     def loads(self, function: ast.expr, line: int) -> bool:
-        """Whether a call on this line loads an extension that is only used for calls, and only in this file."""
+        """Whether a call on this line loads an extension that is only used for calls, and only in
+        this file.
+        """
         if dotted_name(function, self.file) not in EXTENSIONS:
             return False
         targets = [s.targets for s in self.file.tree.body if isinstance(s, ast.Assign) and s.lineno <= line <= (s.end_lineno or s.lineno)]
@@ -159,7 +171,9 @@ class Launches:
         )
 
     def _plain(self) -> Iterator[str]:
-        """Names of functions without a launch: those of this file, and those it imports from the repository."""
+        """Names of functions without a launch: those of this file, and those it imports from the
+        repository.
+        """
         for name, function in self.file.functions.items():
             if "." not in name and name not in self.by_name and not is_kernel(function, self.file):
                 yield name
@@ -182,10 +196,12 @@ class Launches:
 
 
 def launching(inventory: Inventory) -> dict[str, dict[str, int]]:
-    """File → qualified name of a launching function → number of parameters before the kernel's arguments (1 for `ctx`).
+    """File → qualified name of a launching function → number of parameters before the kernel's
+    arguments (1 for `ctx`).
 
-    Methods of modules are left out, since they run with their module; backward passes, since their arguments lie in `ctx`; and kernels
-    that draw random numbers, since their results cannot be compared.
+    Methods of modules are left out, since they run with their module; backward passes, since their
+    arguments lie in `ctx`; and kernels that draw random numbers, since their results cannot be
+    compared.
     """
     texts = {file.path: (inventory.root / file.path).read_text(encoding="utf-8", errors="replace") for file in inventory.files}
     # Parsing a repository takes seconds; most have no kernels.
@@ -208,7 +224,9 @@ def words(name: str) -> list[str]:
 
 
 def stem(name: str) -> str:
-    """What a name says that is computed: `_swiglu_fwd`, `SwiGLUFunction` and `swiglu_reference` are all `swiglu`."""
+    """What a name says that is computed: `_swiglu_fwd`, `SwiGLUFunction` and `swiglu_reference` are
+    all `swiglu`.
+    """
     return "".join(word for word in words(name) if word not in FILLER_WORDS)
 
 

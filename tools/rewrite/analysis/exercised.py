@@ -18,9 +18,10 @@ TopLevelName = tuple[str, str]
 class Exercised:
     """What ran while the examples did.
 
-    `read`: top-level names that running code read. `called`: the last part of the name of each class and function that was called.
-    `compared`: top-level names that the source compares by `is`, run or not, since a stub in their place would change the answer.
-    `instances`: dotted names of the classes of which an instance or a bound method was seen.
+    `read`: top-level names that running code read. `called`: the last part of the name of each
+    class and function that was called. `compared`: top-level names that the source compares by
+    `is`, run or not, since a stub in their place would change the answer. `instances`: dotted names
+    of the classes of which an instance or a bound method was seen.
     """
 
     read: frozenset[TopLevelName] = frozenset()

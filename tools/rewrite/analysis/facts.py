@@ -1,4 +1,5 @@
-"""The facts of a file by source position: the kind, shape and dtype of each expression, and the dotted name it stands for.
+"""The facts of a file by source position: the kind, shape and dtype of each expression, and the
+dotted name it stands for.
 
 `inference.infer` fills it in.
 """

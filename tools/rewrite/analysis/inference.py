@@ -1,4 +1,5 @@
-"""Infers what the expressions of a file evaluate to: what the examples showed goes first, the source second.
+"""Infers what the expressions of a file evaluate to: what the examples showed goes first, the
+source second.
 
 Where neither tells, an expression has no fact.
 """
@@ -53,15 +54,18 @@ Env = dict[str, Observed | None]
 
 
 def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Facts:
-    """The facts of a file: what each expression evaluates to, and the dotted name of each name and attribute
-    (`F.relu` → `torch.nn.functional.relu`)."""
+    """The facts of a file: what each expression evaluates to, and the dotted name of each name and
+    attribute (`F.relu` → `torch.nn.functional.relu`).
+    """
     walker = Inference(repo, file, observed)
     walker.block(file.tree.body, {})
     return walker.facts
 
 
 class _Narrowed(Env):
-    """An environment with a closer fact for one name. Bindings go to the outer environment too, as in a Python block."""
+    """An environment with a closer fact for one name. Bindings go to the outer environment too, as
+    in a Python block.
+    """
 
     def __init__(self, outer: Env, name: str, fact: Observed | None) -> None:
         super().__init__(outer)
@@ -74,10 +78,11 @@ class _Narrowed(Env):
 
 
 class Inference:
-    """Walks the statements of a file in order, with the facts of the local names, and notes the fact of each expression.
+    """Walks the statements of a file in order, with the facts of the local names, and notes the
+    fact of each expression.
 
-    There is one pass and no fixed point: the body of a loop sees what stands before it. `facts` holds the results; `observed` is what the
-    examples showed.
+    There is one pass and no fixed point: the body of a loop sees what stands before it. `facts`
+    holds the results; `observed` is what the examples showed.
     """
 
     def __init__(self, repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> None:
@@ -141,7 +146,9 @@ class Inference:
             env[target.id] = Observed(("parameter",))
 
     def narrow(self, test: ast.expr, env: Env) -> Env:
-        """The environment inside `if isinstance(m, nn.Linear):`, and inside a test that denies that a name is a tensor."""
+        """The environment inside `if isinstance(m, nn.Linear):`, and inside a test that denies that
+        a name is a tensor.
+        """
         call = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
         # In the arm where the name is no tensor, the joined fact "tensor" would be wrong.
         if (name := _denied(call)) and is_tensor(env.get(name)):
@@ -298,7 +305,9 @@ class Inference:
         return None
 
     def of_a_layer(self, attribute: str) -> Observed | None:
-        """The fact of `self.weight` or `self.bias` in a class that derives from a torch layer and does not assign it."""
+        """The fact of `self.weight` or `self.bias` in a class that derives from a torch layer and
+        does not assign it.
+        """
         bases = [name for model in self.repo.ancestors(self.classes[-1]) for name in self.repo.bases(model)]
         return Observed(("parameter",)) if attribute in ("weight", "bias") and any(name in layers() for name in bases) else None
 
@@ -463,7 +472,9 @@ class Inference:
                 self.bind(element, self.element(value, fact), None, env)
 
     def unpack_starred(self, target: ast.Tuple | ast.List, values: list[ast.expr], env: Env) -> bool:
-        """Bind the targets of `b, n, device = *x.shape, x.device`. False where not exactly one value is spread."""
+        """Bind the targets of `b, n, device = *x.shape, x.device`. False where not exactly one
+        value is spread.
+        """
         stars = [i for i, value in enumerate(values) if isinstance(value, ast.Starred)]
         extra = len(target.elts) - len(values)
         if len(stars) != 1 or extra < -1 or any(isinstance(e, ast.Starred) for e in target.elts):
@@ -498,7 +509,9 @@ class Inference:
         return None
 
     def bind_iteration(self, target: ast.expr, source: ast.expr, env: Env) -> None:
-        """Bind the target of a loop over `source`; for `zip` and `enumerate`, each part of the target by itself."""
+        """Bind the target of a loop over `source`; for `zip` and `enumerate`, each part of the
+        target by itself.
+        """
         name = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id not in env else ""
         parts = source.args if name in ("zip", "enumerate") and isinstance(source, ast.Call) else []
         targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []

@@ -1,4 +1,6 @@
-"""Plain lists and dictionaries that a constructor fills under the name of the container of modules that it then makes of them."""
+"""Plain lists and dictionaries that a constructor fills under the name of the container of modules
+that it then makes of them.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ FILLED = frozenset({"list", "dict", "OrderedDict"})
 
 
 def interim_containers(repo: Repo, model: ClassModel, facts: Facts) -> Mapping[Span, str]:
-    """Span of an attribute in a module's constructor → the local variable that it is in the rewrite.
+    """Span of an attribute in a module's constructor → the local variable that it is in the
+    rewrite.
 
-    These are the reads and writes of `self.xs` between `self.xs = []` and `self.xs = nn.ModuleList(self.xs)`. Empty where a method reads
-    the plain list in between.
+    These are the reads and writes of `self.xs` between `self.xs = []` and `self.xs =
+    nn.ModuleList(self.xs)`. Empty where a method reads the plain list in between.
     """
     return dict(_interim_attributes(model, facts)) if repo.is_module_class(model) else {}
 

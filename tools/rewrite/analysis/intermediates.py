@@ -1,4 +1,6 @@
-"""Finds the attributes that `forward` writes and no computation reads, such as attention weights kept for inspection."""
+"""Finds the attributes that `forward` writes and no computation reads, such as attention weights
+kept for inspection.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ CREATING = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "ful
 
 
 def intermediates(repo: Repo, model: ClassModel, facts: Facts, randomness: Randomness) -> frozenset[str]:
-    """Attributes of a module class that hold an intermediate tensor: set when the module is called, and read by no computation."""
+    """Attributes of a module class that hold an intermediate tensor: set when the module is called,
+    and read by no computation.
+    """
     if not repo.is_module_class(model):
         return frozenset()
     family = [*repo.ancestors(model), *repo.descendants.get(model.id, ())]
@@ -43,7 +47,9 @@ def _stored_tensor(node: ast.AST, facts: Facts, model: ClassModel) -> str:
 
 
 def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool:
-    """Whether a reachable method reads the attribute before it sets it, or any code looks it up by a string."""
+    """Whether a reachable method reads the attribute before it sets it, or any code looks it up by
+    a string.
+    """
     for method, function in model.methods.items():
         nodes = list(walk(function))
         # `getattr(self, "attention")` would read an `nnx.Intermediate` where it expects an array.
@@ -63,7 +69,9 @@ def _computes_with(model: ClassModel, name: str, randomness: Randomness) -> bool
 
 
 def _starts_empty(model: ClassModel, name: str, facts: Facts | None) -> bool:
-    """Whether the constructor sets the attribute to nothing but `None` or a new tensor such as `torch.zeros(1)`."""
+    """Whether the constructor sets the attribute to nothing but `None` or a new tensor such as
+    `torch.zeros(1)`.
+    """
     # An attribute that starts with a real value is state that the first call reads.
     constructor = model.methods.get("__init__")
     values = [

@@ -1,6 +1,8 @@
-"""Finds loops over parts of a tensor that change the parts in place (`for row in x`, `for a in x.split(4)`).
+"""Finds loops over parts of a tensor that change the parts in place (`for row in x`, `for a in
+x.split(4)`).
 
-In torch a part is a view, so that the tensor changes with it. In JAX the new parts have to be joined again after the loop.
+In torch a part is a view, so that the tensor changes with it. In JAX the new parts have to be
+joined again after the loop.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ def parts_name(part: Part) -> str:
 def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[ast.expr], bool]) -> Part | None:
     """The tensor of which `name` is a part: a target of `loop` that the body changes in place.
 
-    `None` where it is no part of a local tensor, and where joining the parts after the loop would come too late: the loop may end early,
-    or the body reads the tensor or another name of its memory.
+    `None` where it is no part of a local tensor, and where joining the parts after the loop would
+    come too late: the loop may end early, or the body reads the tensor or another name of its
+    memory.
     """
     source = _source(loop.target, loop.iter, name)
     if source is None and isinstance(loop.target, ast.Tuple):
@@ -52,7 +55,9 @@ def loop_part(function: ast.AST, loop: ast.For, name: str, is_tensor: Callable[[
 
 
 def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | None:
-    """The expression that `name` iterates over, seen through `enumerate` and `zip`; `None` where that is not unique."""
+    """The expression that `name` iterates over, seen through `enumerate` and `zip`; `None` where
+    that is not unique.
+    """
     match target, value:
         case ast.Name(id=own), ast.expr():
             return value if own == name else None
@@ -66,7 +71,8 @@ def _source(target: ast.expr, value: ast.expr | None, name: str) -> ast.expr | N
 
 
 def _iterable_assigned_before(function: ast.AST, loop: ast.For) -> ast.expr | None:
-    """The iterable of the loop, where the statement just before assigns it to a name that is used for nothing else.
+    """The iterable of the loop, where the statement just before assigns it to a name that is used
+    for nothing else.
 
     Nothing stands between the two statements, so that it does not matter when the views were made.
     """
@@ -120,7 +126,8 @@ def _part_along_axis(base: str, method: str, args: list[ast.expr], keywords: lis
 def _exits_early(node: ast.AST, inner: bool = False) -> bool:
     """Whether a statement of a loop body may end the iteration or the loop early.
 
-    `inner` says that the statement stands in a nested loop, whose `break` and `continue` do no harm.
+    `inner` says that the statement stands in a nested loop, whose `break` and `continue` do no
+    harm.
     """
     match node:
         case ast.Return() | ast.Yield() | ast.YieldFrom():

@@ -1,7 +1,9 @@
-"""Attributes that only save recomputing: a mask or table that a call works out once and keeps for the next call of the same size.
+"""Attributes that only save recomputing: a mask or table that a call works out once and keeps for
+the next call of the same size.
 
-Under `jax.jit` nothing is gained by keeping it (the compiler folds it), and a module that grows an attribute when it is first called is
-compiled twice. Where the kept value depends on sizes and buffers alone, each call may as well work it out again.
+Under `jax.jit` nothing is gained by keeping it (the compiler folds it), and a module that grows an
+attribute when it is first called is compiled twice. Where the kept value depends on sizes and
+buffers alone, each call may as well work it out again.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ RANDOM = re.compile(r"rand|normal|uniform|bernoulli|dropout|multinomial|exponent
 class Memo:
     """An attribute that a method computes once and keeps for later calls, only for speed.
 
-    `method`: the method that computes it. `start`: the statement of the constructor that sets it to `None`. `store`: the statement that
-    stores the value. `test`: the `if` that decides whether to compute; `early` says that this `if` returns the stored value instead.
-    `local`: the variable that replaces the attribute in the rewrite; `plain` says that the store already stores a variable of this name.
-    `clears`: the statements of the method that set the attribute to `None`.
+    `method`: the method that computes it. `start`: the statement of the constructor that sets it to
+    `None`. `store`: the statement that stores the value. `test`: the `if` that decides whether to
+    compute; `early` says that this `if` returns the stored value instead. `local`: the variable
+    that replaces the attribute in the rewrite; `plain` says that the store already stores a
+    variable of this name. `clears`: the statements of the method that set the attribute to `None`.
     """
 
     attribute: str
@@ -59,7 +62,9 @@ def _none_attributes(model: ClassModel) -> dict[str, None]:
 
 
 def _stores(model: ClassModel, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """(attribute, value) pairs that a statement stores on the module, by assignment or as a non-persistent buffer."""
+    """(attribute, value) pairs that a statement stores on the module, by assignment or as a
+    non-persistent buffer.
+    """
     match node:
         case ast.Assign(targets=[ast.Attribute(attr=name) as target], value=value) if id(target) in model.own:
             yield name, value
@@ -124,7 +129,9 @@ def _memo(repo: Repo, model: ClassModel, facts: Facts, name: str) -> Memo | None
 
 
 def _settling_statement(block: list[ast.stmt], test: ast.If, clears: list[ast.stmt]) -> ast.stmt | None:
-    """The statement of a block after which every path has computed the value (`test`) or cleared it; `None` if there is none."""
+    """The statement of a block after which every path has computed the value (`test`) or cleared
+    it; `None` if there is none.
+    """
     for node in block:
         if node is test or node in clears:
             return node
@@ -142,7 +149,9 @@ def _is_mentioned(model: ClassModel, name: str) -> bool:
 
 
 def _guard(repo: Repo, model: ClassModel, function: FunctionNode, name: str, store: ast.stmt) -> tuple[ast.If, list[ast.stmt], bool] | None:
-    """The `if` that guards the computation, the statements that compute, and whether the `if` returns early."""
+    """The `if` that guards the computation, the statements that compute, and whether the `if`
+    returns early.
+    """
     for node in walk(function):
         if isinstance(node, ast.If) and store in node.body and not node.orelse and _is_missing(model, node.test, name):
             return node, node.body, False
@@ -167,7 +176,9 @@ def _is_missing(model: ClassModel, test: ast.expr, name: str) -> bool:
 
 
 def _is_kept(repo: Repo, model: ClassModel, test: ast.expr, name: str) -> bool:
-    """Whether the test is `self.x is not None`, alone or before an `and`, or a call such as `exists(self.x)`."""
+    """Whether the test is `self.x is not None`, alone or before an `and`, or a call such as
+    `exists(self.x)`.
+    """
     first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
     if _is_none_test(model, first, name, ast.IsNot):
         return True
@@ -199,7 +210,9 @@ def _binds(statement: ast.stmt, name: str) -> int:
 
 
 def _depends_on_sizes(repo: Repo, model: ClassModel, facts: Facts, function: FunctionNode, node: ast.stmt, region: list[ast.stmt]) -> bool:
-    """Whether a statement of the computation reads only sizes, numbers, buffers and the results of statements before it."""
+    """Whether a statement of the computation reads only sizes, numbers, buffers and the results of
+    statements before it.
+    """
     computed = {n.id for statement in region for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     sizes: set[int] = set()
     owners = {id(child.value) for child in walk(node) if isinstance(child, ast.Attribute) and id(child) in model.own}

@@ -1,4 +1,6 @@
-"""Classes that get a base from a decorator (`cls.__bases__ = (Base,) + …`), which Python refuses for classes such as `nnx.Module`."""
+"""Classes that get a base from a decorator (`cls.__bases__ = (Base,) + …`), which Python refuses
+for classes such as `nnx.Module`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,11 @@ import re
 
 
 def inline_mixin_bases(text: str) -> str:
-    """The text of a file with such bases in the class headers and without their decorators. No line moves.
+    """The text of a file with such bases in the class headers and without their decorators. No line
+    moves.
 
-    This is done only where decorator and class stand at the top of the same file, each on lines of its own.
+    This is done only where decorator and class stand at the top of the same file, each on lines of
+    its own.
     """
     # Nearly every file ends here without being parsed a second time.
     if "__bases__" not in text:

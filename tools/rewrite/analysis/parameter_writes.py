@@ -1,6 +1,8 @@
-"""Finds the functions that change a tensor of the caller through one of their parameters (`def init(weight): nn.init.zeros_(weight)`).
+"""Finds the functions that change a tensor of the caller through one of their parameters (`def
+init(weight): nn.init.zeros_(weight)`).
 
-Where that is a parameter of a module, the rewrite must pass the variable itself, not the array that it holds.
+Where that is a parameter of a module, the rewrite must pass the variable itself, not the array that
+it holds.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ INIT = "torch.nn.init."
 
 
 def written_parameters(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, frozenset[str]]:
-    """Function → its parameters that it writes in place and that were a module's parameter each time (or were never observed).
+    """Function → its parameters that it writes in place and that were a module's parameter each
+    time (or were never observed).
 
-    Fixed point over the calls of the repository: a function also writes what it passes on to one that writes.
+    Fixed point over the calls of the repository: a function also writes what it passes on to one
+    that writes.
     """
     written: dict[FunctionKey, frozenset[str]] = {}
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
@@ -61,7 +65,8 @@ def _written_names(
 class Mutations(NamedTuple):
     """Function → its parameters whose tensor it changes in place (`changed`).
 
-    `out_of_reach` are those of them that it changes through a view without an inverse, so that the new value cannot be computed.
+    `out_of_reach` are those of them that it changes through a view without an inverse, so that the
+    new value cannot be computed.
     """
 
     changed: dict[FunctionKey, frozenset[str]]
@@ -69,7 +74,9 @@ class Mutations(NamedTuple):
 
 
 def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
-    """The parameters whose tensor a function changes in place while the caller may hold it. In JAX the caller keeps the old array."""
+    """The parameters whose tensor a function changes in place while the caller may hold it. In JAX
+    the caller keeps the old array.
+    """
     mutations = Mutations({}, {})
     functions = [(file, name, node) for file in repo.files.values() for name, node in file.functions.items()]
     changed = True
@@ -87,7 +94,9 @@ def mutated_parameters(repo: Repo, facts: Mapping[str, Facts]) -> Mutations:
 def _mutated_names(
     repo: Repo, file: FileModel, facts: Facts, qualname: str, node: FunctionNode, mutated: Mapping[FunctionKey, frozenset[str]]
 ) -> Iterator[tuple[str, bool]]:
-    """(parameter, whether its new value can be computed) for each parameter changed in place; those that cannot come last."""
+    """(parameter, whether its new value can be computed) for each parameter changed in place; those
+    that cannot come last.
+    """
     names = set(argument_names(node))
     # `x += 1` and `x = x.view(…)` keep the memory of the argument, unlike other assignments.
     in_place = {id(child.target) for child in walk(node) if isinstance(child, ast.AugAssign)} | {id(t) for t in reassigned_views(node)}
@@ -156,7 +165,9 @@ def strip_views(node: ast.expr) -> ast.expr:
 
 
 def callees(repo: Repo, file: FileModel, facts: Facts, owner: ClassModel | None, call: ast.Call) -> list[FunctionKey]:
-    """The functions of the repository that a call by name, of a method of `self` or of a plain object, may reach."""
+    """The functions of the repository that a call by name, of a method of `self` or of a plain
+    object, may reach.
+    """
     span = span_of(call.func, file.lines)
     dotted = facts.dotted.get(span, "")
     if dotted and (definition := repo.resolve(dotted)) and definition[1]:
@@ -193,7 +204,9 @@ def argument_names(node: FunctionNode) -> list[str]:
 
 
 def list_assignment(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
-    """The only assignment of the list that a loop iterates over, where the list is used by loops alone; `None` otherwise."""
+    """The only assignment of the list that a loop iterates over, where the list is used by loops
+    alone; `None` otherwise.
+    """
     if not isinstance(walked, ast.Name):
         return None
     stores = [
@@ -207,7 +220,9 @@ def list_assignment(function: ast.AST, walked: ast.expr) -> ast.Assign | None:
 def walks_parameters(
     repo: Repo, file: FileModel, facts: Facts, written: Mapping[FunctionKey, frozenset[str]], function: ast.AST, loop: ast.For
 ) -> bool:
-    """Whether a loop iterates over attributes and changes them in place, as `for p in [m.a, m.b]: p.data.zero_()` does."""
+    """Whether a loop iterates over attributes and changes them in place, as `for p in [m.a, m.b]:
+    p.data.zero_()` does.
+    """
     store = list_assignment(function, loop.iter)
     walked = store.value if store else loop.iter
     if not isinstance(loop.target, ast.Name) or not isinstance(walked, (ast.List, ast.Tuple)):

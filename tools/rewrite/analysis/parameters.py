@@ -1,4 +1,5 @@
-"""Infers the kinds of a function's parameters from observed reads and from the methods called on them.
+"""Infers the kinds of a function's parameters from observed reads and from the methods called on
+them.
 
 This is what makes code readable that no example ran.
 """
@@ -27,8 +28,9 @@ def parameter_facts(
 ) -> Mapping[str, Observed]:
     """Parameter → its fact at the start of the function.
 
-    The fact comes from the observed reads before the parameter is rebound, or else from a method that only tensors have. Without
-    `uses_torch` methods tell nothing, since another library's arrays may have them.
+    The fact comes from the observed reads before the parameter is rebound, or else from a method
+    that only tensors have. Without `uses_torch` methods tell nothing, since another library's
+    arrays may have them.
     """
     loads: dict[str, list[ast.Name]] = {}
     stores: dict[str, int] = {}
@@ -72,7 +74,8 @@ def _is_tensor_method(call: ast.Call, name: str) -> bool:
 
 
 def _chain_start(node: ast.expr) -> set[str]:
-    """The name that a chain of tensor methods starts from (`x` of `x.transpose(0, 1)`), as a set of at most one.
+    """The name that a chain of tensor methods starts from (`x` of `x.transpose(0, 1)`), as a set of
+    at most one.
 
     The name is a tensor where the result of the chain has a method that only tensors have.
     """

@@ -1,7 +1,8 @@
 """Decides which functions need an `nnx.Rngs` and how they reach it.
 
-Torch draws from a global generator; JAX draws from keys that are passed along. A constructor of a module takes `rngs`; what a constructor calls to
-build or initialise parts takes it too; a method that draws while the module runs uses `self.rngs`; a free function that draws takes `rngs`.
+Torch draws from a global generator; JAX draws from keys that are passed along. A constructor of a
+module takes `rngs`; what a constructor calls to build or initialise parts takes it too; a method
+that draws while the module runs uses `self.rngs`; a free function that draws takes `rngs`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ FunctionKey = tuple[str, str]
 
 
 def draws(op: Op, call: ast.Call | None = None) -> bool:
-    """Whether an operator draws random numbers; with `call`, whether this call of it may: not with an argument that silences it (`p=0`)."""
+    """Whether an operator draws random numbers; with `call`, whether this call of it may: not with
+    an argument that silences it (`p=0`).
+    """
     if not op.draws:
         return False
     signature = parse_signature(op.signature)
@@ -33,7 +36,9 @@ def draws(op: Op, call: ast.Call | None = None) -> bool:
 
 @dataclass
 class Randomness:
-    """`parameter` holds the functions that gain a keyword-only `rngs`; `stored` the classes (ids) whose methods use `self.rngs`."""
+    """`parameter` holds the functions that gain a keyword-only `rngs`; `stored` the classes (ids)
+    whose methods use `self.rngs`.
+    """
 
     parameter: set[FunctionKey] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
@@ -44,7 +49,9 @@ class Randomness:
     written: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters through which it changes a module's parameter (see `parameter_writes`)."""
     passing: set[tuple[str, Span]] = field(default_factory=set)
-    """(file path, span) of the callee of each call that forwards all keywords of its caller, `rngs` among them."""
+    """(file path, span) of the callee of each call that forwards all keywords of its caller, `rngs`
+    among them.
+    """
     mutated: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """Function → its parameters whose array it changes in place."""
     out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
@@ -61,13 +68,19 @@ class _Function:
     mentions: set[str] = field(default_factory=set)
     """Attribute names read from anything but `self`."""
     groups: set[frozenset[FunctionKey]] = field(default_factory=set)
-    """Functions that one call may reach: an overridden method (`self.m()`), or several functions (`(f if x else g)()`)."""
+    """Functions that one call may reach: an overridden method (`self.m()`), or several functions
+    (`(f if x else g)()`).
+    """
     later: set[FunctionKey] = field(default_factory=set)
-    """Methods that are stored as a value (`self.fn = self.m`, `partial(self.m, 2)`), so that they may be called at any time."""
+    """Methods that are stored as a value (`self.fn = self.m`, `partial(self.m, 2)`), so that they
+    may be called at any time.
+    """
 
 
 def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
-    """Which functions take `rngs` and which classes store it. Fixed point over the calls of the repository."""
+    """Which functions take `rngs` and which classes store it. Fixed point over the calls of the
+    repository.
+    """
     functions = {
         f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
     }
@@ -193,7 +206,8 @@ def lambda_name(line: int) -> str:
 def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
     """The lambdas outside of functions that are alone on their line.
 
-    A lambda beside a module class in a dict is called as that class is, so that it takes `rngs` too.
+    A lambda beside a module class in a dict is called as that class is, so that it takes `rngs`
+    too.
     """
     inside = {id(child) for node in file.functions.values() for child in walk(node)}
     lambdas = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
@@ -218,7 +232,9 @@ def _values_beside_modules(repo: Repo, file: FileModel, facts: Facts, table: ast
 
 
 def calls_reset(repo: Repo, model: ClassModel) -> bool:
-    """Whether torch's own constructor calls the `reset_parameters` that this class, a subclass of a layer, defines."""
+    """Whether torch's own constructor calls the `reset_parameters` that this class, a subclass of a
+    layer, defines.
+    """
     return "reset_parameters" in model.methods and any(base in layers() for base in repo.bases(model))
 
 
@@ -234,8 +250,9 @@ RESETS: Mapping[str, str] = {
 def layers_reset(repo: Repo, owner: ClassModel | None, receiver: Observed | None, upwards: bool, own: bool) -> set[str]:
     """The torch layers whose own `reset_parameters` a call runs.
 
-    `upwards` is a call on `super()` and `own` a call on `self`, both in the class `owner`; otherwise the observed `receiver` decides. Empty
-    where a class of the repository defines the method, or nothing is known.
+    `upwards` is a call on `super()` and `own` a call on `self`, both in the class `owner`;
+    otherwise the observed `receiver` decides. Empty where a class of the repository defines the
+    method, or nothing is known.
     """
     if upwards or own:
         lines = list(repo.ancestors(owner)) if owner else []
@@ -252,7 +269,9 @@ def defines_reset(repo: Repo, owner: ClassModel | None) -> bool:
 
 
 def _stored_values(node: ast.AST) -> list[ast.expr]:
-    """The expressions that a node stores for a later call: assigned or returned values, and the function of `partial`."""
+    """The expressions that a node stores for a later call: assigned or returned values, and the
+    function of `partial`.
+    """
     match node:
         case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Return(value=ast.expr() as value):
             return [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
@@ -282,14 +301,18 @@ def _decorated(node: FunctionNode) -> bool:
 
 
 def overrides(repo: Repo, owner: ClassModel, name: str) -> list[ClassModel]:
-    """The classes whose method `self.<name>` may be for an instance of `owner`: the nearest base, and all subclasses that override it."""
+    """The classes whose method `self.<name>` may be for an instance of `owner`: the nearest base,
+    and all subclasses that override it.
+    """
     above = next((model for model in repo.ancestors(owner) if name in model.methods), None)
     below = [model for model in repo.descendants.get(owner.id, ()) if name in model.methods]
     return [*([above] if above else []), *below]
 
 
 def inherited(repo: Repo, owner: ClassModel, name: str) -> FunctionKey | None:
-    """The method that `super().<name>` calls in this class; `None` where that is outside of the repository."""
+    """The method that `super().<name>` calls in this class; `None` where that is outside of the
+    repository.
+    """
     above = [model for model in repo.ancestors(owner) if model is not owner and name in model.methods]
     return (above[0].file.file.path, f"{above[0].qualname}.{name}") if above else None
 
@@ -302,7 +325,9 @@ def _base_method(repo: Repo, owner: ClassModel | None, call: ast.Call) -> set[Fu
 
 
 def _forwarding_calls(file: FileModel) -> Iterator[Span]:
-    """Spans of the callees that a decorator's wrapper calls with all its keywords: `func` of `func(*args, **kwargs)`."""
+    """Spans of the callees that a decorator's wrapper calls with all its keywords: `func` of
+    `func(*args, **kwargs)`.
+    """
     for outer in walk(file.tree):
         if not isinstance(outer, ast.FunctionDef) or not any(isinstance(node, ast.FunctionDef) for node in walk(outer)[1:]):
             continue
@@ -362,7 +387,9 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
 
 
 def functions_named(repo: Repo, dotted: str, fact: Observed | None) -> set[FunctionKey]:
-    """The functions of the repository that a value was observed to be, or else the one that its dotted name resolves to."""
+    """The functions of the repository that a value was observed to be, or else the one that its
+    dotted name resolves to.
+    """
     definition = repo.resolve(dotted) if dotted else None
     return observed_functions(repo, fact) or ({(definition[0].file.path, definition[1])} if definition and definition[1] else set())
 
@@ -378,7 +405,9 @@ def _initialises(fact: Observed | None) -> bool:
 
 
 def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
-    """The functions and methods of the repository that a value was observed to be, seen through `functools.partial`."""
+    """The functions and methods of the repository that a value was observed to be, seen through
+    `functools.partial`.
+    """
     keys: set[FunctionKey] = set()
     for kind in fact.kinds if fact else ():
         head, _, name = kind.removeprefix("partial:").partition(":")
@@ -394,7 +423,9 @@ def observed_functions(repo: Repo, fact: Observed | None) -> set[FunctionKey]:
 
 
 def constructs_module(repo: Repo, dotted: str, fact: Observed | None) -> bool:
-    """Whether a call constructs a module: of a layer, a module class, or a value observed to be such a class."""
+    """Whether a call constructs a module: of a layer, a module class, or a value observed to be
+    such a class.
+    """
     if dotted and repo.is_module(dotted):
         return True
     for kind in fact.kinds if fact else ():

@@ -1,4 +1,6 @@
-"""The parsed files of a repository, with names resolved across files and the classes related to each other."""
+"""The parsed files of a repository, with names resolved across files and the classes related to
+each other.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass
 class ClassModel:
-    """A class of the repository. `attributes` (name → fact of `self.name`) is filled while the facts of the file are inferred."""
+    """A class of the repository. `attributes` (name → fact of `self.name`) is filled while the
+    facts of the file are inferred.
+    """
 
     file: FileModel
     qualname: str
@@ -43,7 +47,9 @@ class ClassModel:
 
     @cached_property
     def own(self) -> dict[int, str]:
-        """`id` of each AST node `self.<name>` → the name, where `self` is the first parameter of a method, however it is called."""
+        """`id` of each AST node `self.<name>` → the name, where `self` is the first parameter of a
+        method, however it is called.
+        """
         names: dict[int, str] = {}
         for method in self.node.body:  # a property has several of one name
             if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -86,7 +92,9 @@ class FileModel:
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     top_names: set[str] = field(default_factory=set)
     runtime_imports: dict[str, str] = field(default_factory=dict)
-    """Name bound by a function that imports at run time → the dotted name observed for it; `bindings` has these names too."""
+    """Name bound by a function that imports at run time → the dotted name observed for it;
+    `bindings` has these names too.
+    """
 
     @property
     def names_torch(self) -> bool:
@@ -127,7 +135,9 @@ class Repo:
         return any(model.names_torch for model in self.files.values())
 
     def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
-        """Add what `from module import *` binds: names of the repository under the star's module, others under their own package."""
+        """Add what `from module import *` binds: names of the repository under the star's module,
+        others under their own package.
+        """
         # Modules may star-import each other in a circle.
         if model.file.path in bound:
             return
@@ -160,7 +170,9 @@ class Repo:
         self.modules[source.module] = model
 
     def resolve(self, dotted: str) -> tuple[FileModel, str] | None:
-        """The file and qualified name that define a dotted name, re-exports followed; the name is "" for the module itself."""
+        """The file and qualified name that define a dotted name, re-exports followed; the name is
+        "" for the module itself.
+        """
         if dotted not in self._resolved:
             definition = self.resolver.resolve(dotted)
             model = self.files.get(definition.file.path) if definition else None
@@ -168,7 +180,9 @@ class Repo:
         return self._resolved[dotted]
 
     def unfollowed(self, file: FileModel, name: str) -> str:
-        """The installed package, itself in need of torch, that a name is imported from and whose source is out of reach; else ""."""
+        """The installed package, itself in need of torch, that a name is imported from and whose
+        source is out of reach; else "".
+        """
         dotted = "" if name in file.top_names else file.bindings.get(name, "")
         package = dotted.partition(".")[0]
         if package in self.inventory.bound:
@@ -185,7 +199,9 @@ class Repo:
         return ""
 
     def mirrored(self, file: FileModel) -> dict[str, str]:
-        """Packages that `import pkg` binds in a file, by the names that they have in its mirror (`pkg_jax`)."""
+        """Packages that `import pkg` binds in a file, by the names that they have in its mirror
+        (`pkg_jax`).
+        """
         plain = [name for name, dotted in file.bindings.items() if name == dotted]
         return {mirror: name for name in plain if (mirror := self.mirror(name)) and mirror != name}
 
@@ -238,7 +254,9 @@ class Repo:
         return below
 
     def is_mixin(self, model: ClassModel) -> bool:
-        """Whether only module classes inherit from a class that is no module class itself, so that its `self` is a module."""
+        """Whether only module classes inherit from a class that is no module class itself, so that
+        its `self` is a module.
+        """
         below = self.descendants.get(model.id, [])
         final = [m for m in below if m.id not in self.descendants]
         return not self.is_module_class(model) and bool(final) and all(self.is_module_class(m) for m in final)
@@ -323,7 +341,9 @@ def _index(model: FileModel) -> None:
 
 
 def known_to_torch(dotted: str) -> bool:
-    """Whether the tables know a torch name. Where a file tries its import first, the fallback of the file is dead code."""
+    """Whether the tables know a torch name. Where a file tries its import first, the fallback of
+    the file is dead code.
+    """
     return dotted in layers() or dotted in ops() or dotted in _torch_modules()
 
 

@@ -1,4 +1,5 @@
-"""Names that a file binds by a function that imports at run time (`Rearrange, _ = optional_import("einops.layers.torch", "Rearrange")`).
+"""Names that a file binds by a function that imports at run time (`Rearrange, _ =
+optional_import("einops.layers.torch", "Rearrange")`).
 
 The rewrite imports what they were observed to be.
 """
@@ -17,14 +18,18 @@ from migrate_agent.tools.types import Observations
 
 
 class _ImportedName(NamedTuple):
-    """A name bound by a top-level call; `call` is (function, literal arguments as text, index in the result or -1)."""
+    """A name bound by a top-level call; `call` is (function, literal arguments as text, index in
+    the result or -1).
+    """
 
     name: str
     call: tuple[str, str, int]
 
 
 def find_imports(repo: Repo, observations: Observations) -> None:
-    """Bind such names in all files that make the same call. Where the examples observed different objects, bind nothing."""
+    """Bind such names in all files that make the same call. Where the examples observed different
+    objects, bind nothing.
+    """
     targets: dict[tuple[str, str, int], set[str]] = {}
     by_path = {path: list(_imported_names(repo, file)) for path, file in repo.files.items()}
     for path, assignments in by_path.items():

@@ -23,7 +23,8 @@ class Scopes:
         return self._global | self._bound(walk(self.file.tree))
 
     def visible(self, path: Sequence[str]) -> frozenset[str]:
-        """The names visible in the body of a qualified name: those of the module and of the functions around it.
+        """The names visible in the body of a qualified name: those of the module and of the
+        functions around it.
 
         Outside of functions these are all names of the file.
         """

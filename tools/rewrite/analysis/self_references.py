@@ -1,8 +1,10 @@
-"""Finds functions stored on a module that hold the module itself: bound methods, and lambdas or nested functions that read `self`.
+"""Finds functions stored on a module that hold the module itself: bound methods, and lambdas or
+nested functions that read `self`.
 
-NNX rebuilds a module from its state (`nnx.split`, `nnx.merge`, every transform). A function that holds the module keeps the old one: it
-computes with stale values, and no gradient reaches the new ones. Where all uses are visible, the rewrite stores the function unbound and
-passes the module at each call.
+NNX rebuilds a module from its state (`nnx.split`, `nnx.merge`, every transform). A function that
+holds the module keeps the old one: it computes with stale values, and no gradient reaches the new
+ones. Where all uses are visible, the rewrite stores the function unbound and passes the module at
+each call.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ HELD = "a function that holds the module itself, which NNX rebuilds from its sta
 class SelfReferences:
     """The spans of a class at which stored functions hold the instance.
 
-    `methods`: bound methods. `functions`: lambdas and nested functions that read the instance. `calls`: calls of a stored function.
-    `values`: other reads of one. `refused`: assignments that have no other form → the reason.
+    `methods`: bound methods. `functions`: lambdas and nested functions that read the instance.
+    `calls`: calls of a stored function. `values`: other reads of one. `refused`: assignments that
+    have no other form → the reason.
     """
 
     methods: set[Span] = field(default_factory=set)
@@ -40,8 +43,8 @@ class SelfReferences:
 class _Store:
     """One assignment to `self.<name>`, or to an entry of it (`container`).
 
-    `held`: its functions that hold the module. `plain`: it stores other values too. `none`: it stores `None`. `reason`: why it cannot be
-    rewritten, or "".
+    `held`: its functions that hold the module. `plain`: it stores other values too. `none`: it
+    stores `None`. `reason`: why it cannot be rewritten, or "".
     """
 
     name: str
@@ -190,7 +193,9 @@ class _Reader:
         return None
 
     def _held(self, leaf: ast.expr) -> ast.expr | FunctionNode | None:
-        """The bound method, lambda or nested function of a value that holds the module; `None` where there is none."""
+        """The bound method, lambda or nested function of a value that holds the module; `None`
+        where there is none.
+        """
         match leaf:
             case ast.Attribute(attr=attr) if id(leaf) in self.model.own and attr in self.methods:
                 return leaf if not self._decorated(attr) else None
@@ -203,7 +208,9 @@ class _Reader:
         return None
 
     def _picked(self, leaf: ast.expr) -> list[ast.expr]:
-        """The bound methods that a method of this class may return: `self.fn = self.pick()`. Empty where it may return others."""
+        """The bound methods that a method of this class may return: `self.fn = self.pick()`. Empty
+        where it may return others.
+        """
         if not (isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute) and id(leaf.func) in self.model.own):
             return []
         method = self.model.methods.get(leaf.func.attr)

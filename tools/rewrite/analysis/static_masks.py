@@ -1,6 +1,8 @@
-"""Finds tensors whose values are known while JAX traces a function, since they are made from Python numbers: `~torch.eye(n).bool()`.
+"""Finds tensors whose values are known while JAX traces a function, since they are made from Python
+numbers: `~torch.eye(n).bool()`.
 
-If such a mask is computed at trace time (`jax.ensure_compile_time_eval`), the shape of what it selects is known too.
+If such a mask is computed at trace time (`jax.ensure_compile_time_eval`), the shape of what it
+selects is known too.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ PARTS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, 
 
 
 class Selections(NamedTuple):
-    """`indices`: spans of the known boolean masks. `names`: local tensors that must be computed at trace time for them."""
+    """`indices`: spans of the known boolean masks. `names`: local tensors that must be computed at
+    trace time for them.
+    """
 
     indices: frozenset[Span]
     names: frozenset[str]
@@ -84,7 +88,9 @@ class StaticValues:
         return (fact is None or is_tensor(fact)) and self._boolean(index)
 
     def _boolean(self, node: ast.expr, visited: frozenset[str] = frozenset()) -> bool:
-        """Whether the spelling of an expression makes it boolean. `visited`: names on the way here, against circles."""
+        """Whether the spelling of an expression makes it boolean. `visited`: names on the way here,
+        against circles.
+        """
         match node:
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 return self._boolean(operand, visited)
@@ -187,7 +193,9 @@ class StaticValues:
 
 
 def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
-    """(local name, expression that binds or changes it). A lambda, which is never known, stands for a binding without expression."""
+    """(local name, expression that binds or changes it). A lambda, which is never known, stands for
+    a binding without expression.
+    """
     unknown: ast.expr = ast.Lambda(args=ast.arguments([], [], None, [], [], None, []), body=ast.Constant(None))
     plain: set[int] = set()
     for node in walk(function):

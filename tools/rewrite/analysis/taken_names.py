@@ -10,7 +10,9 @@ from migrate_agent.tools.rewrite.analysis.self_references import family
 from migrate_agent.tools.scan.nodes import walk
 
 COMMON = frozenset({"deterministic", "use_running_average", "rngs"})
-"""What `.train()` and `.eval()` of NNX set on each module that has it, and what the mirror's constructors keep."""
+"""What `.train()` and `.eval()` of NNX set on each module that has it, and what the mirror's
+constructors keep.
+"""
 DENSE = frozenset("dtype param_dtype promote_dtype precision preferred_element_type dot_general use_bias kernel tied".split())
 CONV = frozenset(
     "mask kernel_shape strides conv_general_dilated input_dilation kernel_dilation feature_group_count in_features out_features".split()
@@ -26,7 +28,9 @@ LAYERS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("LayerNorm", "RMSNorm"), NORM | {"num_features"}),
     **dict.fromkeys(("GroupNorm", "BatchNorm", "InstanceNorm"), NORM),
 }
-"""Beginning of a torch layer's name → what its NNX counterpart holds under names that torch's layer does not have."""
+"""Beginning of a torch layer's name → what its NNX counterpart holds under names that torch's layer
+does not have.
+"""
 
 
 def taken_names(repo: Repo, model: ClassModel) -> frozenset[str]:

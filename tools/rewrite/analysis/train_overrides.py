@@ -9,9 +9,11 @@ from migrate_agent.tools.rewrite.tables.registry import layers
 
 
 def train_override(repo: Repo, model: ClassModel) -> ClassModel | None:
-    """The topmost class among a class and its bases that overrides `train(mode)`; `None` where none does.
+    """The topmost class among a class and its bases that overrides `train(mode)`; `None` where none
+    does.
 
-    Also `None` where one derives from a torch layer, since the layers of NNX have modes of their own.
+    Also `None` where one derives from a torch layer, since the layers of NNX have modes of their
+    own.
     """
     line = list(repo.ancestors(model))
     if any(base in layers() for member in line for base in repo.bases(member)):

@@ -1,4 +1,6 @@
-"""Tuple assignments with stars (`a, *rest, b = *x.shape, y`): which value each target gets, and how to drop some."""
+"""Tuple assignments with stars (`a, *rest, b = *x.shape, y`): which value each target gets, and how
+to drop some.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,12 @@ import libcst as cst
 
 
 def matching_index(others: Sequence[bool], own: Sequence[bool], index: int) -> int | None:
-    """The index on the other side of an assignment that belongs to the element at `index` on this side.
+    """The index on the other side of an assignment that belongs to the element at `index` on this
+    side.
 
-    `own` and `others` tell for each element of the two sides whether it has a star. The index is counted from the end that has no star
-    before the element; `None` where there are stars on both sides of it.
+    `own` and `others` tell for each element of the two sides whether it has a star. The index is
+    counted from the end that has no star before the element; `None` where there are stars on both
+    sides of it.
     """
     if not any(others[: index + 1]) and not any(own[:index]):
         return index
@@ -26,7 +30,9 @@ def star_flags(node: cst.Tuple) -> list[bool]:
 
 
 def drop_elements(node: cst.Assign, targets: Collection[int], values: Collection[int]) -> cst.Assign:
-    """The assignment of a tuple to a tuple without the targets and values at these indices. Some must remain on both sides."""
+    """The assignment of a tuple to a tuple without the targets and values at these indices. Some
+    must remain on both sides.
+    """
     target, value = node.targets[0].target, node.value
     assert isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple)
     if not targets:

@@ -1,7 +1,9 @@
-"""Stubs for module classes that the requested units name and that no example runs. Constructing a stub raises an error.
+"""Stubs for module classes that the requested units name and that no example runs. Constructing a
+stub raises an error.
 
-Code that no check has seen must not look like verified code. A stub is a class, so that it can stand in tables, in annotations and in
-`isinstance`. As soon as an example reaches the class, its rewrite takes the stub's place.
+Code that no check has seen must not look like verified code. A stub is a class, so that it can
+stand in tables, in annotations and in `isinstance`. As soon as an example reaches the class, its
+rewrite takes the stub's place.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ def stub_reasons(
 ) -> dict[str, str]:
     """Id (`file:name`) of each top-level module class that becomes a stub → the reason.
 
-    These are the `refused` classes, and those of which no instance was observed and no line ran. Excepted are the requested `units` and
-    the bases of every class that is migrated. Without observations there are no stubs, since nobody knows what ran.
+    These are the `refused` classes, and those of which no instance was observed and no line ran.
+    Excepted are the requested `units` and the bases of every class that is migrated. Without
+    observations there are no stubs, since nobody knows what ran.
     """
     if uses is None:
         return {}
@@ -37,7 +40,9 @@ def stub_reasons(
 
 
 def stub(text: str, reason: str) -> str:
-    """The text of a class whose constructor raises, with the constants of the original body; "" where `text` holds no class."""
+    """The text of a class whose constructor raises, with the constants of the original body; ""
+    where `text` holds no class.
+    """
     node = next((statement for statement in ast.parse(text).body if isinstance(statement, ast.ClassDef)), None)
     if node is None:
         return ""
@@ -63,7 +68,9 @@ def top_class_id(identifier: str) -> str:
 
 
 def _was_exercised(model: ClassModel, observations: Observations, uses: Exercised) -> bool:
-    """Whether an example may have run part of the class: a method, the constructor, or any use of an instance."""
+    """Whether an example may have run part of the class: a method, the constructor, or any use of
+    an instance.
+    """
     lines = {span.line for span in observations.get(model.file.file.path, ())}
     # An inner class counts as part of the outer one: they are selected together.
     inner = [one for name, one in model.file.classes.items() if name == model.qualname or name.startswith(f"{model.qualname}.")]

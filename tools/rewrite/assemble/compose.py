@@ -1,4 +1,6 @@
-"""Composes the target files for a set of units: the statements that they need from all files, with imports and vendored helpers."""
+"""Composes the target files for a set of units: the statements that they need from all files, with
+imports and vendored helpers.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observati
 class _Selection:
     """What the target file of one source file holds.
 
-    `statements`: indices of statements. `imports`: index of an import statement → names kept of it. `canonical`: names of `CANONICAL`.
-    `vendored` and `qualified`: helpers used by their bare name, and as `nnx_layers.name`. `runtime_imports`: names bound at run time.
-    `loaded`: modules to import, so that they can be read from their package. `exports`: names for `__all__`.
+    `statements`: indices of statements. `imports`: index of an import statement → names kept of it.
+    `canonical`: names of `CANONICAL`. `vendored` and `qualified`: helpers used by their bare name,
+    and as `nnx_layers.name`. `runtime_imports`: names bound at run time. `loaded`: modules to
+    import, so that they can be read from their package. `exports`: names for `__all__`.
     """
 
     statements: set[int] = field(default_factory=set)
@@ -45,11 +48,12 @@ def compose(
     examples: Sequence[Example] = (),
     refused: Collection[str] = (),
 ) -> Draft:
-    """The target files (relative path → text) that the units with these ids need, and the holes left in them.
+    """The target files (relative path → text) that the units with these ids need, and the holes
+    left in them.
 
-    `overrides`: unit id → text that replaces its rewritten class. `examples`: the examples that will exercise the units; what their texts
-    name is included. `refused`: ids of units that become stubs, as do named classes that no example ran. Raises `KeyError` for an unknown
-    unit.
+    `overrides`: unit id → text that replaces its rewritten class. `examples`: the examples that
+    will exercise the units; what their texts name is included. `refused`: ids of units that become
+    stubs, as do named classes that no example ran. Raises `KeyError` for an unknown unit.
     """
     return _Composer(workspace(inventory, observations), overrides or {}, list(units), refused).compose(examples)
 
@@ -119,7 +123,9 @@ class _Composer:
         return self._mirrored[path]
 
     def want(self, path: str, name: str) -> bool:
-        """Select the statements that define `name` in a file, and all that they need. False where the file does not define it."""
+        """Select the statements that define `name` in a file, and all that they need. False where
+        the file does not define it.
+        """
         if path not in self.repo.files:
             return False
         selection, defined = self.selection(path), False
@@ -147,7 +153,9 @@ class _Composer:
         return defined
 
     def _registrations(self, path: str, name: str) -> None:
-        """Select the statements that register something in a selected table. One with holes is left out, with a note."""
+        """Select the statements that register something in a selected table. One with holes is left
+        out, with a note.
+        """
         selection = self.selection(path)
         for index, statement in enumerate(self.space.statements(path)):
             if name not in statement.registers or index in selection.statements:
@@ -161,7 +169,9 @@ class _Composer:
             self._needs(path, self._text(path, statement), statement)
 
     def _open(self, path: str, first: Statement) -> str:
-        """The reason of the first hole in a statement or in what it would add to the selection; "" where there is none."""
+        """The reason of the first hole in a statement or in what it would add to the selection; ""
+        where there is none.
+        """
         visited: set[tuple[str, int]] = set()
         todo = [(path, first)]
         while todo:
@@ -246,7 +256,9 @@ class _Composer:
             self._hole(path, statement, "undefined-name", f"{name} is not defined at the top of the file")
 
     def _undefined_before(self, file: FileModel, name: str, statement: Statement) -> bool:
-        """Whether the original reads a global of this name, and nothing there defines it: an error of its own, on a line that never ran."""
+        """Whether the original reads a global of this name, and nothing there defines it: an error
+        of its own, on a line that never ran.
+        """
         # A star of an unknown module may bind anything.
         if name in file.top_names or name in file.bindings or any(star not in self.repo.modules for star in file.stars):
             return False
@@ -264,7 +276,9 @@ class _Composer:
         self.holes.append(Hole(path, Span(statement.first_line, 0, statement.last_line, 0), code, reason, ""))
 
     def _import(self, path: str, name: str) -> None:
-        """Follow an import of the repository one step: the imported name must be in the mirror of the file it names."""
+        """Follow an import of the repository one step: the imported name must be in the mirror of
+        the file it names.
+        """
         dotted = self.repo.files[path].bindings.get(name, "")
         parts = dotted.split(".")
         # The longest prefix that is a module: `a.b.C` is a name in `a.b`, or in `a` where `b` is a
@@ -300,7 +314,9 @@ class _Composer:
                         self._follow(other, chain, selection)
 
     def _follow(self, module: FileModel, chain: Sequence[str], reader: _Selection) -> None:
-        """Select what a chain of attributes reads from a module. Submodules that the module does not import are loaded for the reader."""
+        """Select what a chain of attributes reads from a module. Submodules that the module does
+        not import are loaded for the reader.
+        """
         for attribute in chain:
             defined = self.want(module.file.path, attribute)
             below = self.repo.modules.get(module.bindings.get(attribute, "") if defined else f"{module.file.module}.{attribute}")

@@ -29,7 +29,8 @@ _done: dict[tuple[bool, str], str] = {}
 def format_python(files: Mapping[str, str]) -> dict[str, str]:
     """The files with imports sorted and code formatted; what does not parse comes back as it is.
 
-    An `__init__.py` keeps the order of its imports, which those that import from each other rely on.
+    An `__init__.py` keeps the order of its imports, which those that import from each other rely
+    on.
     """
     # Results are cached by text: most files of a run are formatted again unchanged.
     keys = {path: (path.rpartition("/")[2] == "__init__.py", text) for path, text in files.items()}

@@ -13,8 +13,8 @@ DIRECTIVE = re.compile(r"#!|#\s*(type|mypy|pyright|pyre|pytype|flake8|ruff|pylin
 def heading(module: cst.Module, keeps_first: bool) -> str:
     """The comments above the first statement, without directives for tools.
 
-    Comments directly above a definition belong to it. They are dropped where the target file does not hold the first statement
-    (`keeps_first` is false).
+    Comments directly above a definition belong to it. They are dropped where the target file does
+    not hold the first statement (`keeps_first` is false).
     """
     lines = [line.comment.value if line.comment else "" for line in module.header]
     if not keeps_first and module.body and _defines(module.body[0]):

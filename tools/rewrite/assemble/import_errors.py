@@ -1,4 +1,6 @@
-"""Which names a statement uses while its file is imported. A statement that uses a stub at that time becomes a stub itself."""
+"""Which names a statement uses while its file is imported. A statement that uses a stub at that
+time becomes a stub itself.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def names_used(statements: Iterable[ast.stmt]) -> frozenset[str]:
 
 
 def names_bound(statement: ast.stmt) -> tuple[str, ...]:
-    """The names that a definition or an assignment to plain names binds; empty for statements that do anything else."""
+    """The names that a definition or an assignment to plain names binds; empty for statements that
+    do anything else.
+    """
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return (name,)
@@ -34,7 +38,9 @@ def aliased_name(statements: Sequence[ast.stmt]) -> str:
 
 
 def _used(node: ast.AST) -> Iterator[str]:
-    """The names that running a node uses at once, without those that it only stores in a table, a default or a name."""
+    """The names that running a node uses at once, without those that it only stores in a table, a
+    default or a name.
+    """
     match node:
         case ast.Lambda():
             yield from _used_by_storing(*node.args.defaults, *filter(None, node.args.kw_defaults))

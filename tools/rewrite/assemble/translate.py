@@ -1,4 +1,6 @@
-"""Translates examples: their setup and constructor arguments, rewritten for the mirror by the same rules as the code."""
+"""Translates examples: their setup and constructor arguments, rewritten for the mirror by the same
+rules as the code.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Untranslatable(ValueError):
 
 @dataclass(frozen=True)
 class Translation:
-    """A translated example. `wanted`: (file, name) of what its text needs in the mirror. `vendored`: the helpers it uses."""
+    """A translated example. `wanted`: (file, name) of what its text needs in the mirror.
+    `vendored`: the helpers it uses.
+    """
 
     example: Example
     path: str
@@ -37,7 +41,9 @@ class Translation:
 
 
 def translate(inventory: Inventory, observations: Observations, example: Example) -> Example:
-    """The example in the mirror's names, `rngs=rngs` added to `init`. Raises `Untranslatable` with the reason."""
+    """The example in the mirror's names, `rngs=rngs` added to `init`. Raises `Untranslatable` with
+    the reason.
+    """
     result = translation(workspace(inventory, observations), example)
     if result.holes:
         raise Untranslatable("; ".join(f"{hole.text}: {hole.reason}" for hole in result.holes))

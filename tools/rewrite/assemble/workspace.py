@@ -26,12 +26,16 @@ from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_nam
 from migrate_agent.tools.types import Hole, Inventory, Observations, Span
 
 DEEP = 20_000
-"""Recursion limit in frames. libcst walks trees recursively; a sum of a thousand strings takes about five frames a term."""
+"""Recursion limit in frames. libcst walks trees recursively; a sum of a thousand strings takes
+about five frames a term.
+"""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement after rewriting: its text, the names it defines, and the global names it needs. Lines are the original's."""
+    """A top-level statement after rewriting: its text, the names it defines, and the global names
+    it needs. Lines are the original's.
+    """
 
     text: str
     defines: tuple[str, ...]
@@ -61,7 +65,9 @@ class Workspace:
         self._settled: set[tuple[str, int]] = set()
 
     def facts(self, path: str) -> Facts:
-        """The facts of a file. Those of the files it imports are inferred first, so that inherited attributes are known."""
+        """The facts of a file. Those of the files it imports are inferred first, so that inherited
+        attributes are known.
+        """
         if path not in self._facts:
             # Set before the recursion, so that files that import each other end it.
             self._facts[path] = Facts()
@@ -104,7 +110,9 @@ class Workspace:
         return self._statements[path]
 
     def settle(self, path: str, index: int) -> Statement:
-        """The statement at `index`, which is now selected. If importing it uses a stub, it becomes a stub itself."""
+        """The statement at `index`, which is now selected. If importing it uses a stub, it becomes
+        a stub itself.
+        """
         if (path, index) not in self._settled:
             # Marked first: two statements that use each other would settle each other for ever.
             self._settled.add((path, index))
@@ -131,7 +139,9 @@ class Workspace:
         return self.rewritten(path).dead.get(name, "")
 
     def _bury(self, path: str, index: int, original: list[ast.stmt], reason: str) -> None:
-        """Replace a statement by a stub. Where an example used what it defines, or it does more than bind names, add a hole instead."""
+        """Replace a statement by a stub. Where an example used what it defines, or it does more
+        than bind names, add a hole instead.
+        """
         statement, result, uses = self._statements[path][index], self._rewritten[path], self.exercised
         names = names_bound(original[0]) if len(original) == 1 else ()
         ran = any(statement.first_line <= line <= statement.last_line for line in self.observed_lines(path))
@@ -178,7 +188,8 @@ class Workspace:
     def _without_idle(
         self, file: FileModel, original: ast.stmt, nodes: tuple[cst.BaseStatement, ...], holes: list[Hole]
     ) -> tuple[tuple[cst.BaseStatement, ...], list[Hole], list[str]]:
-        """Replace methods with holes that no constructor or call reaches by stubs, so that they do not block the class.
+        """Replace methods with holes that no constructor or call reaches by stubs, so that they do
+        not block the class.
 
         Gives the statements, the remaining holes, and a note for each replaced method.
         """

@@ -1,4 +1,6 @@
-"""The helpers of `tools/vendored/` and `tools/kernels/`: what each needs, and the text of a selection of them as one file."""
+"""The helpers of `tools/vendored/` and `tools/kernels/`: what each needs, and the text of a
+selection of them as one file.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Copied by migrate-agent (Apache-2.0); they need jax and flax only.
 
 @dataclass(frozen=True)
 class Symbol:
-    """A top-level definition of a vendored file: its text, the names it needs and, for a callable, whether it must be given `rngs`."""
+    """A top-level definition of a vendored file: its text, the names it needs and, for a callable,
+    whether it must be given `rngs`.
+    """
 
     name: str
     text: str
@@ -46,7 +50,9 @@ def _files() -> tuple[tuple[str, str], ...]:
 
 @cache
 def imports() -> Mapping[str, str]:
-    """Name → import statement, over all vendored files. Imports of one vendored file by another are left out."""
+    """Name → import statement, over all vendored files. Imports of one vendored file by another are
+    left out.
+    """
     by_name: dict[str, str] = {}
     for _, text in _files():
         for statement in ast.parse(text).body:
@@ -170,7 +176,9 @@ def closure(names: Iterable[str]) -> list[Symbol]:
 
 
 def _ordered(chosen: list[Symbol]) -> list[Symbol]:
-    """The symbols in source order, but each definition before code that uses it at import time (bases, constants, decorators)."""
+    """The symbols in source order, but each definition before code that uses it at import time
+    (bases, constants, decorators).
+    """
     by_name = {symbol.name: symbol for symbol in chosen}
     placed: dict[str, Symbol] = {}
 

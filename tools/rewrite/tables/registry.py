@@ -9,10 +9,12 @@ A row's `to` is a **template**, a Python expression with placeholders:
 * `{rng}`          a fresh key from the enclosing module's (or function's) `rngs`;
 * `{rngs}`         the enclosing constructor's `rngs`.
 
-Names `jnp.`, `jax.`, `lax.`, `nnx.`, `np.`, `math.`, `partial(`, `einops.` are imported as needed; `vendored.f(...)` copies `f` from
-`tools/vendored/` into the target tree and calls it by its bare name. Parentheses are added where precedence asks for them.
+Names `jnp.`, `jax.`, `lax.`, `nnx.`, `np.`, `math.`, `partial(`, `einops.` are imported as needed;
+`vendored.f(...)` copies `f` from `tools/vendored/` into the target tree and calls it by its bare
+name. Parentheses are added where precedence asks for them.
 
-`to` may instead be a function of a `Call` (below) that returns a template, or raises `Refuse(reason)`, which leaves a hole.
+`to` may instead be a function of a `Call` (below) that returns a template, or raises
+`Refuse(reason)`, which leaves a hole.
 """
 
 from __future__ import annotations
@@ -51,11 +53,15 @@ class Call(Protocol):
         ...
 
     def observed(self, name: str) -> Observed | None:
-        """What the argument was when the examples ran, or what inference says; `None` where neither knows. For `{*xs}`: of the first."""
+        """What the argument was when the examples ran, or what inference says; `None` where neither
+        knows. For `{*xs}`: of the first.
+        """
         ...
 
     def each(self, name: str) -> list[Observed | None]:
-        """What is known of each value of a variadic argument, or of each element of a list or tuple that the caller wrote out."""
+        """What is known of each value of a variadic argument, or of each element of a list or tuple
+        that the caller wrote out.
+        """
         ...
 
     def draws(self, name: str) -> bool:
@@ -63,7 +69,9 @@ class Call(Protocol):
         ...
 
     def count(self, name: str) -> int:
-        """How many values the caller passed for a variadic argument; one that is spread with a star counts as several."""
+        """How many values the caller passed for a variadic argument; one that is spread with a star
+        counts as several.
+        """
         ...
 
 
@@ -77,11 +85,14 @@ Template = str | Callable[[Call], str]
 class Op:
     """A torch function and all its spellings.
 
-    `name` is the public dotted name (`torch.clamp`, `torch.nn.functional.gelu`, `torch.Tensor.view`). `signature` is torch's own Python
-    signature, with defaults. `method` names the tensor method of the same meaning (first argument = the tensor), "" where there is none.
-    `inplace` says that `<method>_` exists. `aliases` are further dotted names with the same signature. Arguments `out`, `device`, `layout`,
-    `pin_memory`, `requires_grad`, `memory_format`, `generator`, `non_blocking`, `inplace` need not stand in the signature: the engine deals with them.
-    `samples` are calls (source texts over `torch`) for operators that PyTorch's `op_db` lacks; `op_db` names its entry where it differs.
+    `name` is the public dotted name (`torch.clamp`, `torch.nn.functional.gelu`,
+    `torch.Tensor.view`). `signature` is torch's own Python signature, with defaults. `method` names
+    the tensor method of the same meaning (first argument = the tensor), "" where there is none.
+    `inplace` says that `<method>_` exists. `aliases` are further dotted names with the same
+    signature. Arguments `out`, `device`, `layout`, `pin_memory`, `requires_grad`, `memory_format`,
+    `generator`, `non_blocking`, `inplace` need not stand in the signature: the engine deals with
+    them. `samples` are calls (source texts over `torch`) for operators that PyTorch's `op_db`
+    lacks; `op_db` names its entry where it differs.
     """
 
     name: str
@@ -95,16 +106,22 @@ class Op:
     returns: str = "tensor"
     """Kind of the result for static inference: `tensor`, `int`, `tuple`, `bool`, …, or "" where unknown."""
     dtype: str = ""
-    """The result's dtype where it is the same whatever the arguments are (`bool` of a comparison). Written in place it becomes the receiver's."""
+    """The result's dtype where it is the same whatever the arguments are (`bool` of a comparison).
+    Written in place it becomes the receiver's.
+    """
     draws: bool = False
-    """Whether the operator draws random numbers, so that its template asks for a key (`{rng}` or `{rngs}`)."""
+    """Whether the operator draws random numbers, so that its template asks for a key (`{rng}` or
+    `{rngs}`).
+    """
     quiet: tuple[tuple[str, Any], ...] = ()
     """Arguments of an operator that `draws`, and the value of each with which it draws nothing."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """Where a torch parameter or buffer lives in the NNX layer, and the axis order that turns torch's array into NNX's (None: as it is)."""
+    """Where a torch parameter or buffer lives in the NNX layer, and the axis order that turns
+    torch's array into NNX's (None: as it is).
+    """
 
     path: str
     axes: tuple[int, ...] | None = None
@@ -114,12 +131,14 @@ class Weight:
 class Layer:
     """A `torch.nn` layer.
 
-    `vendored` is the class in `tools/vendored/` with torch's constructor signature plus keyword-only `rngs`; it is used where the class is
-    passed as a value, inherited from, or built from arguments the source does not spell out. `to` is the template of the direct construction
-    (default: the vendored class with the caller's arguments and `rngs={rngs}`). `reads` says how attributes of an instance are spelled
-    in NNX (`weight` → `{self}.kernel[...].T`); attributes not named are read as they are.
-    Vendored layers whose layout differs from torch's have properties with torch's names (`weight`, `running_mean`) that read and set arrays in
-    torch's layout; a variable that is assigned to one is shared.
+    `vendored` is the class in `tools/vendored/` with torch's constructor signature plus
+    keyword-only `rngs`; it is used where the class is passed as a value, inherited from, or built
+    from arguments the source does not spell out. `to` is the template of the direct construction
+    (default: the vendored class with the caller's arguments and `rngs={rngs}`). `reads` says how
+    attributes of an instance are spelled in NNX (`weight` → `{self}.kernel[...].T`); attributes not
+    named are read as they are. Vendored layers whose layout differs from torch's have properties
+    with torch's names (`weight`, `running_mean`) that read and set arrays in torch's layout; a
+    variable that is assigned to one is shared.
     """
 
     name: str
@@ -153,7 +172,9 @@ def _index(rows: list[Any], names: Callable[[Any], tuple[str, ...]]) -> dict[str
 
 
 def _names(op: Op) -> tuple[str, ...]:
-    """The dotted names of a row; that of a function which writes to its first argument has an underscore (`torch.relu_`)."""
+    """The dotted names of a row; that of a function which writes to its first argument has an
+    underscore (`torch.relu_`).
+    """
     # `torch.relu_` exists, `torch.Tensor.relu__` does not: a method gets its underscore elsewhere.
     function = op.inplace and not op.name.startswith("torch.Tensor.")
     return (op.name, *op.aliases, *((f"{op.name}_",) if function else ()))
@@ -188,7 +209,9 @@ FUSED_PACKAGES = frozenset({"flash_attn", "xformers", "apex", "liger_kernel", "m
 
 @cache
 def of_fused_package(dotted: str) -> bool:
-    """Whether this is a kernel of such a package that the tables have, or a module or class that holds one."""
+    """Whether this is a kernel of such a package that the tables have, or a module or class that
+    holds one.
+    """
     # Nearly every name ends here; the search over all rows below would cost too much.
     if dotted.partition(".")[0] not in FUSED_PACKAGES:
         return False
@@ -196,7 +219,9 @@ def of_fused_package(dotted: str) -> bool:
 
 
 def public_name(dotted: str) -> str:
-    """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` → `torch.nn.ELU`. Other names stay."""
+    """The name by which the tables know a layer: `torch.nn.modules.activation.ELU` →
+    `torch.nn.ELU`. Other names stay.
+    """
     # Code imports layers by the path of their file too, and examples report that path.
     if dotted.startswith("torch.nn.modules.") and (name := f"torch.nn.{dotted.rpartition('.')[2]}") in layers():
         return name

@@ -27,7 +27,9 @@ class BindError(Exception):
 
 @dataclass(frozen=True)
 class Signature:
-    """A parsed signature: positional names in order, keyword-only names, defaults as text, and the names of `*args` and `**kwargs`."""
+    """A parsed signature: positional names in order, keyword-only names, defaults as text, and the
+    names of `*args` and `**kwargs`.
+    """
 
     names: tuple[str, ...]
     keyword_only: tuple[str, ...]
@@ -40,7 +42,8 @@ class Signature:
 class Bound:
     """The arguments of a call by parameter name (`values`).
 
-    `variadic`: the arguments of `*args` and `**kwargs`. `dropped`: arguments without a meaning in JAX.
+    `variadic`: the arguments of `*args` and `**kwargs`. `dropped`: arguments without a meaning in
+    JAX.
     """
 
     values: Mapping[str, cst.BaseExpression]
@@ -73,7 +76,9 @@ def parse_signature(text: str) -> Signature:
 
 
 def literal_argument(signature: Signature, call: ast.Call, name: str) -> Any:
-    """The literal value of an argument or of its default; `...` where it is no literal or arguments are spread with stars."""
+    """The literal value of an argument or of its default; `...` where it is no literal or arguments
+    are spread with stars.
+    """
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return ...
     values = dict(zip(signature.names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}

@@ -30,9 +30,11 @@ def defined_names(statement: ast.stmt) -> list[str]:
 
 
 def registered_with(statement: ast.stmt, objects: Set[str], registrars: Mapping[str, Set[str]]) -> frozenset[str]:
-    """The top-level names that a statement changes by being run: `@TABLE.register("x") def f`, `TABLE.add(f)`, `@register def f`.
+    """The top-level names that a statement changes by being run: `@TABLE.register("x") def f`,
+    `TABLE.add(f)`, `@register def f`.
 
-    `objects` are the names that the file assigns; `registrars` are its functions that change such objects, with these.
+    `objects` are the names that the file assigns; `registrars` are its functions that change such
+    objects, with these.
     """
     calls: list[ast.expr] = []
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -87,7 +89,9 @@ def _own_nodes(node: ast.AST) -> list[ast.AST]:
 
 
 def global_names(source: str, imports_only: bool = False) -> frozenset[str]:
-    """Global names that the source reads; with `imports_only`, only those read while it is imported (not inside function bodies)."""
+    """Global names that the source reads; with `imports_only`, only those read while it is imported
+    (not inside function bodies).
+    """
     table = symtable.symtable(source, "<source>", "exec")
     names: set[str] = set()
     _collect(table, names, imports_only)
@@ -128,7 +132,9 @@ def _string_annotations(source: str) -> set[str]:
 
 
 GENERIC = frozenset("Optional List Dict Tuple Union Type Callable Sequence Iterable Iterator Mapping Set list dict tuple type set".split())
-"""Types whose parameters are types, so that a string among them names one; in `Literal["a"]` or `Float["b n"]` it does not."""
+"""Types whose parameters are types, so that a string among them names one; in `Literal["a"]` or
+`Float["b n"]` it does not.
+"""
 
 
 def _forward_references(node: ast.expr) -> list[str]:
@@ -142,7 +148,9 @@ def _forward_references(node: ast.expr) -> list[str]:
 
 
 def attribute_chains(source: str, root: str) -> set[tuple[str, ...]]:
-    """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root `layers`, and `("conv",)`."""
+    """What is read from a global name: `layers.conv.Block` gives `("conv", "Block")` for root
+    `layers`, and `("conv",)`.
+    """
     chains: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []

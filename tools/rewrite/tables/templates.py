@@ -1,7 +1,7 @@
 """Templates of the tables, parsed once and filled with libcst nodes.
 
-`registry` describes the language. Filling adds parentheses only where precedence needs them, and drops call arguments whose
-placeholder the caller left out.
+`registry` describes the language. Filling adds parentheses only where precedence needs them, and
+drops call arguments whose placeholder the caller left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ ENCLOSING = (
     cst.AssignTarget,
     cst.Lambda,
 )
-"""Parents inside which any expression but a tuple, a generator, a walrus or a yield stands without parentheses."""
+"""Parents inside which any expression but a tuple, a generator, a walrus or a yield stands without
+parentheses.
+"""
 BREAKING = (
     cst.BinaryOperation,
     cst.BooleanOperation,
@@ -85,7 +87,9 @@ def wrap(node: cst.BaseExpression, parent: cst.CSTNode | None) -> cst.BaseExpres
 
 
 def unbroken(node: cst.BaseExpression) -> cst.BaseExpression:
-    """`node`, in parentheses where it has a line break outside of brackets, as an argument of a call may have."""
+    """`node`, in parentheses where it has a line break outside of brackets, as an argument of a
+    call may have.
+    """
     if node.lpar or not isinstance(node, BREAKING):
         return node
     text = cst.Module([]).code_for_node(node)
@@ -190,7 +194,9 @@ class _Fill(cst.CSTTransformer):
         return call.with_changes(args=_commas(arguments))
 
     def _followed(self, arguments: Sequence[cst.Arg]) -> bool:
-        """Whether the first argument and a later one are positional, so that dropping the first would shift the other."""
+        """Whether the first argument and a later one are positional, so that dropping the first
+        would shift the other.
+        """
         first, *rest = arguments
         return first.keyword is None and any(a.keyword is None and not a.star and not _unfilled(a.value) for a in rest)
 
@@ -255,9 +261,11 @@ def fill(
     variadic: Mapping[str, Sequence[cst.Arg]] | None = None,
     torch_defaults: Mapping[str, str] | None = None,
 ) -> cst.BaseExpression:
-    """The template as a tree, its placeholders replaced. Raises `Missing` where a needed argument was left out.
+    """The template as a tree, its placeholders replaced. Raises `Missing` where a needed argument
+    was left out.
 
-    An argument that was left out in front of a positional one gets torch's own default (`torch_defaults`), so that nothing shifts.
+    An argument that was left out in front of a positional one gets torch's own default
+    (`torch_defaults`), so that nothing shifts.
     """
     variadic = variadic or {}
     parsed, defaults = _parse(template)

@@ -1,4 +1,5 @@
-"""Activations (https://docs.pytorch.org/docs/stable/nn.html#non-linear-activations-weighted-sum-nonlinearity).
+"""Activations
+(https://docs.pytorch.org/docs/stable/nn.html#non-linear-activations-weighted-sum-nonlinearity).
 
 Those without settings become JAX's own functions, where these have torch's gradients too.
 """

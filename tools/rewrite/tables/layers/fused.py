@@ -1,7 +1,8 @@
-"""Fused layers of packages for GPUs: the layers of the same meaning. They hold the same parameters as torch's own.
+"""Fused layers of packages for GPUs: the layers of the same meaning. They hold the same parameters
+as torch's own.
 
-Quantised linear layers become plain ones: their weights in a checkpoint are floats, and rounding them is a choice of deployment
-(`quantised_matmul` of the kernel library).
+Quantised linear layers become plain ones: their weights in a checkpoint are floats, and rounding
+them is a choice of deployment (`quantised_matmul` of the kernel library).
 """
 
 from __future__ import annotations

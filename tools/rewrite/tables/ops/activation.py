@@ -9,7 +9,9 @@ F = "torch.nn.functional."
 
 
 def _softmax(name: str) -> Template:
-    """`jax.nn.softmax` along an axis; the dtype is that of the computation. Without an axis (deprecated) torch guesses one."""
+    """`jax.nn.softmax` along an axis; the dtype is that of the computation. Without an axis
+    (deprecated) torch guesses one.
+    """
 
     def to(call: Call) -> str:
         tensor = "{input}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{input}"

@@ -11,7 +11,9 @@ INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "bool"})
 
 
 def spelled(name: str, signature: str, to: Template, *aliases: str, **options: Any) -> list[Op]:
-    """A row for `torch.<name>` and its method, and one for each alias: `special.expit` (function only) or `absolute` (method too)."""
+    """A row for `torch.<name>` and its method, and one for each alias: `special.expit` (function
+    only) or `absolute` (method too).
+    """
     dotted = tuple(f"torch.{alias}" for alias in aliases if "." in alias)
     plain = [alias for alias in aliases if "." not in alias]
     rows = [Op(f"torch.{name}", signature, to, method=name, aliases=dotted, **options)]
@@ -54,7 +56,9 @@ def is_integral(call: Call, name: str) -> bool:
 
 
 def axis(call: Call, name: str = "dim") -> str:
-    """A placeholder for an axis argument; JAX wants several axes as a tuple, where torch also takes a list."""
+    """A placeholder for an axis argument; JAX wants several axes as a tuple, where torch also takes
+    a list.
+    """
     if not call.given(name):
         return f"{{{name}}}"
     value = call.literal(name)
@@ -93,7 +97,9 @@ def is_name(call: Call, name: str) -> bool:
 
 
 def sequence(call: Call, name: str) -> str:
-    """A placeholder for a variadic argument where JAX wants one sequence: one value as the caller wrote it, several as a tuple."""
+    """A placeholder for a variadic argument where JAX wants one sequence: one value as the caller
+    wrote it, several as a tuple.
+    """
     if call.count(name) == 1 and is_unspread(call, name):
         return f"{{*{name}}}"
     return f"{{{name}}}"
@@ -106,7 +112,9 @@ def is_unspread(call: Call, name: str) -> bool:
 
 
 def written_elements(call: Call, name: str) -> list[ast.expr] | None:
-    """The elements of an argument written as a tuple or list (or several values), or None where it is something else."""
+    """The elements of an argument written as a tuple or list (or several values), or None where it
+    is something else.
+    """
     try:
         tree = ast.parse(call.text(name).strip() or "()", mode="eval").body
     except SyntaxError:
@@ -115,7 +123,9 @@ def written_elements(call: Call, name: str) -> list[ast.expr] | None:
 
 
 def required_literal(call: Call, name: str) -> object:
-    """The value of an argument that decides how the call is written. Raises `Refuse` where it does not stand in the source."""
+    """The value of an argument that decides how the call is written. Raises `Refuse` where it does
+    not stand in the source.
+    """
     value = call.literal(name)
     if value is UNKNOWN:
         raise Refuse(f"`{name}` is not a literal, and the rewrite depends on its value", "dynamic-argument")

@@ -38,7 +38,9 @@ def _arange(call: Call) -> str:
 
 
 def _spaced(name: str, extra: str = "") -> Template:
-    """With an integral dtype torch first cuts the bounds to integers, and then each number; a narrow one is for the results only."""
+    """With an integral dtype torch first cuts the bounds to integers, and then each number; a
+    narrow one is for the results only.
+    """
 
     def to(call: Call) -> str:
         integral = "int" in call.text("dtype")
@@ -151,7 +153,9 @@ DATA = [
 
 
 def _copied(call: Call) -> str:
-    """Without a broadcast where the source was seen to have the shapes of what it is copied to; the dtype depends on the precision it runs in."""
+    """Without a broadcast where the source was seen to have the shapes of what it is copied to; the
+    dtype depends on the precision it runs in.
+    """
     to, source = call.observed("self"), call.observed("src")
     if to and source and set(source.kinds) == {"tensor"} and to.shapes == source.shapes and len(to.shapes) in (1, 2, 3):
         return "{src}.astype({self}.dtype)"

@@ -1,4 +1,6 @@
-"""Probability distributions (https://docs.pytorch.org/docs/stable/distributions.html): classes that draw from the `rngs` at hand."""
+"""Probability distributions (https://docs.pytorch.org/docs/stable/distributions.html): classes that
+draw from the `rngs` at hand.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ SIGNATURES = {
     "independent.Independent": "base_distribution, reinterpreted_batch_ndims, validate_args=None",
     "multivariate_normal.MultivariateNormal": ("loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None"),
 }
-"""Module and class → torch's parameters, which the vendored class has too. Arguments cannot be validated while a function is traced."""
+"""Module and class → torch's parameters, which the vendored class has too. Arguments cannot be
+validated while a function is traced.
+"""
 
 
 def _row(path: str, signature: str) -> Op:

@@ -1,4 +1,6 @@
-"""Dtype and device plumbing (https://pytorch.org/docs/stable/tensors.html). Devices have no meaning in JAX code: they are dropped."""
+"""Dtype and device plumbing (https://pytorch.org/docs/stable/tensors.html). Devices have no meaning
+in JAX code: they are dropped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Layers as functions (https://pytorch.org/docs/stable/nn.functional.html): the vendored functions of the same names and arguments."""
+"""Layers as functions (https://pytorch.org/docs/stable/nn.functional.html): the vendored functions
+of the same names and arguments.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ F = "torch.nn.functional."
 
 
 def vendored_call(name: str, signature: str, extra: str = "") -> str:
-    """The template of a call to the vendored function `name`: needed arguments in place, the others by name, `extra` last."""
+    """The template of a call to the vendored function `name`: needed arguments in place, the others
+    by name, `extra` last.
+    """
     parsed = parse_signature(signature)
     required = [f"{{{argument}}}" for argument in parsed.names if argument not in parsed.defaults]
     optional = [f"{argument}={{{argument}}}" for argument in (*parsed.names, *parsed.keyword_only) if argument in parsed.defaults]
@@ -17,7 +21,9 @@ def vendored_call(name: str, signature: str, extra: str = "") -> str:
 
 
 def _tracking(name: str, training: str) -> Template:
-    """The helper that also moves the running statistics where these are variables; refused where they are plain arrays."""
+    """The helper that also moves the running statistics where these are variables; refused where
+    they are plain arrays.
+    """
 
     def to(call: Call) -> str:
         # In training torch writes new statistics into the tensors it was handed. A plain array
@@ -36,7 +42,9 @@ def _tracking(name: str, training: str) -> Template:
 
 
 def _embedding(call: Call) -> str:
-    """The helper that also shortens rows in the table, where that is a variable, or in a subclass of the layer its own."""
+    """The helper that also shortens rows in the table, where that is a variable, or in a subclass
+    of the layer its own.
+    """
     table, bound = call.text("weight"), call.text("max_norm")
     # A subclass of `nn.Embedding` reads its own table by torch's name; NNX calls it `embedding`.
     if bound == "self.max_norm" and table == "self.weight":

@@ -1,7 +1,9 @@
-"""Kernels of packages for GPUs, mapped to `tools/kernels/`: FlashAttention, xFormers, apex, Liger, Mamba and causal-conv1d.
+"""Kernels of packages for GPUs, mapped to `tools/kernels/`: FlashAttention, xFormers, apex, Liger,
+Mamba and causal-conv1d.
 
-What is written is the library's plain JAX; `implementation="auto"` in the call takes the TPU kernel. The packages need not be installed: a guarded
-import (`try: from flash_attn import flash_attn_func … except ImportError: flash_attn_func = None`) goes, and the test of it is decided.
+What is written is the library's plain JAX; `implementation="auto"` in the call takes the TPU
+kernel. The packages need not be installed: a guarded import (`try: from flash_attn import
+flash_attn_func … except ImportError: flash_attn_func = None`) goes, and the test of it is decided.
 """
 
 from __future__ import annotations
@@ -148,5 +150,6 @@ OTHERS = (
     ),
     Op("liger_kernel.transformers.functional.liger_layer_norm", "X, W, B, eps", "vendored.fused_layer_norm({X}, {W}, {B}, eps={eps})"),
 )
-"""https://github.com/facebookresearch/xformers, https://github.com/state-spaces/mamba, https://github.com/Dao-AILab/causal-conv1d,
-https://github.com/linkedin/Liger-Kernel"""
+"""https://github.com/facebookresearch/xformers, https://github.com/state-spaces/mamba,
+https://github.com/Dao-AILab/causal-conv1d, https://github.com/linkedin/Liger-Kernel
+"""

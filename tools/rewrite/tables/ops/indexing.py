@@ -7,7 +7,9 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
 def _gather(call: Call) -> str:
-    """`jnp.take_along_axis` where the index has the input's other axes, else only the part of the input that the index covers."""
+    """`jnp.take_along_axis` where the index has the input's other axes, else only the part of the
+    input that the index covers.
+    """
     tensor, index, dim = call.observed("input"), call.observed("index"), call.literal("dim")
     # `take_along_axis` wants the other axes of equal size; torch lets the index be smaller.
     if tensor and index and tensor.shapes and isinstance(dim, int) and len(tensor.shapes) == len(index.shapes):

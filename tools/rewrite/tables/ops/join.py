@@ -1,4 +1,6 @@
-"""Joining and splitting (https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops)."""
+"""Joining and splitting
+(https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 
 def _chunk(call: Call) -> str:
-    """`jnp.split` where all shapes that were seen divide evenly (it raises where one does not), else torch's uneven chunks."""
+    """`jnp.split` where all shapes that were seen divide evenly (it raises where one does not),
+    else torch's uneven chunks.
+    """
     fact, chunks, dim = call.observed("input"), call.literal("chunks"), call.literal("dim")
     if fact and fact.shapes and isinstance(chunks, int) and isinstance(dim, int):
         # `jnp.split` raises on a remainder; torch makes the last chunk smaller, or gives fewer

@@ -39,7 +39,9 @@ def _qr(call: Call) -> str:
 
 
 def _solve(call: Call) -> str:
-    """`jnp.linalg.solve` where `B` is surely a matrix (or both are plain), since torch also takes batches of vectors."""
+    """`jnp.linalg.solve` where `B` is surely a matrix (or both are plain), since torch also takes
+    batches of vectors.
+    """
     # A batched `A` with a `B` of one axis less is a batch of vectors in torch and of matrices in
     # JAX.
     plain = ndim(call, "A") == 2 or (ndim(call, "A") is not None and ndim(call, "A") == ndim(call, "B"))

@@ -1,4 +1,6 @@
-"""Losses (https://pytorch.org/docs/stable/nn.functional.html#loss-functions): the vendored functions of the same names and arguments."""
+"""Losses (https://pytorch.org/docs/stable/nn.functional.html#loss-functions): the vendored
+functions of the same names and arguments.
+"""
 
 from __future__ import annotations
 
@@ -45,4 +47,6 @@ OPTIONS = Op(
     "None",
     returns="",
 )
-"""In which pieces torch's `LinearCrossEntropyLoss` goes about it, and how long it keeps them; the rewrite has one way, torch's default."""
+"""In which pieces torch's `LinearCrossEntropyLoss` goes about it, and how long it keeps them; the
+rewrite has one way, torch's default.
+"""

@@ -1,4 +1,6 @@
-"""`torch.masked` (https://pytorch.org/docs/stable/masked.html) on plain tensors; `MaskedTensor` has no rows."""
+"""`torch.masked` (https://pytorch.org/docs/stable/masked.html) on plain tensors; `MaskedTensor` has
+no rows.
+"""
 
 from __future__ import annotations
 

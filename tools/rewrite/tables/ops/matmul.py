@@ -1,4 +1,6 @@
-"""Products of vectors and matrices (https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations)."""
+"""Products of vectors and matrices
+(https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parametrisations: `torch.nn.utils` and `torch.nn.utils.parametrize` (https://docs.pytorch.org/docs/stable/nn.html#utilities)."""
+"""Parametrisations: `torch.nn.utils` and `torch.nn.utils.parametrize`
+(https://docs.pytorch.org/docs/stable/nn.html#utilities).
+"""
 
 from __future__ import annotations
 

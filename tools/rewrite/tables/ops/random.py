@@ -1,4 +1,6 @@
-"""Random numbers (https://pytorch.org/docs/stable/torch.html#random-sampling). Keys come from the module's `rngs`."""
+"""Random numbers (https://pytorch.org/docs/stable/torch.html#random-sampling). Keys come from the
+module's `rngs`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _like(template: str) -> Callable[[Call], str]:
 
 
 def _randint(call: Call) -> str:
-    """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers only, torch also casts them to floats."""
+    """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers
+    only, torch also casts them to floats.
+    """
     # `randint(high, size)` binds to `low` and `high`: the first positional argument changes its
     # meaning.
     named = call.given("size") and call.given("high")

@@ -19,7 +19,9 @@ def _reduce(function: str, extra: str = "") -> Template:
 
 
 def _extremum(name: str) -> Template:
-    """The three forms of `max`/`min`: over everything, over one axis (values and indices), or of two tensors."""
+    """The three forms of `max`/`min`: over everything, over one axis (values and indices), or of
+    two tensors.
+    """
     pairwise = {"max": "maximum", "min": "minimum"}[name]
 
     def to(call: Call) -> str:

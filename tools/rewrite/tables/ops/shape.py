@@ -1,6 +1,8 @@
-"""Shapes and views (https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops).
+"""Shapes and views
+(https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops).
 
-JAX arrays are immutable, so a view and a copy are the same here; writes through views are the rules' business.
+JAX arrays are immutable, so a view and a copy are the same here; writes through views are the
+rules' business.
 """
 
 from __future__ import annotations
@@ -122,7 +124,9 @@ MEMORY = "memory layout (strides, storage) has no counterpart in JAX"
 
 
 def _strided(template: str, tensor: str = "input") -> Template:
-    """Places in memory follow from the shape where the tensor was seen to be contiguous, and the whole of its storage."""
+    """Places in memory follow from the shape where the tensor was seen to be contiguous, and the
+    whole of its storage.
+    """
 
     def to(call: Call) -> str:
         fact = call.observed(tensor)

@@ -18,7 +18,9 @@ def _shift(name: str) -> Template:
 
 
 def _many(name: str) -> Template:
-    """`jnp.fft` where the lengths are not given; torch allows -1 in them, and lengths without axes mean the last ones."""
+    """`jnp.fft` where the lengths are not given; torch allows -1 in them, and lengths without axes
+    mean the last ones.
+    """
 
     def to(call: Call) -> str:
         axes = call.literal("dim")

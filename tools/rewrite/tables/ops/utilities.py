@@ -1,4 +1,6 @@
-"""`torch.utils`: trees and recomputation (https://docs.pytorch.org/docs/stable/checkpoint.html); layers that class methods make."""
+"""`torch.utils`: trees and recomputation (https://docs.pytorch.org/docs/stable/checkpoint.html);
+layers that class methods make.
+"""
 
 from __future__ import annotations
 
