@@ -17,6 +17,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.graph import Graph, build
 from migrate_agent.agent.loop.run import Options, connected, keep_config, settings_of
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.loop.speculation import Speculation
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import RunFolder, home_of
 from migrate_agent.agent.runs.progress import Progress
@@ -80,4 +81,4 @@ def opened(path: Path, thread: str, services: Services, progress: Progress, chec
             write(folder / "settings.json", settings)
     sandbox = OpenedWhenUsed(services, settings.sandbox, settings.device)
     model = connected(settings, config, folder, services, progress) if thread != PREVIEW else None
-    return build(Context(services, settings, folder, repository, config, sandbox, progress, model), checkpointer)
+    return build(Context(services, settings, folder, repository, config, sandbox, progress, Speculation(), model), checkpointer)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.config.json_files import read, write
+from migrate_agent.agent.config.json_files import read
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.speculation import Ahead
+from migrate_agent.agent.loop.unit_work import SettledUnit, UnitWork, load_settled, load_work, reopen_work, save_work
 from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.repository.git import Branch, Identity, Repository
 from migrate_agent.agent.runs.folder import RunFolder
@@ -18,6 +20,31 @@ from migrate_agent.agent.runs.state import Plan, RunState, Settings
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.store import load_recording
 from migrate_agent.tools.types import Draft, Evidence, Inventory, Recording, Unit, UnitReport, Usage
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the draft of one unit depends on, besides the code: its position in the plan, and what came of the units before it."""
+
+    position: int
+    accepted: tuple[str, ...]
+    """Ids of the units that were committed, oldest first."""
+    rejected: tuple[str, ...]
+    """Ids of the units that were tried and not committed; stubs stand in their place."""
+    texts: Mapping[str, str]
+    """Proposals of models and people that count: `file:name` → text."""
+
+
+class DraftVerifier(Protocol):
+    """Verifies the draft of the unit at work, and may begin with the units after it (`speculation.Speculation`)."""
+
+    def verify(self, context: Context, situation: Situation, draft: Draft, folder: Path, tell: Callable[[str], None]) -> Evidence:
+        """The evidence on the draft; what it leaves lies in `folder`. `tell` is called with the name of each stage."""
+        ...
+
+    def look_ahead(self, context: Context, situation: Situation) -> None:
+        """Begin with the next units while the unit at work waits for its model."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,10 +58,10 @@ class Context:
     config: Config
     sandbox: Sandbox
     progress: Progress
+    verifier: DraftVerifier
     model: Model | None = None
     debug: bool = False
-    ahead: Ahead = field(default_factory=Ahead)
-    _settled: dict[int, UnitReport] = field(default_factory=dict)
+    _settled: dict[int, SettledUnit] = field(default_factory=dict)
 
     @property
     def original(self) -> Path:
@@ -49,7 +76,7 @@ class Context:
 
     @cached_property
     def inventory(self) -> Inventory:
-        """What the scan node found."""
+        """What the scan node wrote."""
         return read(self.folder / "inventory.json", Inventory)
 
     @cached_property
@@ -69,75 +96,71 @@ class Context:
 
     def unit(self, state: RunState) -> Unit:
         """The unit at work."""
-        return self.inventory.unit(self.plan.order[state["position"]])
+        return self.unit_at(state["position"])
 
-    def unit_folder(self, state: RunState) -> Path:
-        """The folder of the unit at work."""
-        return self.place_folder(state["position"])
+    def unit_at(self, position: int) -> Unit:
+        """The unit at a position of the plan."""
+        return self.inventory.unit(self.plan.order[position])
 
-    def place_folder(self, place: int) -> Path:
-        """The folder of the unit at this place of the plan."""
-        return self.folder.unit(place, self.inventory.unit(self.plan.order[place]).name)
+    def unit_folder(self, position: int) -> Path:
+        """The folder of the unit at a position of the plan."""
+        return self.folder.unit(position, self.unit_at(position).name)
 
-    def draft(self, state: RunState) -> Draft:
-        """The rewrite node's draft of the unit at work."""
-        return read(self.unit_folder(state) / "draft.json", Draft)
+    def load(self, state: RunState) -> UnitWork:
+        """The work on the unit at work, as far as the checkpoint knows of it."""
+        return load_work(self.unit_folder(state["position"]), state.get("attempts", 0))
 
-    def rules(self, state: RunState) -> Draft:
-        """What the rules alone made of the unit at work."""
-        return read(self.unit_folder(state) / "rules.json", Draft)
-
-    def evidence(self, state: RunState) -> Evidence | None:
-        """The verify node's evidence on the unit at work, `None` where it did not come so far."""
-        path = self.unit_folder(state) / "evidence.json"
-        return read(path, Evidence) if path.exists() else None
+    def save(self, position: int, before: UnitWork, after: UnitWork) -> None:
+        """Write what changed in the work on the unit at a position of the plan."""
+        save_work(before, after)
+        self._settled.pop(position, None)
 
     def settled(self, before: int) -> dict[str, UnitReport]:
-        """Unit id → result, of the units at places before this one."""
-        for position in range(min(before, len(self.plan.order))):
-            if position not in self._settled:
-                self._settled[position] = read(self.place_folder(position) / "result.json", UnitReport)
-        return {identifier: self._settled[position] for position, identifier in enumerate(self.plan.order[:before])}
+        """Unit id → result, of the units before a position of the plan."""
+        return {identifier: self._settled_at(position).report for position, identifier in enumerate(self.plan.order[:before])}
 
-    def reopen(self, place: int) -> None:
-        """Forget how the units from this place on ended."""
-        for position in range(place, len(self.plan.order)):
-            self._settled.pop(position, None)
-            (self.place_folder(position) / "result.json").unlink(missing_ok=True)
-            self.wait(position, False)
+    def waits(self, position: int) -> bool:
+        """Whether the unit at a position of the plan was accepted on the condition that its whole cycle is."""
+        return self._settled_at(position).waits
 
-    def accepted(self, state: RunState) -> list[str]:
-        """Ids of the units that were committed before the unit at work, oldest first."""
-        return [identifier for identifier, result in self.settled(state["position"]).items() if result.status == "verified"]
+    def _settled_at(self, position: int) -> SettledUnit:
+        if position not in self._settled:
+            self._settled[position] = load_settled(self.unit_folder(position))
+        return self._settled[position]
 
-    def lost(self, state: RunState) -> list[str]:
-        """Ids of the units before the unit at work that an example runs, and that are neither committed nor wait to be."""
-        runs = {*self.recording.errors, *(example.unit for example in self.recording.examples)}
-        settled = enumerate(self.settled(state["position"]).items())
-        return [name for place, (name, done) in settled if done.status != "verified" and name in runs and not self.waits(place)]
+    def reopen(self, position: int) -> None:
+        """Forget how the units from a position of the plan on ended."""
+        for later in range(position, len(self.plan.order)):
+            self._settled.pop(later, None)
+            reopen_work(self.unit_folder(later))
 
-    def waits(self, place: int) -> bool:
-        """Whether the unit at this place was accepted on the condition that its circle is."""
-        return self._waiting(place).exists()
+    def accepted(self, before: int) -> tuple[str, ...]:
+        """Ids of the units before a position of the plan that were committed, oldest first."""
+        return tuple(identifier for identifier, result in self.settled(before).items() if result.status == "verified")
 
-    def wait(self, place: int, yes: bool) -> None:
-        """Note that the unit at this place waits for its circle, or no longer."""
-        if yes:
-            write(self._waiting(place), self.plan.circle(self.plan.order[place]))
-        else:
-            self._waiting(place).unlink(missing_ok=True)
+    def rejected(self, before: int) -> tuple[str, ...]:
+        """Ids of the units before a position of the plan that an example runs, and that are neither committed nor wait for their cycle."""
+        exercised = {*self.recording.errors, *(example.unit for example in self.recording.examples)}
+        settled = enumerate(self.settled(before).items())
+        return tuple(
+            identifier
+            for position, (identifier, result) in settled
+            if result.status != "verified" and identifier in exercised and not self.waits(position)
+        )
 
-    def _waiting(self, place: int) -> Path:
-        return self.place_folder(place) / "waiting.json"
+    def texts(self, before: int) -> dict[str, str]:
+        """Proposals for the units before a position of the plan that are committed, or wait for their cycle: `file:name` → text."""
+        texts: dict[str, str] = {}
+        for unit in map(self._settled_at, range(min(before, len(self.plan.order)))):
+            if unit.report.status == "verified" or unit.waits:
+                texts.update(unit.texts)
+        return texts
 
-    def settle(self, state: RunState, report: UnitReport) -> None:
-        """Note how the unit at work ended."""
-        self.resettle(state["position"], report)
-
-    def resettle(self, place: int, report: UnitReport) -> None:
-        """Note how the unit at this place ended after all."""
-        write(self.place_folder(place) / "result.json", report)
-        self._settled.pop(place, None)
+    def situation(self, state: RunState, work: UnitWork) -> Situation:
+        """What the next draft of the unit at work depends on."""
+        position = state["position"]
+        own = work.texts if work.texts is not None and state.get("proposer", "rules") != "rules" else {}
+        return Situation(position, self.accepted(position), self.rejected(position), {**self.texts(position), **own})
 
 
 def usage(state: RunState) -> Usage:

@@ -5,76 +5,91 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from migrate_agent.agent.config.json_files import read, write
+from migrate_agent.agent.loop.commits import commit_unit
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.dependencies import blocking, why
-from migrate_agent.agent.loop.drafts import drafted
-from migrate_agent.agent.loop.judging import judge
-from migrate_agent.agent.loop.nodes.commit import committed
-from migrate_agent.agent.loop.nodes.rewrite import proposed
+from migrate_agent.agent.loop.drafts import draft_units
+from migrate_agent.agent.loop.judging import verify_draft
+from migrate_agent.agent.loop.unit_work import UnitWork, load_work
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.types import Draft, Evidence, Status
 
 
-def conclude(context: Context, state: RunState) -> RunState:
-    """Commit what waits in the circle whose last unit was at work, on one draft of all of it; nothing elsewhere.
+def conclude_cycle(context: Context, state: RunState) -> RunState:
+    """Commit what waits in the cycle whose last unit was at work, on one draft of all of it. Elsewhere this does nothing.
 
-    Where one of the circle was lost after others had passed beside it, the others are verified again without it, until all that are left hold
-    together. Doing this again after a crash makes the same commits.
+    Where a unit of the cycle is rejected after others passed beside it, the others are verified again without it, until all that are left
+    hold together. Doing this again after a kill makes the same commits.
     """
-    place = state["position"]
-    circle = context.plan.circle(context.plan.order[place])
-    if not circle or circle[-1] != context.plan.order[place]:
+    last = state["position"]
+    cycle = context.plan.circle(context.plan.order[last])
+    if not cycle or cycle[-1] != context.plan.order[last]:
         return {}
-    places = {name: each for each, name in enumerate(context.plan.order) if name in circle and context.waits(each)}
-    accepted = [name for name in context.accepted({"position": place}) if name not in circle]
-    while places:
-        draft = drafted(context, (*accepted, *places), context.lost({"position": place + 1}), proposed(context, place + 1))
-        found = {name: _again(context, each, draft) for name, each in places.items()}
-        wrong = {name: reason for name, each in places.items() if (reason := _wrong(context, each, draft, found[name]))}
-        if not wrong:
-            return _commit(context, state, draft, places, found)
-        for name, reason in wrong.items():
-            at = places.pop(name)
-            context.wait(at, False)
-            _note(context, at, draft, found[name], "unverified", reason)
+    positions = {name: position for position, name in enumerate(context.plan.order) if name in cycle and context.waits(position)}
+    works = {name: load_work(context.unit_folder(position), 0) for name, position in positions.items()}
+    before = tuple(name for name in context.accepted(last) if name not in cycle)
+    while positions:
+        draft = draft_units(context, (*before, *positions), context.rejected(last + 1), context.texts(last + 1))
+        works = {name: _verified_beside(context, position, works[name], draft) for name, position in positions.items()}
+        reasons = {name: _reason_against(context, position, draft, _evidence(works[name])) for name, position in positions.items()}
+        if not any(reasons.values()):
+            return _commit(context, state, draft, positions, works)
+        for name, reason in reasons.items():
+            if reason:
+                after = replace(works[name], waits_for=())
+                _conclude_unit(context, positions.pop(name), works[name], after, "unverified", reason)
     return {}
 
 
-def _again(context: Context, place: int, draft: Draft) -> Evidence:
-    """What is known of the unit at a place by this draft: where another draft was judged, it is judged anew."""
-    folder = context.place_folder(place)
-    if read(folder / "draft.json", Draft).files != draft.files:
-        unit = context.inventory.unit(context.plan.order[place])
-        context.progress.stage(unit.id, "verifying it again, with what is left of its circle")
-        write(
-            folder / "evidence.json",
-            judge(context, unit, draft, folder, lambda text: context.progress.stage(unit.id, f"verifying: {text}")),
-        )
-        write(folder / "draft.json", draft)
-    return read(folder / "evidence.json", Evidence)
+def _verified_beside(context: Context, position: int, work: UnitWork, draft: Draft) -> UnitWork:
+    """The work with the evidence on this draft. A unit whose evidence is on another draft is verified again."""
+    if work.drafted().files == draft.files:
+        return work
+    unit = context.unit_at(position)
+    context.progress.stage(unit.id, "verifying it again, with what is left of its circle")
+    evidence = verify_draft(context, unit, draft, work.folder, lambda text: context.progress.stage(unit.id, f"verifying: {text}"))
+    after = replace(work, evidence=evidence, draft=draft)
+    context.save(position, work, after)  # now, not at the end: a verification takes minutes, and a kill should not cost it
+    return after
 
 
-def _wrong(context: Context, place: int, draft: Draft, evidence: Evidence) -> str:
-    """Why the unit at a place does not hold, "" where it does."""
-    blocked = blocking(context, place, draft, evidence)
+def _reason_against(context: Context, position: int, draft: Draft, evidence: Evidence) -> str:
+    """Why the unit at a position of the plan does not hold; "" where it does."""
+    blocked = blocking(context, position, draft, evidence)
     if draft.holes:
         return f"a hole in its circle is left: {draft.holes[0].reason}"
     return blocked or ("" if evidence.status == "verified" else why(evidence))
 
 
-def _commit(context: Context, state: RunState, draft: Draft, places: Mapping[str, int], found: Mapping[str, Evidence]) -> RunState:
+def _commit(context: Context, state: RunState, draft: Draft, positions: Mapping[str, int], works: Mapping[str, UnitWork]) -> RunState:
     head, number = state["head"], state["commits"]
-    for name, place in places.items():
+    for name, position in positions.items():
         number += 1
-        head = committed(context, context.inventory.unit(name), draft, found[name], head, number)
-        _note(context, place, draft, found[name], "verified", commit=head)
-        context.progress.unit(place + 1, context.settled(place + 1)[name])
+        head = commit_unit(context, context.unit_at(position), draft, _evidence(works[name]), head, number)
+        _conclude_unit(context, position, works[name], works[name], "verified", commit=head)
+        context.progress.unit(position + 1, context.settled(position + 1)[name])
     return {"head": head, "commits": number}
 
 
-def _note(context: Context, place: int, draft: Draft, evidence: Evidence, status: Status, reason: str = "", commit: str = "") -> None:
-    """Note how the unit at a place ended, which was said to wait."""
-    before = context.settled(place + 1)[context.plan.order[place]]
-    told = replace(before, status=status, reason=reason, commit=commit, notes=(*draft.notes, *evidence.notes))
-    context.resettle(place, replace(told, verdicts=evidence.verdicts, figures=evidence.figures))
+def _conclude_unit(
+    context: Context, position: int, before: UnitWork, after: UnitWork, status: Status, reason: str = "", commit: str = ""
+) -> None:
+    """Write how a unit ended whose result said that it waits."""
+    evidence, draft = _evidence(after), after.drafted()
+    waited = context.settled(position + 1)[context.plan.order[position]]
+    result = replace(
+        waited,
+        status=status,
+        reason=reason,
+        commit=commit,
+        notes=(*draft.notes, *evidence.notes),
+        verdicts=evidence.verdicts,
+        figures=evidence.figures,
+    )
+    context.save(position, before, replace(after, result=result))
+
+
+def _evidence(work: UnitWork) -> Evidence:
+    if work.evidence is None:
+        raise LookupError(f"{work.folder.name} waits for its cycle and has no evidence")
+    return work.evidence

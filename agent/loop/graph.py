@@ -68,11 +68,11 @@ def traced(node: Node) -> Node:
 
     @functools.wraps(node)
     def wrapped(context: Context, state: RunState) -> RunState:
-        place = state.get("position", -1)
-        unit = context.plan.order[place] if place >= 0 and node.__name__ not in WHOLE else ""
-        with span(f"node {node.__name__}", unit=unit, attempt=state.get("attempts", 0)) as told:
+        position = state.get("position", -1)
+        unit = context.plan.order[position] if position >= 0 and node.__name__ not in WHOLE else ""
+        with span(f"node {node.__name__}", unit=unit, attempt=state.get("attempts", 0)) as attributes:
             update = node(context, state)
-            told["outcome"] = update.get("outcome", "")
+            attributes["outcome"] = update.get("outcome", "")
             return update
 
     return wrapped

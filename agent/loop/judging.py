@@ -6,21 +6,18 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from migrate_agent.agent.config.json_files import write_text
+from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.tools.types import Draft, Evidence, Unit, Verdict
 from migrate_agent.tools.verify.evidence.recorded_kernels import judge as judge_recorded
 
-if TYPE_CHECKING:
-    from migrate_agent.agent.loop.context import Context
 
+def verify_draft(context: Context, unit: Unit, draft: Draft, folder: Path, tell: Callable[[str], None]) -> Evidence:
+    """Verify the draft's `unit`. `folder` receives the candidate tree and the inputs; `tell` is called with the name of each stage.
 
-def judge(context: Context, unit: Unit, draft: Draft, folder: Path, tell: Callable[[str], None]) -> Evidence:
-    """Verify the draft's `unit`; `folder` receives the tree and what the candidate is given. `tell` is called with the name of each stage.
-
-    What takes the place of a kernel is run first on what the kernel was given where it was recorded: where it gives something else, no other stage runs.
+    What takes the place of a kernel is run first, on the recorded inputs of the kernel. Where its outputs differ, no other stage runs.
 
     Raises `Untranslatable` where an example has no equivalent in the mirror's names, and what the sandbox raises.
     """
@@ -28,13 +25,14 @@ def judge(context: Context, unit: Unit, draft: Draft, folder: Path, tell: Callab
     examples = examples_of(recording, unit.id)
     candidate = lay_out(folder / "candidate", draft.files)
     translated = [context.services.translate(inventory, recording.observations, example) for example in examples]
-    given = folder / "verify"
-    shutil.rmtree(given, ignore_errors=True)
-    given.mkdir()
+    inputs = folder / "verify"
+    shutil.rmtree(inputs, ignore_errors=True)
+    inputs.mkdir()
     recorded = judge_recorded(recording.kernel_calls, unit, inventory, candidate, context.sandbox, context.config.limits.limits())
+    # A replacement that is wrong on recorded inputs is wrong for every example that runs it, and this costs seconds.
     if recorded is not None and recorded.status == "fail":
         return Evidence(unit.id, (recorded,))
-    arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, given, context.config)
+    arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, inputs, context.config)
     return with_recorded(context.services.verify(*arguments, tell), recorded)
 
 

@@ -21,7 +21,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.graph import Graph, build
 from migrate_agent.agent.loop.report import exit_status, rows, write_partial
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.speculation import Ahead
+from migrate_agent.agent.loop.speculation import Speculation
 from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.repository.git import Repository, open_repository
 from migrate_agent.agent.runs.folder import RunFolder, clear_old, home_of, locked, new_run, runs
@@ -165,8 +165,8 @@ def _work(repository: Repository, folder: RunFolder, services: Services, progres
     model = connected(settings, config, folder, services, progress)
     # Closed in this order: the graph, the sandbox and what runs in it, the threads that waited for it.
     opened = contextlib.closing(services.open_sandbox(settings.sandbox, settings.device))
-    with contextlib.closing(Ahead(settings.jobs)) as ahead, opened as sandbox:
-        context = Context(services, settings, folder, repository, config, sandbox, progress, model, debug, ahead)
+    with contextlib.closing(Speculation(settings.jobs)) as speculation, opened as sandbox:
+        context = Context(services, settings, folder, repository, config, sandbox, progress, speculation, model, debug)
         with _checkpointed(context) as graph, progress.live():
             return _drive(context, graph, ask)
 

@@ -21,7 +21,8 @@ from rich.text import Text
 
 from migrate_agent.agent.config.json_files import write_text
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.nodes.review import ANSWER, class_now, last_accepted
+from migrate_agent.agent.loop.nodes.review import class_now, last_accepted
+from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.model.splice import Refused, check
 from migrate_agent.agent.runs.class_text import class_text
 from migrate_agent.agent.runs.state import RunState
@@ -63,11 +64,12 @@ def ask(context: Context, state: RunState) -> Answer:
     if not console.is_terminal:
         return "accept" if passed else "skip"
     with context.progress.paused():
-        show(console, context, state)
+        work = context.load(state)
+        show(console, context, state, work)
         keys = offered(context, state)
         try:
             while True:
-                answer = _answer(_chosen(console, keys), console, context, state, keys)
+                answer = _answer(_choose(console, keys), console, context, state, work, keys)
                 if answer is not None:
                     return answer
         except EOFError:
@@ -85,9 +87,9 @@ def offered(context: Context, state: RunState) -> tuple[Key, ...]:
     return tuple(key for key in KEYS if not without.get(key.name, False))
 
 
-def show(console: Console, context: Context, state: RunState) -> None:
+def show(console: Console, context: Context, state: RunState, work: UnitWork) -> None:
     """Source and rewrite, side by side where the terminal is wide enough, the verdicts, the holes and the notes."""
-    unit, draft, evidence = context.unit(state), context.draft(state), context.evidence(state)
+    unit, draft, evidence = context.unit(state), work.drafted(), work.evidence
     source = class_text((context.original / unit.source).read_text(encoding="utf-8"), unit.name)
     rewritten = class_text(draft.files[unit.target], unit.name)
     wide = console.width >= SIDE_BY_SIDE
@@ -103,18 +105,17 @@ def show(console: Console, context: Context, state: RunState) -> None:
         console.print(f"hole: {hole.source}:{hole.span.line}: {hole.reason}", markup=False)
     for note in draft.notes:
         console.print(f"note: {note}", markup=False)
-    told = context.unit_folder(state) / ANSWER
-    if state.get("outcome") == "asked" and told.exists():
-        console.print(Panel(Markdown(told.read_text(encoding="utf-8")), title="the model's answer", width=min(console.width, 100)))
+    if state.get("outcome") == "asked" and work.answer:
+        console.print(Panel(Markdown(work.answer), title="the model's answer", width=min(console.width, 100)))
     if not _passed(state):
         console.print("not verified: it can be edited, tried again or left", markup=False)
 
 
-def diff(console: Console, context: Context, state: RunState) -> None:
+def diff(console: Console, context: Context, state: RunState, work: UnitWork) -> None:
     """The class before and after, as a unified diff."""
     unit = context.unit(state)
     before = class_text((context.original / unit.source).read_text(encoding="utf-8"), unit.name).splitlines()
-    after = class_text(context.draft(state).files[unit.target], unit.name).splitlines()
+    after = class_text(work.drafted().files[unit.target], unit.name).splitlines()
     lines = difflib.unified_diff(before, after, unit.source, unit.target, lineterm="", n=2)
     console.print(Syntax("\n".join(lines), "diff", word_wrap=True, background_color="default"))
 
@@ -124,47 +125,47 @@ def _passed(state: RunState) -> bool:
     return (state.get("standing", "") if outcome == "asked" else outcome) == "passed"
 
 
-def _chosen(console: Console, keys: tuple[Key, ...]) -> Key:
+def _choose(console: Console, keys: tuple[Key, ...]) -> Key:
     """The key that the user chose; Enter takes the first that is offered."""
     console.print(", ".join(f"{key.key} {key.name}" for key in keys), markup=False)
     while True:
         text = console.input(Text("key > ")).strip().lower()
-        found = [key for key in keys if text in (key.key, key.name)]
-        if found or not text:
-            return found[0] if found else next(key for key in keys if key.name in ("accept", "help"))
+        matches = [key for key in keys if text in (key.key, key.name)]
+        if matches or not text:
+            return matches[0] if matches else next(key for key in keys if key.name in ("accept", "help"))
         console.print(f"{text!r} is none of the keys: type one of {' '.join(key.key for key in keys)}, and Enter", markup=False)
 
 
-def _answer(key: Key, console: Console, context: Context, state: RunState, keys: tuple[Key, ...]) -> Answer | None:
+def _answer(key: Key, console: Console, context: Context, state: RunState, work: UnitWork, keys: tuple[Key, ...]) -> Answer | None:
     """What a key answers; `None` where it only shows something."""
     match key.name:
         case "accept" | "skip" | "undo" | "quit":
             return key.name
         case "edit":
-            return _edited(console, context, state)
+            return _edit(console, context, state, work)
         case "retry":
-            return _typed(console, "hint for the model (empty: none) > ", "retry")
+            return _ask_for_text(console, "hint for the model (empty: none) > ", "retry")
         case "ask":
-            return _typed(console, "question > ", "ask")
+            return _ask_for_text(console, "question > ", "ask")
         case "diff":
-            diff(console, context, state)
+            diff(console, context, state, work)
         case "view":
-            show(console, context, state)
+            show(console, context, state, work)
         case _:
-            for each in keys:
-                console.print(f"  {each.key}  {each.name:7} {each.help}", markup=False)
+            for offer in keys:
+                console.print(f"  {offer.key}  {offer.name:7} {offer.help}", markup=False)
     return None
 
 
-def _typed(console: Console, prompt: str, action: str) -> Answer | None:
+def _ask_for_text(console: Console, prompt: str, action: str) -> Answer | None:
     text = console.input(Text(prompt)).strip()
     return {"action": action, "text": text} if text or action == "retry" else None
 
 
-def _edited(console: Console, context: Context, state: RunState) -> Answer | None:
+def _edit(console: Console, context: Context, state: RunState, work: UnitWork) -> Answer | None:
     """The class as the user's editor left it; `None` where it is unchanged or of no use, with the reason."""
-    file = context.unit_folder(state) / "edit.py"
-    before = class_now(context, state)
+    file = work.folder / "edit.py"
+    before = class_now(context, state, work)
     write_text(file, before)
     command = [*shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"), str(file)]
     try:

@@ -1,47 +1,46 @@
-"""The first call of a model for units whose turn is still to come, while others are at work: the answer waits in the run's books.
+"""The first call of a model for units whose turn is still to come, while others are at work. The answer waits in the cache of calls.
 
-Only for units of which all that they need is accepted already, so that none is paid for a unit that will be blocked.
+A model is asked early only where everything that the unit needs is accepted already: no call is paid for a unit that will be blocked.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from migrate_agent.agent.loop.drafts import draft_at
+from migrate_agent.agent.loop.context import Context, Situation
+from migrate_agent.agent.loop.drafts import draft_unit
 from migrate_agent.agent.model.interface import Attempt, Request
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.tools.scan.plan import plan
 from migrate_agent.tools.types import Draft, Unit
 
-if TYPE_CHECKING:
-    from migrate_agent.agent.loop.context import Context
-
 
 class EarlyCalls:
-    """At most `jobs - 1` calls at a time, each unit once. Nobody waits for their threads: what they get is kept where the call is made."""
+    """At most `jobs - 1` calls at a time, and one for each unit.
+
+    The threads are daemons that nobody waits for: a call may take minutes, and the caller's cache keeps an answer that comes too late.
+    """
 
     def __init__(self, jobs: int) -> None:
         self._free = threading.BoundedSemaphore(max(1, jobs - 1))
-        self._asked: set[int] = set()
+        self._begun: set[int] = set()
         self._lock = threading.Lock()
 
-    def ask(self, context: Context, place: int, accepted: Sequence[str], lost: Collection[str], texts: Mapping[str, str]) -> None:
-        """Begin with the call that `fill` will make for the unit at this place, unless that was begun, or it needs one that is not accepted."""
-        unit = context.inventory.unit(context.plan.order[place])
-        needed = {each.id for each in plan(context.inventory, (unit.id,))} - {unit.id}
+    def ask(self, context: Context, situation: Situation) -> None:
+        """Begin with the call that `fill` will make for the unit, unless it was begun, or the unit needs one that is not accepted."""
+        unit = context.unit_at(situation.position)
+        needs = {needed.id for needed in plan(context.inventory, (unit.id,))} - {unit.id}
         with self._lock:
-            if context.model is None or not needed <= set(accepted) or place in self._asked:
+            if context.model is None or not needs <= set(situation.accepted) or situation.position in self._begun:
                 return
-            self._asked.add(place)
-        draft = draft_at(context, place, accepted, lost, texts)
+            self._begun.add(situation.position)
+        draft = draft_unit(context, situation)
         if draft.holes:
             threading.Thread(target=self._call, args=(context, unit, draft), name="early-call", daemon=True).start()
 
     def _call(self, context: Context, unit: Unit, draft: Draft) -> None:
-        with self._free, suppress(Exception):  # whatever went wrong comes up again in the unit's turn, and is told there
+        with self._free, suppress(Exception):  # an error comes up again in the unit's turn, and is reported there
             assert context.model is not None
             context.model.fill(first_request(context, unit, draft))
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observed, Span, Unit, Usage
 
-Author = Literal["rules", "repair", "llm", "human"]
+Proposer = Literal["rules", "repair", "llm", "human"]
 """Who wrote a proposal; `repair` is a deterministic one."""
 
 
@@ -17,7 +17,7 @@ class Attempt:
     """A proposal and what became of it: `texts` (`file:name` → text), and why it was not used, or the evidence on it."""
 
     number: int
-    by: Author
+    by: Proposer
     texts: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     """Of the model, or of the deterministic repair."""

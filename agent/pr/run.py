@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import read
-from migrate_agent.agent.loop.attempts import history
+from migrate_agent.agent.loop.unit_work import UnitWork, load_settled, load_work
 from migrate_agent.agent.pr.sheet import Exercise, Sheet, digest
 from migrate_agent.agent.repository.git import Repository
 from migrate_agent.agent.runs.class_text import class_node, class_text
@@ -20,7 +20,7 @@ from migrate_agent.agent.runs.folder import RunFolder, home_of, runs
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import Plan, Settings
 from migrate_agent.tools.record.store import load_recording
-from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Recording, Unit, UnitReport
+from migrate_agent.tools.types import Example, Inventory, Recording, Unit, UnitReport
 
 EXERCISES = 4
 """Examples that are told of a unit; the report of the run has them all."""
@@ -73,11 +73,11 @@ def _read(repository: Repository, folder: RunFolder) -> Finished:
     for position, identifier in enumerate(plan.order):
         unit = inventory.unit(identifier)
         unit_folder = folder.unit(position, unit.name)
-        report = read(unit_folder / "result.json", UnitReport)
+        report = load_settled(unit_folder).report
         if report.status != "verified" or not report.commit:
             others[identifier] = f"{report.status}: {report.reason}" if report.reason else report.status
             continue
-        sheet = _sheet(settings.base, folder / "original", unit, report, unit_folder, recording)
+        sheet = _sheet(settings.base, folder / "original", unit, report, load_work(unit_folder, report.attempts), recording)
         changes.append(Change(sheet, report.commit, touched(repository, report.commit)))
     return Finished(settings.base, tuple(changes), others)
 
@@ -95,10 +95,11 @@ def touched(repository: Repository, commit: str) -> frozenset[str]:
     return frozenset(repository.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", f"{commit}^", commit).split("\0")) - {""}
 
 
-def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, unit_folder: Path, recording: Recording) -> Sheet:
-    draft, evidence = read(unit_folder / "draft.json", Draft), read(unit_folder / "evidence.json", Evidence)
+def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, work: UnitWork, recording: Recording) -> Sheet:
+    draft, evidence = work.drafted(), work.evidence
+    assert evidence is not None  # a unit is committed on evidence only
     source = (original / unit.source).read_text(encoding="utf-8")
-    written = [attempt for attempt in history(unit_folder, report.attempts) if attempt.by == "llm" and attempt.name]
+    written = [attempt for attempt in work.attempts if attempt.by == "llm" and attempt.name]
     return Sheet(
         unit=unit.id,
         source=unit.source,

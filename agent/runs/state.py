@@ -8,10 +8,10 @@ from typing import Literal, TypedDict
 
 
 class RunState(TypedDict, total=False):
-    """The checkpointed state. A unit is named by its place in the plan, and its folder follows from that."""
+    """The checkpointed state. A unit is named by its position in the plan, and its folder follows from that."""
 
     position: int
-    """Place of the unit at work in `Plan.order`; -1 before the first."""
+    """Position of the unit at work in `Plan.order`; -1 before the first."""
     outcome: str
     """What the last node came to; `graph.ROUTES` says where that leads."""
     attempts: int
@@ -25,7 +25,7 @@ class RunState(TypedDict, total=False):
     model_seconds: float
     """Seconds waited for the model's answers."""
     proposer: str
-    """Who wrote the latest proposal (`agent.llm.Author`)."""
+    """Who wrote the latest proposal (`agent.model.interface.Proposer`)."""
     name: str
     """Of the model, or the deterministic repair, that the latest proposal is from."""
     seconds: float
@@ -50,7 +50,7 @@ class Plan:
     skipped: Mapping[str, str] = field(default_factory=dict)
     circles: tuple[tuple[str, ...], ...] = ()
     """Units whose rewrites name each other, in their order: such are committed together."""
-    lost: Mapping[str, str] = field(default_factory=dict)
+    failed_examples: Mapping[str, str] = field(default_factory=dict)
     """Units with an example that was given for them and does not run → the error."""
 
     def circle(self, identifier: str) -> tuple[str, ...]:

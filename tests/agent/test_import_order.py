@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_agent.evals.bench.readability import import_graph, product_files
+from migrate_agent.evals.bench.readability import circles, import_graph, product_files
 
 ORDER = ("config", "repository", "runs", "model forge", "loop", "pr tpu", "commands", "cli")
 """Rooms from the lowest to the highest; a room may import itself and lower ones."""
+
+LOOP_ORDER = ("", "nodes", "graph", "run session")
+"""The same within `agent/loop`: "" is every module that is not named here."""
 
 PREFIX = "migrate_agent.agent."
 
@@ -35,3 +38,16 @@ def test_rooms_import_lower_ones(imports: list[tuple[list[str], list[str]]]) -> 
         if importer[0] != imported[0] and level(importer[0], ORDER) <= level(imported[0], ORDER)
     ]
     assert upward == []
+
+
+def test_what_nodes_use_imports_no_node(imports: list[tuple[list[str], list[str]]]) -> None:
+    upward = [
+        (".".join(importer), ".".join(imported))
+        for importer, imported in imports
+        if importer[0] == imported[0] == "loop" and level(importer[1], LOOP_ORDER) < level(imported[1], LOOP_ORDER)
+    ]
+    assert upward == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles(product_files(["agent", "prompts", "sandbox"])) == []

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.cycles import conclude
+from migrate_agent.agent.loop.cycles import conclude_cycle
 from migrate_agent.agent.runs.state import RunState
 
 
 def advance(context: Context, state: RunState) -> RunState:
-    """Move to the next place of the plan; its counters start from zero."""
-    done, place = state["position"], state["position"] + 1
-    made = conclude(context, state) if done >= 0 else {}
-    if done >= 0:
-        context.progress.unit(place, context.settled(place)[context.plan.order[done]])
-    more = place < len(context.plan.order)
+    """Move to the next position of the plan. Its counters start from zero."""
+    last, position = state["position"], state["position"] + 1
+    commits = conclude_cycle(context, state) if last >= 0 else {}
+    if last >= 0:
+        context.progress.unit(position, context.settled(position)[context.plan.order[last]])
+    more = position < len(context.plan.order)
     return {
-        **made,
-        "position": place,
+        **commits,
+        "position": position,
         "outcome": "more" if more else "done",
         "attempts": 0,
         "calls": 0,

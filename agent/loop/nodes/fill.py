@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.dependencies import blocking
-from migrate_agent.agent.loop.nodes.common import isolated, settle, timed
+from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settle, timed
 from migrate_agent.agent.loop.nodes.propose import propose
-from migrate_agent.agent.loop.nodes.verify import situation
+from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.types import Hole
 
 
+@on_unit
 @timed
 @isolated
-def fill(context: Context, state: RunState) -> RunState:
+def fill(context: Context, state: RunState, work: UnitWork) -> Step:
     """Take up the model's texts, or settle the unit with its holes. A unit that needs one that failed costs no call."""
-    holes = context.draft(state).holes
+    holes = work.drafted().holes
     if state.get("proposer") == "human":
-        return settle(context, state, "unverified", describe(holes), holes=holes)
+        return settle(context, state, work, "unverified", describe(holes), holes=holes)
     if context.model is None:
-        return settle(context, state, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
-    blocked = blocking(context, state["position"], context.draft(state))
+        return settle(context, state, work, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
+    blocked = blocking(context, state["position"], work.drafted())
     if blocked:
-        return settle(context, state, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
-    context.ahead.begin(context, situation(context, state))
+        return settle(context, state, work, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
+    context.verifier.look_ahead(context, context.situation(state, work))
     context.progress.stage(context.unit(state).id, f"asking the model to fill {len(holes)} holes")
-    return propose(context, state, context.model.fill, "unverified", describe(holes))
+    return propose(context, state, work, context.model.fill, "unverified", describe(holes))
 
 
 def describe(holes: tuple[Hole, ...], most: int = 3) -> str:

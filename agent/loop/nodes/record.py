@@ -32,11 +32,11 @@ def record(context: Context, state: RunState) -> RunState:
         context.progress.warn(f"the recording is older than {', '.join(changed[:3])}: record again; what it says of them is left out")
     exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
     recording = exercise.known(stored)
-    lost = {}
+    failed_examples = {}
     for example in context.services.examples(context.inventory, context.config):
         if example not in recording.examples and example.unit in recording.errors:
-            lost[example.unit] = recording.errors[example.unit]
-    for identifier, error in lost.items():
+            failed_examples[example.unit] = recording.errors[example.unit]
+    for identifier, error in failed_examples.items():
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
         unit = context.inventory.unit(identifier)
@@ -45,7 +45,7 @@ def record(context: Context, state: RunState) -> RunState:
             recording = exercise.guessed(unit, recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
-    write(context.folder / "plan.json", replace(reordered(context, recording), lost=lost))
+    write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples))
     return {"outcome": "recorded"}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from migrate_agent.agent.config.json_files import read
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.markdown import PATH, markdown
 from migrate_agent.agent.loop.report import rows, write_reports
+from migrate_agent.agent.loop.unit_work import load_draft
 from migrate_agent.agent.repository.git import MANIFEST, manifest
 from migrate_agent.agent.runs.commit_message import report_message
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Draft
 
 
 def report(context: Context, state: RunState) -> RunState:
@@ -26,9 +25,8 @@ def report(context: Context, state: RunState) -> RunState:
 def _committed(context: Context, state: RunState) -> dict[str, str]:
     """Path → text of all target files on the branch: those of each verified unit, later ones on top."""
     files: dict[str, str] = {}
-    done = context.settled(state["position"])
+    settled = context.settled(state["position"])
     for position, identifier in enumerate(context.plan.order):
-        if done[identifier].status == "verified":
-            folder = context.folder.unit(position, context.inventory.unit(identifier).name)
-            files.update(read(folder / "draft.json", Draft).files)
+        if settled[identifier].status == "verified":
+            files.update(load_draft(context.unit_folder(position)).files)
     return files

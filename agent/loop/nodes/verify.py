@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-from migrate_agent.agent.config.json_files import write
-from migrate_agent.agent.loop.attempts import judged
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.dependencies import blocking, why
-from migrate_agent.agent.loop.nodes.common import isolated, settle, timed
-from migrate_agent.agent.loop.nodes.rewrite import overrides
-from migrate_agent.agent.loop.speculation import Situation
+from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settle, timed
+from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Evidence
 
 
+@on_unit
 @timed
 @isolated
-def verify(context: Context, state: RunState) -> RunState:
-    """Write `evidence.json`. A unit passes where every verdict does, and all that it needs was verified before it."""
-    unit, folder = context.unit(state), context.unit_folder(state)
-    now = situation(context, state)
+def verify(context: Context, state: RunState, work: UnitWork) -> Step:
+    """Get the evidence. A unit passes where every verdict does, and all that it needs was verified before it."""
+    unit = context.unit(state)
 
     def tell(text: str) -> None:
         context.progress.stage(unit.id, f"verifying: {text}")
 
     try:
-        evidence = context.ahead.judge(context, now, context.draft(state), folder, tell)
+        evidence = context.verifier.verify(context, context.situation(state, work), work.drafted(), work.folder, tell)
     except Untranslatable as error:
-        return settle(context, state, "unverified", f"its example cannot be put in the mirror's names: {error}")
-    write(folder / "evidence.json", evidence)
-    judged(folder, state["attempts"], evidence)
-    return _outcome(context, state, evidence)
+        return settle(context, state, work, "unverified", f"its example cannot be put in the mirror's names: {error}")
+    return _outcome(context, state, work.with_evidence(state["attempts"], evidence), evidence)
 
 
-def situation(context: Context, state: RunState) -> Situation:
-    """Where the run is, for who looks ahead."""
-    return Situation(state["position"], tuple(context.accepted(state)), tuple(context.lost(state)), overrides(context, state))
-
-
-def _outcome(context: Context, state: RunState, evidence: Evidence) -> RunState:
+def _outcome(context: Context, state: RunState, work: UnitWork, evidence: Evidence) -> Step:
     if evidence.status == "failed":
-        return {"outcome": "failed"}
+        return Step({"outcome": "failed"}, work)
     if evidence.status == "unverified":
-        return settle(context, state, "unverified", why(evidence))
-    blocked = blocking(context, state["position"], context.draft(state))
-    return settle(context, state, "unverified", blocked) if blocked else {"outcome": "passed"}
+        return settle(context, state, work, "unverified", why(evidence))
+    blocked = blocking(context, state["position"], work.drafted())
+    return settle(context, state, work, "unverified", blocked) if blocked else Step({"outcome": "passed"}, work)

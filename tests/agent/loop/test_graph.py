@@ -140,7 +140,7 @@ def test_review_shows_both_sides_and_the_verdicts(tmp_path: Path, width: int) ->
     console = Console(record=True, width=width, file=(tmp_path / "out").open("w"))
 
     def look(context: Context, state: RunState) -> str:
-        session.show(console, context, state)
+        session.show(console, context, state, context.load(state))
         return "accept"
 
     start(root, Options(interactive=True), scripted.services(), quiet(), look)

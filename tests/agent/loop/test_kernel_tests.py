@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.judging import judge
+from migrate_agent.agent.loop.judging import verify_draft
 from migrate_agent.agent.loop.kernel_tests import with_tests
 from migrate_agent.sandbox import open_sandbox
 from migrate_agent.sandbox.base import Sandbox
@@ -121,5 +121,5 @@ def test_a_filled_hole_is_judged_by_the_recording_first(tmp_path: Path, sandbox:
         config=Config(),
         services=SimpleNamespace(verify=verify),
     )
-    evidence = judge(context, UNIT, Draft({"model_jax.py": text}), tmp_path / "unit", lambda stage: None)
+    evidence = verify_draft(context, UNIT, Draft({"model_jax.py": text}), tmp_path / "unit", lambda stage: None)
     assert [f"{verdict.check} {verdict.status}" for verdict in evidence.verdicts] == checks
