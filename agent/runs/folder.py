@@ -5,7 +5,7 @@ migrate-agent/
   lock                      held by the process that works
   recording/                what `migrate-agent record` captured last
   runs/<id>/                settings.json, config/, original/ (the base commit), inventory.json, plan.json, recorded/,
-                            checkpoints.sqlite, units/<n>-<name>/{draft,evidence,result}.json, report.json, finished
+                            checkpoints.sqlite, units/<n>-<name>/ (`loop.unit_work`), report.json, finished
   worktrees/<id>/           the branch under work; removed when the run ends, so that the branch can be checked out
 ```
 """
