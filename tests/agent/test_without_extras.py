@@ -100,11 +100,18 @@ def test_prune_needs_no_docker(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "nothing was left behind\n", "")
 
 
-def test_suites_say_what_they_need() -> None:
-    done = without(["migrate_agent.evals"], ["eval", "--suite", "ops"])
+@pytest.mark.parametrize(
+    ("absent", "reason"),
+    [
+        ("migrate_agent.evals", "are in a checkout of this project, not in the package"),
+        ("expecttest", "need expecttest: pip install -e '.[dev]'"),
+    ],
+)
+def test_suites_say_what_they_need(absent: str, reason: str, tmp_path: Path) -> None:
+    done = without([absent], ["eval", "--suite", "modules", "--filter", "Linear", "--output", str(tmp_path)])
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    assert line.startswith("migrate-agent: the suites ")
+    assert line.startswith(f"migrate-agent: the suites {reason}")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["scan"], ["pr", "--help"], ["sandbox", "check"]])
