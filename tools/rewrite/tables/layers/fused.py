@@ -15,7 +15,7 @@ SCALE = {"weight": "{self}.scale"}
 
 
 def only(template: str, **accepted: object) -> Template:
-    """The template, refused where an argument has another value than the one named."""
+    """The template, refused where a named argument has another value than the one stated."""
 
     def to(call: Call) -> str:
         for name, value in accepted.items():

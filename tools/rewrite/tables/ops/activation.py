@@ -9,9 +9,7 @@ F = "torch.nn.functional."
 
 
 def _softmax(name: str) -> Template:
-    """`jax.nn.softmax` along an axis; the dtype is that of the computation. Without an axis
-    (deprecated) torch guesses one.
-    """
+    """The template of a softmax function; `dtype` is the dtype in which it computes."""
 
     def to(call: Call) -> str:
         tensor = "{input}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{input}"

@@ -11,8 +11,10 @@ INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "bool"})
 
 
 def spelled(name: str, signature: str, to: Template, *aliases: str, **options: Any) -> list[Op]:
-    """A row for `torch.<name>` and its method, and one for each alias: `special.expit` (function
-    only) or `absolute` (method too).
+    """A row for `torch.<name>` and its method, and one for each alias.
+
+    An alias with a dot (`special.expit`) is a function only; one without (`absolute`) is a method
+    too.
     """
     dotted = tuple(f"torch.{alias}" for alias in aliases if "." in alias)
     plain = [alias for alias in aliases if "." not in alias]
@@ -56,9 +58,7 @@ def is_integral(call: Call, name: str) -> bool:
 
 
 def axis(call: Call, name: str = "dim") -> str:
-    """A placeholder for an axis argument; JAX wants several axes as a tuple, where torch also takes
-    a list.
-    """
+    """The placeholder of an axis argument. A list of axes becomes a tuple, which is all JAX takes."""
     if not call.given(name):
         return f"{{{name}}}"
     value = call.literal(name)
@@ -80,7 +80,7 @@ def reduction_axis(call: Call, name: str = "dim", tensor: str = "input") -> str:
 
 
 def _perhaps_empty(call: Call, name: str) -> bool:
-    """Whether an argument is certainly a sequence, and not one that is written out with its elements."""
+    """Whether an argument is certainly a sequence that may turn out empty at run time."""
     if not call.given(name) or call.literal(name) is not UNKNOWN:
         return False
     node, fact = ast.parse(call.text(name).strip(), mode="eval").body, call.observed(name)
@@ -97,8 +97,9 @@ def is_name(call: Call, name: str) -> bool:
 
 
 def sequence(call: Call, name: str) -> str:
-    """A placeholder for a variadic argument where JAX wants one sequence: one value as the caller
-    wrote it, several as a tuple.
+    """The placeholder of a variadic argument where JAX wants one sequence.
+
+    A single value stays as the caller wrote it; several become a tuple.
     """
     if call.count(name) == 1 and is_unspread(call, name):
         return f"{{*{name}}}"
@@ -106,15 +107,13 @@ def sequence(call: Call, name: str) -> str:
 
 
 def is_unspread(call: Call, name: str) -> bool:
-    """Whether the one value of a variadic argument stands for itself, and is not spread with a star."""
+    """Whether the one value of a variadic argument is not spread with a star."""
     # `f(*xs)` hands over several values although the source shows one argument.
     return not call.text(name).lstrip("( ").startswith("*")
 
 
 def written_elements(call: Call, name: str) -> list[ast.expr] | None:
-    """The elements of an argument written as a tuple or list (or several values), or None where it
-    is something else.
-    """
+    """The elements of an argument that is a tuple or list display, or several values; else `None`."""
     try:
         tree = ast.parse(call.text(name).strip() or "()", mode="eval").body
     except SyntaxError:
@@ -123,8 +122,9 @@ def written_elements(call: Call, name: str) -> list[ast.expr] | None:
 
 
 def required_literal(call: Call, name: str) -> object:
-    """The value of an argument that decides how the call is written. Raises `Refuse` where it does
-    not stand in the source.
+    """The literal value of an argument on which the form of the rewrite depends.
+
+    Raises `Refuse` where the argument is no literal.
     """
     value = call.literal(name)
     if value is UNKNOWN:

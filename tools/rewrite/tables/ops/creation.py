@@ -25,7 +25,7 @@ def _new(function: str, value: str = "") -> Template:
 
 
 def _arange(call: Call) -> str:
-    """With an integral dtype torch first cuts the bounds to integers."""
+    """The template of `torch.arange`. With an integer dtype torch first truncates the bounds."""
     bounds = [name for name in ("start", "end", "step") if call.given(name)]
     if "int" in call.text("dtype") and any(is_kind(call, name, "float") or isinstance(call.literal(name), float) for name in bounds):
         # A step of 1.5 is 1 to torch; JAX steps by 1.5 and rounds each element.
@@ -38,8 +38,10 @@ def _arange(call: Call) -> str:
 
 
 def _spaced(name: str, extra: str = "") -> Template:
-    """With an integral dtype torch first cuts the bounds to integers, and then each number; a
-    narrow one is for the results only.
+    """The template of `linspace` and `logspace`.
+
+    With an integer dtype torch first truncates the bounds and then each number. A half-precision
+    dtype applies to the results only.
     """
 
     def to(call: Call) -> str:
@@ -53,7 +55,7 @@ def _spaced(name: str, extra: str = "") -> Template:
 
 
 def _fill_diagonal(call: Call) -> str:
-    """JAX wants booleans among booleans."""
+    """The template of `fill_diagonal_`. JAX fills a boolean array only with a boolean."""
     fact, value = call.observed("self"), call.text("fill_value")
     boolean = fact is not None and set(fact.dtypes) == {"bool"} and value in ("0", "1")
     return f"jnp.fill_diagonal({{self}}, {bool(int(value)) if boolean else '{fill_value}'}, inplace=False)"
@@ -78,14 +80,14 @@ def _constructor(dtype: str) -> Template:
 
 
 def _as_tensor(call: Call) -> str:
-    """A tensor is taken as it is, gradients and all."""
+    """The template of `as_tensor`. A tensor passes as it is, so that its gradient flows."""
     if is_kind(call, "data", "tensor", "parameter"):
         return "{data}.astype({dtype})" if call.given("dtype") and call.literal("dtype") is not None else "{data}"
     return "jnp.asarray({data}, dtype={dtype})"
 
 
 def _new_legacy(call: Call) -> str:
-    """`x.new(2, 3)`: undefined numbers of this shape; `x.new([1, 2])`: these numbers."""
+    """The template of `Tensor.new`: `x.new(2, 3)` is an uninitialised shape, `x.new([1, 2])` is data."""
     written = call.literal("args")
     sizes = isinstance(written, tuple) and bool(written) and all(isinstance(size, int) for size in written)
     if sizes or is_kind(call, "args", "int", "size"):
@@ -153,8 +155,9 @@ DATA = [
 
 
 def _copied(call: Call) -> str:
-    """Without a broadcast where the source was seen to have the shapes of what it is copied to; the
-    dtype depends on the precision it runs in.
+    """The template of `copy_`, without a broadcast where both were observed with the same shapes.
+
+    The cast stays in any case, since dtypes depend on the precision of the run.
     """
     to, source = call.observed("self"), call.observed("src")
     if to and source and set(source.kinds) == {"tensor"} and to.shapes == source.shapes and len(to.shapes) in (1, 2, 3):

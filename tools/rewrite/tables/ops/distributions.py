@@ -40,7 +40,7 @@ def _row(path: str, signature: str) -> Op:
 
 
 def _divergence(call: Call) -> str:
-    """That of two distributions of one kind, which their class knows."""
+    """The template of a divergence. Refused for two distributions of different classes."""
     kinds = [fact.kinds for name in ("p", "q") if (fact := call.observed(name))]
     # Torch dispatches on pairs of classes; the vendored table holds pairs of one class only.
     if len(kinds) == 2 and not set(kinds[0]) & set(kinds[1]):

@@ -1,4 +1,4 @@
-"""Questions about the machine and the mode that code runs in: their answers where JAX traces it."""
+"""Functions that ask for the machine or the mode of execution, and their constant answers under JAX."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ F = "torch.nn.functional."
 
 
 def vendored_call(name: str, signature: str, extra: str = "") -> str:
-    """The template of a call to the vendored function `name`: needed arguments in place, the others
-    by name, `extra` last.
+    """The template of a call to the vendored function `name`.
+
+    Required arguments go by position and the others by name; `extra` comes last.
     """
     parsed = parse_signature(signature)
     required = [f"{{{argument}}}" for argument in parsed.names if argument not in parsed.defaults]
@@ -21,8 +22,10 @@ def vendored_call(name: str, signature: str, extra: str = "") -> str:
 
 
 def _tracking(name: str, training: str) -> Template:
-    """The helper that also moves the running statistics where these are variables; refused where
-    they are plain arrays.
+    """The template of a normalisation that also updates its running statistics in training.
+
+    Refused where the statistics are plain arrays and not variables. `training` names the argument
+    that decides.
     """
 
     def to(call: Call) -> str:
@@ -42,8 +45,9 @@ def _tracking(name: str, training: str) -> Template:
 
 
 def _embedding(call: Call) -> str:
-    """The helper that also shortens rows in the table, where that is a variable, or in a subclass
-    of the layer its own.
+    """The template of `embedding`. With `max_norm` torch also shortens rows of the table itself.
+
+    That needs the helper for variables, or the layer's own table in a subclass of it.
     """
     table, bound = call.text("weight"), call.text("max_norm")
     # A subclass of `nn.Embedding` reads its own table by torch's name; NNX calls it `embedding`.
@@ -91,7 +95,7 @@ def _one_hot(call: Call) -> str:
 
 
 def _fractional(spatial: int) -> Template:
-    """The windows are random unless `_random_samples` says where they lie."""
+    """The template of fractional pooling, whose windows are random unless samples are passed."""
 
     def to(call: Call) -> str:
         names = "{kernel_size}, {output_size=None}, {output_ratio=None}"

@@ -12,13 +12,13 @@ from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refus
 
 
 def kernel(template: str, **refused: object) -> Template:
-    """The template, refused where an argument in `refused` is given anything but that value."""
+    """The template, refused where a named argument may have another value than the one stated."""
 
     def to(call: Call) -> str:
         for name, value in refused.items():
-            unsupported = call.literal(name) if call.given(name) else value
+            actual = call.literal(name) if call.given(name) else value
             # A value that is not written in the source may be the unsupported one.
-            if unsupported is UNKNOWN or unsupported != value:
+            if actual is UNKNOWN or actual != value:
                 raise Refuse(f"`{name}` is not supported by the kernel library")
         return template
 
@@ -26,7 +26,7 @@ def kernel(template: str, **refused: object) -> Template:
 
 
 def _flash(operands: str) -> Template:
-    """FlashAttention's own function. Without dropout no key is drawn."""
+    """The template of a FlashAttention function. A call without dropout takes no key."""
     rest = "causal={causal}, window={window_size}, scale={softmax_scale}, soft_cap={softcap}"
     plain = kernel(f"vendored.flash_attention({operands}, {rest})", alibi_slopes=None, return_attn_probs=False)
     drawn = kernel(
@@ -42,7 +42,7 @@ def _flash(operands: str) -> Template:
 
 
 def _smoothed_loss(call: Call) -> str:
-    """The loss of each row, that of half precision in float32 where asked for."""
+    """The template of the loss of each row; with `half_to_float` it computes in float32."""
     logits = "vendored.promote_half({logits})" if call.literal("half_to_float") else "{logits}"
     rest = "ignore_index={padding_idx}, label_smoothing={smoothing}, reduction='none'"
     return f"vendored.cross_entropy({logits}, {{labels}}, {rest})"

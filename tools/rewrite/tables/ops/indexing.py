@@ -7,9 +7,7 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
 def _gather(call: Call) -> str:
-    """`jnp.take_along_axis` where the index has the input's other axes, else only the part of the
-    input that the index covers.
-    """
+    """The template of `gather`: JAX's own function where the other axes were observed to agree."""
     tensor, index, dim = call.observed("input"), call.observed("index"), call.literal("dim")
     # `take_along_axis` wants the other axes of equal size; torch lets the index be smaller.
     if tensor and index and tensor.shapes and isinstance(dim, int) and len(tensor.shapes) == len(index.shapes):
@@ -24,7 +22,7 @@ def _without(shape: tuple[int, ...], dim: int) -> list[int]:
 
 
 def _at(update: str, helper: str) -> Template:
-    """`x.at[:, index].<update>` where the axis is written out, else a helper."""
+    """The template of an update along an axis: `x.at[:, index].<update>` where the axis is a literal."""
 
     def to(call: Call) -> str:
         dim, axes = call.literal("dim"), ndim(call, "input")
@@ -66,7 +64,7 @@ def _index_put(call: Call) -> str:
 
 
 def _masked_fill(call: Call) -> str:
-    """The dtype stays the input's, also where the value's is another."""
+    """The template of `masked_fill`, whose result keeps the dtype of the input."""
     tensor, value = call.observed("input"), call.observed("value")
     # `jnp.where` promotes: an int64 tensor filled with -1.5 would become a float.
     kinds = set(value.kinds) if value else {"float"}

@@ -9,9 +9,7 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Refuse
 
 
 def _chunk(call: Call) -> str:
-    """`jnp.split` where all shapes that were seen divide evenly (it raises where one does not),
-    else torch's uneven chunks.
-    """
+    """The template of `chunk`: `jnp.split` where every observed shape divides evenly."""
     fact, chunks, dim = call.observed("input"), call.literal("chunks"), call.literal("dim")
     if fact and fact.shapes and isinstance(chunks, int) and isinstance(dim, int):
         # `jnp.split` raises on a remainder; torch makes the last chunk smaller, or gives fewer
@@ -28,7 +26,7 @@ def _tensor_split(call: Call) -> str:
 
 
 def _cat(call: Call) -> str:
-    """Torch leaves out vectors without elements among tensors of more axes."""
+    """The template of `cat`, with the helper where an empty vector was observed among the tensors."""
     shapes = [facts.shapes if facts else () for facts in call.each("tensors")]
     # `torch.cat` skips a one-dimensional tensor without elements; JAX wants equal ranks.
     if any((0,) in facts for facts in shapes) and any(len(shape) > 1 for facts in shapes for shape in facts):

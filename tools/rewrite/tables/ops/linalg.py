@@ -9,14 +9,14 @@ L = "torch.linalg."
 
 
 def _det(call: Call) -> str:
-    """JAX's has none of matrices without elements."""
+    """The template of `det`, with the helper where a matrix without elements was observed."""
     fact = call.observed("A")
     empty = fact is not None and any(0 in shape[-2:] for shape in fact.shapes)
     return "vendored.det({A})" if empty else "jnp.linalg.det({A})"
 
 
 def _matrix_exp(call: Call) -> str:
-    """JAX's takes no half precision."""
+    """The template of `matrix_exp`. JAX's function does not take half precision."""
     fact = call.observed("A")
     full = fact is not None and fact.dtypes and not {"bfloat16", "float16"} & set(fact.dtypes)
     return "jax.scipy.linalg.expm({A})" if full else "vendored.matrix_exp({A})"
@@ -30,7 +30,7 @@ def _norm(helper: str) -> Template:
 
 
 def _qr(call: Call) -> str:
-    """`complete` and `r` differ in what comes back; without Q torch gives an empty one."""
+    """The template of `qr`. Refused for `mode='r'`, where torch returns an empty Q and JAX only R."""
     mode = required_literal(call, "mode")
     # The number of results would change, and with it what the caller unpacks.
     if mode == "r":
@@ -39,9 +39,7 @@ def _qr(call: Call) -> str:
 
 
 def _solve(call: Call) -> str:
-    """`jnp.linalg.solve` where `B` is surely a matrix (or both are plain), since torch also takes
-    batches of vectors.
-    """
+    """The template of `solve`: JAX's own function where `B` is certainly no batch of vectors."""
     # A batched `A` with a `B` of one axis less is a batch of vectors in torch and of matrices in
     # JAX.
     plain = ndim(call, "A") == 2 or (ndim(call, "A") is not None and ndim(call, "A") == ndim(call, "B"))

@@ -37,7 +37,7 @@ SIGNATURES = {
 
 # The vendored function has no such parameter, so that it is named for binding only.
 UNUSED = {"linear_cross_entropy": ", options=None"}
-"""Arguments that only say how torch cuts the work."""
+"""Function → arguments that only say how torch splits the work into chunks."""
 
 ROWS = [Op(F + name, signature + UNUSED.get(name, ""), vendored_call(name, signature)) for name, signature in SIGNATURES.items()]
 
@@ -47,6 +47,7 @@ OPTIONS = Op(
     "None",
     returns="",
 )
-"""In which pieces torch's `LinearCrossEntropyLoss` goes about it, and how long it keeps them; the
-rewrite has one way, torch's default.
+"""How torch's `LinearCrossEntropyLoss` splits the work, and which parts it keeps in memory.
+
+The rewrite always computes in torch's default way.
 """

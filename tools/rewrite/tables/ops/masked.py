@@ -23,7 +23,7 @@ SIGNATURES = {
 
 
 def _same(name: str, signature: str) -> str:
-    """The helper of the same meaning: needed arguments in place, the others by name."""
+    """The template of a call to the vendored function: required arguments by position, others by name."""
     parsed = parse_signature(signature)
     names = (*parsed.names, *parsed.keyword_only)
     parts = [f"{{{name}}}" if name not in parsed.defaults else f"{name}={{{name}}}" for name in names]

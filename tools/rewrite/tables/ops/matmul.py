@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
 def _added(product: str) -> Template:
-    """`beta * input + alpha * product`, the factors only where they are given."""
+    """The template of `beta * input + alpha * product`. Factors of 1 are left out."""
 
     def to(call: Call) -> str:
         beta, alpha = (_factor(call, name) for name in ("beta", "alpha"))
@@ -27,7 +27,7 @@ def _added(product: str) -> Template:
 
 
 def _factor(call: Call, name: str) -> str:
-    """`factor *`, or nothing; a fractional factor of integers is cut to an integer."""
+    """`factor * `, or "" for 1. A fractional factor of an integer tensor is truncated."""
     value = call.literal(name)
     if not call.given(name) or value == 1:
         return ""
@@ -36,7 +36,7 @@ def _factor(call: Call, name: str) -> str:
 
 
 def _logical(call: Call, product: str) -> str:
-    """Of bools: the sum is `or`, and a factor only says whether its term counts."""
+    """The template for booleans: the sum is `or`, and a factor of 0 drops its term."""
     terms = [term for name, term in (("beta", "{input}"), ("alpha", f"({product})")) if call.literal(name) not in (0, False)]
     return " | ".join(terms) if terms else "jnp.zeros_like({input})"
 
@@ -53,7 +53,7 @@ def _einsum(call: Call) -> str:
 
 
 def _tensordot(call: Call) -> str:
-    """`jnp.tensordot` where no axis of size 1 can stand for a larger one."""
+    """The template of `tensordot`: JAX's own function where no observed axis has size 1."""
     facts = [call.observed(name) for name in ("a", "b")]
     # Torch broadcasts a contracted axis of size 1; JAX raises.
     plain = all(fact and fact.shapes and all(1 not in shape for shape in fact.shapes) for fact in facts)

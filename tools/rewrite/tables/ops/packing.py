@@ -9,7 +9,10 @@ PACKED = "object:torch.nn.utils.rnn.PackedSequence"
 
 
 def _padded(call: Call) -> str:
-    """The result is as long as the longest sequence, which must be a number that does not depend on data."""
+    """The template of `pad_packed_sequence`, refused without `total_length`.
+
+    Without it the result is as long as the longest sequence, which depends on data.
+    """
     if not call.given("total_length") or call.literal("total_length") is None:
         reason = (
             "the result is as long as the longest sequence, which depends on data: pass total_length (the padded length before packing)"

@@ -116,7 +116,7 @@ def _div(call: Call) -> str:
 
 
 def _clamp(call: Call) -> str:
-    """For floats `jnp.clip` halves the gradient at the bounds, where torch passes it on."""
+    """The template of `clamp`. At the bounds `jnp.clip` halves the gradient and torch passes it on."""
     # Integers have no gradient, so that JAX's own function serves.
     if is_integral(call, "input") and all(is_integral(call, bound) for bound in ("min", "max") if call.given(bound)):
         return "jnp.clip({input}, {min=None}, {max=None})"
@@ -124,14 +124,14 @@ def _clamp(call: Call) -> str:
 
 
 def _pow(call: Call) -> str:
-    """Of integers torch gives 0 where the exponent is negative, which JAX leaves undefined."""
+    """The template of `pow`. An integer to a negative power is 0 in torch and undefined in JAX."""
     if is_integral(call, "input") and is_kind(call, "exponent", "tensor") and is_integral(call, "exponent"):
         return "vendored.integer_power({input}, {exponent})"
     return "{input} ** {exponent}"
 
 
 def _floating(template: str, integral: str) -> Template:
-    """`lax` functions do not promote integers."""
+    """`template` for floats and `integral` for integers, which functions of `lax` do not promote."""
 
     def to(call: Call) -> str:
         return integral if is_integral(call, "input") else template
@@ -140,7 +140,7 @@ def _floating(template: str, integral: str) -> Template:
 
 
 def _unless_bool(template: str, boolean: str) -> Template:
-    """For functions that NumPy does not have for bools."""
+    """`template`, or `boolean` for booleans, for which NumPy does not have the function."""
 
     def to(call: Call) -> str:
         return boolean if is_bool(call, "input") else template

@@ -11,7 +11,7 @@ from migrate_agent.tools.rewrite.tables.registry import Call, Op, Template
 
 
 def _drawn(function: str) -> Template:
-    """Complex normal numbers have the variance 1 in both; of uniform ones torch draws the two parts alike."""
+    """The template of `rand` and `randn`. JAX has no complex uniform numbers, but the same normal ones."""
 
     def to(call: Call) -> str:
         # `jax.random.uniform` refuses complex dtypes.
@@ -30,7 +30,7 @@ def _rand_like(call: Call) -> str:
 
 
 def _like(template: str) -> Callable[[Call], str]:
-    """The dtype is the input's unless another is given."""
+    """The template with `DTYPE` replaced by the dtype of the call, or else of the input."""
 
     def to(call: Call) -> str:
         explicit = call.given("dtype") and call.literal("dtype") is not None
@@ -40,8 +40,9 @@ def _like(template: str) -> Callable[[Call], str]:
 
 
 def _randint(call: Call) -> str:
-    """`randint(high, size)`, `randint(low, high, size)`, and both by keyword; JAX draws integers
-    only, torch also casts them to floats.
+    """The template of `randint(high, size)` and `randint(low, high, size)`.
+
+    JAX draws integers only; for a float dtype they are cast, as in torch.
     """
     # `randint(high, size)` binds to `low` and `high`: the first positional argument changes its
     # meaning.
@@ -66,20 +67,20 @@ def _normal(call: Call) -> str:
 
 
 def _normal_(call: Call) -> str:
-    """Without a mean of 0 and a deviation of 1, which change nothing."""
+    """The template of `normal_`, without a mean of 0 and a deviation of 1."""
     drawn = "jax.random.normal({rng}, {self}.shape, {self}.dtype)"
     scaled = drawn if not call.given("std") or call.literal("std") == 1 else f"{{std}} * {drawn}"
     return scaled if not call.given("mean") or call.literal("mean") == 0 else f"{{mean}} + {scaled}"
 
 
 def _uniform_(call: Call) -> str:
-    """Without the bounds 0 and 1, which are JAX's own."""
+    """The template of `uniform_`, without the bounds 0 and 1, which are JAX's defaults."""
     usual = all(not call.given(name) or call.literal(name) == bound for name, bound in (("from_", 0), ("to", 1)))
     return "jax.random.uniform({rng}, {self}.shape, {self}.dtype" + (")" if usual else ", {from_=0}, {to=1})")
 
 
 def _bernoulli(call: Call) -> str:
-    """What stands for the tensor is written twice only where it is a plain name."""
+    """The template of `bernoulli`. Only a plain name may stand in it twice."""
     # The template would evaluate an expression twice, and a draw in it would give two results.
     if not is_name(call, "input"):
         return "vendored.bernoulli({rng}, {input}, {p})" if call.given("p") else "vendored.bernoulli({rng}, {input})"

@@ -19,9 +19,7 @@ def _reduce(function: str, extra: str = "") -> Template:
 
 
 def _extremum(name: str) -> Template:
-    """The three forms of `max`/`min`: over everything, over one axis (values and indices), or of
-    two tensors.
-    """
+    """The template of `max` or `min`: over everything, over one axis with indices, or of two tensors."""
     pairwise = {"max": "maximum", "min": "minimum"}[name]
 
     def to(call: Call) -> str:
@@ -42,7 +40,7 @@ def _extremum(name: str) -> Template:
 
 
 def _correction(call: Call) -> tuple[str, str]:
-    """The axis and `ddof` of a variance; `var(input, False)` passes `unbiased` in the place of the axis."""
+    """The axis and `ddof` of a variance. In `var(input, False)` the argument `dim` holds `unbiased`."""
     # `True` is an `int` to Python, so that this test stands before any question about axes.
     if isinstance(call.literal("dim"), bool) or is_kind(call, "dim", "bool"):
         return "None", "int({dim})"
@@ -76,7 +74,7 @@ def _arg(function: str) -> Template:
 
 
 def _ordered(name: str) -> Template:
-    """`median` and its like: the value alone over everything, values and indices over one axis."""
+    """The template of `median` and `nanmedian`: with an axis they give indices too."""
 
     def to(call: Call) -> str:
         if call.given("dim"):

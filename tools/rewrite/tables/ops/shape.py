@@ -21,7 +21,7 @@ def _view(call: Call) -> str:
 
 
 def _is_known_size(node: ast.expr) -> bool:
-    """Whether an element of a shape is surely not -1: a literal, or a size read off a tensor."""
+    """Whether an element of a shape is certainly not -1: a literal, or a size of a tensor."""
     if isinstance(node, ast.Constant):
         return True
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
@@ -124,8 +124,10 @@ MEMORY = "memory layout (strides, storage) has no counterpart in JAX"
 
 
 def _strided(template: str, tensor: str = "input") -> Template:
-    """Places in memory follow from the shape where the tensor was seen to be contiguous, and the
-    whole of its storage.
+    """The template of a function of strides, refused where the tensor may not be contiguous.
+
+    Strides follow from the shape only where the tensor was observed to be contiguous and to fill
+    its storage.
     """
 
     def to(call: Call) -> str:

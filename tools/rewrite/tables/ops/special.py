@@ -45,7 +45,7 @@ FLOAT_ONLY = {"ndtri": "jax.scipy.special.ndtri", "log_ndtr": "jax.scipy.special
 
 
 def _floating(function: str) -> Template:
-    """These functions of JAX do not promote integers."""
+    """The template of a function that does not promote integers in JAX."""
 
     def to(call: Call) -> str:
         return f"{function}({{input}}.astype(float))" if is_integral(call, "input") else f"{function}({{input}})"

@@ -18,8 +18,9 @@ def _shift(name: str) -> Template:
 
 
 def _many(name: str) -> Template:
-    """`jnp.fft` where the lengths are not given; torch allows -1 in them, and lengths without axes
-    mean the last ones.
+    """The template of a transform over several axes: `jnp.fft` where no lengths are passed.
+
+    Torch allows -1 in the lengths, and lengths without axes apply to the last axes.
     """
 
     def to(call: Call) -> str:
