@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
+from flax import nnx
 
 from migrate_agent.tools.harness.common import input_sampling, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
+from migrate_agent.tools.harness.jax_side.structure import changed
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.candidate.native import reused_keys
 from migrate_agent.tools.verify.compare.initial_values import Sample, copies, distribution_problem, structure_problem
@@ -155,3 +159,23 @@ def test_what_draws_are_cut_off_to_may_be_rounded_otherwise() -> None:
     assert distribution_problem(cut(0, 0.5), cut(1, 0.5 + 2e-7), tolerances.INIT_ALPHA)[0] == ""
     assert "another distribution" in distribution_problem(cut(0, 0.5), cut(1, 0.501), tolerances.INIT_ALPHA)[0]
     assert "another distribution" in distribution_problem(cut(0, 0.0), cut(1, 0.5), tolerances.INIT_ALPHA)[0]
+
+
+class Kept(nnx.Module):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.names: Any = {}
+        self.out: Any = nnx.data({})
+        self.inner = nnx.List([nnx.Dict(count=0)])
+
+
+def test_attributes_that_a_call_changes_are_named() -> None:
+    module = Kept()
+    first = nnx.graphdef(module)
+    assert not changed(first, nnx.graphdef(module))
+    module.names, module.inner[0].count = {"a": 1}, 1
+    second = nnx.graphdef(module)
+    assert changed(first, second) == ["inner.0.count", "names"]
+    module.out["x"] = jax.numpy.ones(2)
+    assert changed(second, nnx.graphdef(module)) == ["out.x"]

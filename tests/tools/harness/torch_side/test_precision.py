@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
 from migrate_agent.tools.harness.common.random_streams import Stream
-from migrate_agent.tools.harness.torch_side.precision import PairedDraws, wide_names
+from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Undefined, wide_names
 from migrate_agent.tools.harness.torch_side.rounding import RoundingNoise
 
 
@@ -58,3 +59,28 @@ def test_weights_that_vanish_are_tied(weights: list[float], count: int, tied: bo
     with PairedDraws(Stream(0)) as mode:
         torch.multinomial(torch.tensor(weights, dtype=torch.float64), count)
     assert mode.stream.tied is tied
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, False), (0.0, True), (np.nan, False)])
+def test_operators_that_make_nan_are_noticed(factor: float, expected: bool) -> None:
+    infinite, mode = torch.tensor([1.0, np.inf]), Undefined()
+    with mode:
+        assert (infinite * factor).numel() == 2
+    assert mode.seen == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "k", "tied"),
+    [
+        ([3.0, 1.0, 2.0], 2, False),
+        ([3.0, 2.0, 2.0], 2, True),
+        ([3.0, 1.0, 1.0], 1, False),
+        ([np.nan, np.nan, 1.0], 1, True),
+        ([2.0, 2.0, 1.0], 2, True),
+    ],
+)
+def test_ties_among_the_largest_are_noticed(values: list[float], k: int, tied: bool) -> None:
+    stream = Stream(0)
+    with PairedDraws(stream):
+        torch.tensor(values).topk(k)
+    assert stream.tied == tied

@@ -1,0 +1,73 @@
+"""Sampled states and inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from migrate_agent.tools.harness.common import input_sampling, tolerances
+
+STATE = {
+    "weight": np.linspace(-1, 1, 20),
+    "bias": np.zeros(4),
+    "scale": np.ones(4),
+    "tied": np.linspace(-1, 1, 20),
+    "running_mean": np.zeros(4),
+    "running_var": np.ones(4),
+    "mask": np.tril(np.ones((3, 3))),
+    "hidden": np.array([0.0, -np.inf]),
+    "index": np.arange(5),
+}
+
+
+PARAMETERS = frozenset({"weight", "bias", "scale", "tied"})
+
+
+def test_states_are_randomised_but_stay_possible() -> None:
+    drawn = input_sampling.sample_state(STATE, PARAMETERS, {"tied": "weight"}, (0,), 1.0)
+    for name in ("weight", "bias", "scale", "running_mean", "running_var"):
+        assert (drawn[name] != STATE[name]).all()
+        np.testing.assert_array_equal(drawn[name], drawn[name].astype(np.float32))
+    assert (drawn["running_var"] > 0).all()
+    for name in ("mask", "hidden", "index"):
+        np.testing.assert_array_equal(drawn[name], STATE[name])
+    np.testing.assert_array_equal(drawn["tied"], drawn["weight"])
+
+
+def test_inputs_are_like_the_recorded_ones() -> None:
+    recorded = [np.random.default_rng(0).uniform(0, 1, (4, 5)), np.array([3, 7, 7]), np.array([True, False]), np.array([0.0, -np.inf, 0.0])]
+    drawn = input_sampling.sample_inputs([input_sampling.Leaf(value, "float32") for value in recorded], (1,), None)
+    assert (drawn[0] >= 0).all() and (drawn[0] <= 1).all() and not (drawn[0] == recorded[0]).all()
+    assert set(drawn[1]) <= {3, 7} and drawn[2].dtype == bool
+    assert set(drawn[3]) <= {0.0, -np.inf}
+
+
+def test_edges_move_one_kind_and_leave_masks_alone() -> None:
+    leaves_given = [
+        input_sampling.Leaf(np.linspace(1, 2, 6), "float32"),
+        input_sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
+        input_sampling.Leaf(np.arange(3), "int64"),
+    ]
+    found = input_sampling.edges(leaves_given, tolerances.LARGE)
+    assert np.isnan(found["nan"][0]).sum() == 1 and (found["negative"][0] < 0).all()
+    assert np.signbit(found["minus-zeros"][0]).all() and not found["minus-zeros"][0].any()
+    assert (found["highest"][2] == 2).all() and (found["highest"][0] == leaves_given[0].value).all()
+    masks = input_sampling.edges(leaves_given[1:2], tolerances.LARGE)
+    for name, values in found.items():
+        assert name in masks or (values[1] == leaves_given[1].value).all()
+        assert name not in masks or (values[0] == leaves_given[0].value).all()
+    assert all(np.isin(values[0], (0.0, 1.0)).all() for values in masks.values())
+
+
+def test_rows_are_made_equal() -> None:
+    batch, other = np.arange(6.0).reshape(3, 2), np.arange(2.0)
+    found = input_sampling.equal_rows([input_sampling.Leaf(batch, "float32"), input_sampling.Leaf(other, "float32")], [batch, other])
+    assert found is not None and (found[0] == batch[0]).all() and (found[1] == other).all()
+    assert input_sampling.equal_rows([input_sampling.Leaf(batch[:1], "float32")], [batch[:1]]) is None
+
+
+def test_probabilities_are_never_infinite() -> None:
+    signal, share = input_sampling.Leaf(np.linspace(-1, 2, 6), "float32"), input_sampling.Leaf(np.linspace(0, 1, 6), "float32")
+    found = input_sampling.edges([signal, share], 1e3)
+    assert [np.isinf(value).any() for value in found["minus-inf"]] == [True, False]
+    assert [np.isnan(value).any() for value in found["nan"]] == [True, True]
+    assert np.isinf(input_sampling.edges([share], 1e3)["inf"][0]).any()

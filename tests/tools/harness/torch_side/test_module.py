@@ -1,0 +1,38 @@
+"""Copies of the original's module."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+from migrate_agent.tools.harness.torch_side.module import copied
+
+
+def test_functions_that_a_module_keeps_hold_its_copy() -> None:
+    module: Any = torch.nn.Linear(2, 2)
+
+    def twice(x: torch.Tensor) -> Any:
+        return 2 * module(x)
+
+    module.twice, module.table = twice, {"twice": twice}
+    made: Any = copied(module)
+    torch.nn.init.zeros_(made.weight)
+    torch.nn.init.zeros_(made.bias)
+    assert not made.twice(torch.ones(2)).any() and not made.table["twice"](torch.ones(2)).any()
+
+
+def test_a_module_whose_weight_a_hook_computes_is_copied() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        module = torch.nn.utils.weight_norm(torch.nn.Linear(3, 2))
+    module(torch.ones(1, 3))
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(module)
+    twin: Any = copied(module)
+    with torch.no_grad():
+        twin.weight_g.mul_(2)
+    torch.testing.assert_close(twin(torch.ones(1, 3)) - twin.bias, 2 * (module(torch.ones(1, 3)) - module.bias))

@@ -1,0 +1,17 @@
+"""Values derived from the original's results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from migrate_agent.tools.harness.torch_side.module import Result
+from migrate_agent.tools.verify.original.outputs import tipped
+
+
+def test_comparisons_that_noise_tips_over_are_seen() -> None:
+    def result(*values: float) -> Result:
+        return Result({"out/0": np.array(values)})
+
+    assert not tipped(result(1.0, np.nan, np.inf), [result(1.0 + 1e-9, np.nan, np.inf)])
+    assert tipped(result(1.0, 2.0), [result(1.0, 2.0), result(1.0, 0.0)]) and tipped(result(1.0, np.inf), [result(1.0, 3.0)])
+    assert tipped(Result({"out/0": np.array([1])}), [Result({"out/0": np.array([2])})])
