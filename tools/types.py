@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -253,8 +254,24 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Raised:
+    """An exception of the candidate: its class and the first line of its message, and the deepest line of the candidate's own files."""
+
+    type: str
+    message: str
+    file: str = ""
+    line: int = 0
+    code: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """What one check found. `unverified` means that it could not judge, and never counts as `pass`."""
+    """What one check found. `unverified` means that it could not judge, and never counts as `pass`.
+
+    `detail` is a sentence for people. What programs need of it stands in the fields below: the scenario and its leaf (`out/0`, `grad/…`,
+    `state/…`) that show the failure, the kind of `error` (`values`, `shape`, `dtype`, `nonfinite`, `missing`, `tree`, `state`, `draws`, `raised`), the
+    submodule that diverges first ("" for the unit itself, None where none was located), the exception, and the arguments that were changed.
+    """
 
     stage: str
     check: str
@@ -262,6 +279,12 @@ class Verdict:
     measured: float | None = None
     limit: float | None = None
     detail: str = ""
+    scenario: str = ""
+    leaf: str = ""
+    error: str = ""
+    submodule: str | None = None
+    raised: Raised | None = None
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -299,6 +322,39 @@ class Evidence:
         return "verified" if outcomes == {"pass"} else "unverified"
 
 
+class Cause(StrEnum):
+    """Why a unit is not verified. Its `reason` says the same in a sentence for people."""
+
+    NONE = ""
+    """It is verified."""
+    SCOPE = "scope"
+    """It is outside what was asked for, or no torch maths."""
+    INTERRUPTED = "interrupted"
+    """The run ended before it."""
+    NO_EXAMPLE = "no_example"
+    """No example reaches it."""
+    EXAMPLE_FAILED = "example_failed"
+    """Its example does not run on the original."""
+    TRANSLATION = "translation"
+    """Its example cannot be put in the mirror's names."""
+    HOLE = "hole"
+    """The rules left a hole, and no model filled it."""
+    DEPENDENCY = "dependency"
+    """A unit that it needs is not verified."""
+    DIFFERS = "differs"
+    """A check failed."""
+    UNDECIDED = "undecided"
+    """A check could not judge."""
+    BUDGET = "budget"
+    """Attempts, tokens, money or seconds were spent."""
+    FILE_TAKEN = "file_taken"
+    """Its target exists already, written by somebody else."""
+    REVIEW = "review"
+    """It was not accepted in the review."""
+    INTERNAL = "internal"
+    """An error of this program."""
+
+
 @dataclass(frozen=True)
 class Usage:
     """Model calls and tokens spent on a unit, US dollars by the price table, and seconds waited for answers."""
@@ -325,6 +381,9 @@ class UnitReport:
     llm: Usage = Usage()
     verdicts: tuple[Verdict, ...] = ()
     reason: str = ""
+    cause: Cause = Cause.NONE
+    example: str = ""
+    """An `[[example]]` for `migrate.toml` to be completed, where none reaches the unit."""
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from migrate_agent.agent.loop.drafts import draft_units
 from migrate_agent.agent.loop.judging import verify_draft
 from migrate_agent.agent.loop.unit_work import UnitWork, load_work
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Draft, Evidence, Status
+from migrate_agent.tools.types import Cause, Draft, Evidence, Status
 
 
 def conclude_cycle(context: Context, state: RunState) -> RunState:
@@ -80,6 +80,7 @@ def _conclude_unit(
     result = replace(
         waited,
         status=status,
+        cause=Cause.DEPENDENCY if reason else Cause.NONE,
         reason=reason,
         commit=commit,
         notes=(*draft.notes, *evidence.notes),

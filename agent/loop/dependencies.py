@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from textwrap import shorten
 
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.runs.class_text import class_names
-from migrate_agent.tools.types import Draft, Evidence, Unit, UnitReport
+from migrate_agent.tools.types import Cause, Draft, Evidence, Unit, UnitReport
 
 LONGEST = 160
 """Characters of another unit's reason that are told."""
@@ -34,7 +35,7 @@ def blocking(context: Context, place: int, draft: Draft, evidence: Evidence | No
     for other in context.inventory.units:
         if other.id == own or (other.target, other.name) not in defined:
             continue
-        reason = _used(context, done, other, evidence) if other.id in draft.postponed else _held(context, done, own, other)
+        reason = _used(context, done, other, draft, evidence) if other.id in draft.postponed else _held(context, done, own, other)
         if reason:
             return f"needs {other.id}, which is {reason}"
     return ""
@@ -51,12 +52,21 @@ def _held(context: Context, done: Mapping[str, UnitReport], own: str, other: Uni
     return _told(report)
 
 
-def _used(context: Context, done: Mapping[str, UnitReport], other: Unit, evidence: Evidence | None) -> str:
+def _used(context: Context, done: Mapping[str, UnitReport], other: Unit, draft: Draft, evidence: Evidence | None) -> str:
     """Why a unit of which the draft has the stub only is needed after all."""
-    words = f"{other.name.partition('.')[0]} is not migrated"
-    if evidence is None or not any(words in verdict.detail for verdict in evidence.verdicts if verdict.status != "pass"):
+    raised = [verdict.raised for verdict in evidence.verdicts if verdict.status != "pass" and verdict.raised] if evidence else []
+    if not any(
+        other.target.endswith(error.file) and _in_class(draft.files[other.target], other, error.line) for error in raised if error.file
+    ):
         return ""
     return _told(done[other.id]) if other.id in done else _untried(context, other)
+
+
+def _in_class(text: str, unit: Unit, line: int) -> bool:
+    """Whether a line of the file lies in the statement of the unit's class, which in a draft that postpones the unit is a stub that raises."""
+    name = unit.name.partition(".")[0]
+    classes = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
+    return any(node.name == name and node.lineno <= line <= (node.end_lineno or 0) for node in classes)
 
 
 def _told(report: UnitReport) -> str:
@@ -65,7 +75,7 @@ def _told(report: UnitReport) -> str:
 
 
 def _unreached(report: UnitReport) -> bool:
-    return report.status == "unverified" and not report.holes and not report.verdicts and report.reason.startswith("no example reached")
+    return report.cause is Cause.NO_EXAMPLE
 
 
 def _untried(context: Context, other: Unit) -> str:

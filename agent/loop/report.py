@@ -11,7 +11,7 @@ from typing import Any
 from migrate_agent.agent.config.json_files import plain, write_text
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Inventory, UnitReport, Verdict
+from migrate_agent.tools.types import Cause, Inventory, UnitReport, Verdict
 
 VERSION = 1
 STATUSES = ("verified", "failed", "unverified", "skipped")
@@ -25,7 +25,8 @@ def rows(context: Context, position: int) -> list[UnitReport]:
     for identifier, reason in (*context.plan.skipped.items(), *waiting.items()):
         unit = context.inventory.unit(identifier)
         status = "skipped" if identifier in context.plan.skipped else "unverified"
-        found[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason)  # type: ignore[arg-type]
+        cause = Cause.SCOPE if status == "skipped" else Cause.INTERRUPTED
+        found[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause)  # type: ignore[arg-type]
     return [found[unit.id] for unit in context.inventory.units if unit.id in found]
 
 

@@ -56,9 +56,9 @@ def told(verdict: Verdict) -> str:
 def guilty(evidence: Evidence | None) -> str:
     """The attribute of the unit below which the first divergence lies, "" where it is not known or is the unit itself."""
     for verdict in evidence.verdicts if evidence else ():
-        found = re.search(r"first differs in ([A-Za-z_]\w*)[\w.]* \(", verdict.detail) if verdict.status == "fail" else None
-        if found and "first differs in the unit itself" not in verdict.detail:
-            return found[1]
+        if verdict.status == "fail" and verdict.submodule:
+            attribute = verdict.submodule.partition(".")[0]
+            return attribute if attribute.isidentifier() else ""
     return ""
 
 

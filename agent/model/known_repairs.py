@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from migrate_agent.agent.model.knowledge import told
-from migrate_agent.tools.types import Evidence
+from migrate_agent.tools.types import Evidence, Verdict
 
-NUMERIC = r"^(numeric|behavioural)/"
 NORMS = ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
 TORCH_EPSILON = 1e-5
 """The default of torch's normalisation layers (https://docs.pytorch.org/docs/stable/nn.html#normalization-layers)."""
 
-CRASH = re.compile(r"/configurations\w*: fail\b.*?: (?P<error>\w+: .+?) at \S+\.py:\d+: (?P<code>.+?)(?:; (?:constructed|called) with |$)")
-"""How a verdict tells that the rewrite crashes with other arguments than the examples', and on which line."""
 UNEXERCISED = "code that no example runs"
 """The name of the repair of such a crash."""
 RANK = 5
@@ -59,22 +55,25 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Mend:
-    """A known cause. `signature` is searched in the failed verdict; `variants` gives ways to change the text, each as its edits."""
+    """A known cause. `signature` says whether a failed verdict may come of it; `variants` gives ways to change the text, each as its edits."""
 
     name: str
-    signature: str
+    signature: Callable[[Verdict], bool]
     variants: Callable[[Text, Text], Iterator[list[Edit]]]
 
 
 def repairs(text: str, source: str, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """(Name, changed text) for each known cause that the evidence and the text agree with, the likeliest first."""
-    failed = [told(verdict) for verdict in evidence.verdicts if verdict.status == "fail"]
+    failed = [verdict for verdict in evidence.verdicts if verdict.status == "fail"]
     draft, original = parsed(text), parsed(source)
-    for line in failed:
-        if crash := CRASH.search(line):
-            yield from ((UNEXERCISED, applied(text, [edit])) for edit in _unexercised(draft, crash["error"], crash["code"].strip()))
+    for verdict in failed:
+        raised = verdict.raised
+        # In another configuration than the examples' the rewrite crashes on a line that no example runs.
+        if verdict.changes and raised is not None and raised.code:
+            error = f"{raised.type}: {raised.message}"[:300]
+            yield from ((UNEXERCISED, applied(text, [edit])) for edit in _unexercised(draft, error, raised.code.strip()))
     for mend in ROWS:
-        if any(re.search(mend.signature, line) for line in failed):
+        if any(mend.signature(verdict) for verdict in failed):
             for edits in mend.variants(draft, original):
                 yield mend.name, applied(text, edits)
 
@@ -202,13 +201,38 @@ def _transposed(draft: Text, original: Text) -> Iterator[list[Edit]]:
             yield [Edit(*draft.span(right), f"{draft.of(right)}.T" if _plain(right) else f"({draft.of(right)}).T")]
 
 
+def numeric(verdict: Verdict) -> bool:
+    """Whether numbers differ."""
+    return verdict.stage in ("numeric", "behavioural")
+
+
+def of_shapes(verdict: Verdict) -> bool:
+    """Whether shapes differ, or jax refused an operation for the shapes of its operands."""
+    return verdict.error in ("shape", "tree") or _jax_says(verdict, r"shape|dot_general|matmul|contract|incompatible|broadcast")
+
+
+def of_dtypes(verdict: Verdict) -> bool:
+    """Whether numbers or dtypes differ, or jax refused an operation for a dtype."""
+    return verdict.error == "dtype" or numeric(verdict) or _jax_says(verdict, r"dtype|float32|float64")
+
+
+def of_axes(verdict: Verdict) -> bool:
+    """Whether numbers or shapes differ, or jax refused an axis."""
+    return numeric(verdict) or of_shapes(verdict) or _jax_says(verdict, "axis")
+
+
+def _jax_says(verdict: Verdict, pattern: str) -> bool:
+    """Whether the message of an exception matches: jax's own words, for which it has no finer class."""
+    return verdict.raised is not None and bool(re.search(pattern, verdict.raised.message, re.IGNORECASE))
+
+
 ROWS = (
-    Mend("epsilon", NUMERIC, _epsilon),
-    Mend("approximate function", NUMERIC, _approximate),
-    Mend("dtype", r"(?i)dtype|float32|float64|fp64", _dtype),
-    Mend("transposed weight", r"(?i)shape|dot_general|matmul|contract|incompatible|broadcast", _transposed),
-    Mend("mask sense", NUMERIC, _mask),
-    Mend("axis", rf"(?i){NUMERIC}|shape|axis", _axis),
+    Mend("epsilon", numeric, _epsilon),
+    Mend("approximate function", numeric, _approximate),
+    Mend("dtype", of_dtypes, _dtype),
+    Mend("transposed weight", of_shapes, _transposed),
+    Mend("mask sense", numeric, _mask),
+    Mend("axis", of_axes, _axis),
 )
 """Known causes, in the order in which they are tried."""
 

@@ -37,7 +37,7 @@ def unit_table(units: Sequence[UnitReport]) -> RenderableType:
         table.add_row(name, coloured(unit.status), checks, f"{unit.seconds:.1f}" if unit.seconds else "", escape(unit.reason))
     counts = {status: sum(unit.status == status for unit in units) for status in ("verified", "failed", "unverified", "skipped")}
     total = Text(", ".join(f"{count} {status}" for status, count in counts.items()))
-    snippets = [Text(note) for unit in units for note in unit.notes if note.startswith("[[example]]")]
+    snippets = [Text(unit.example) for unit in units if unit.example]
     advice = (
         [Text("\nTo exercise the units that no example reached, complete this and add it to migrate.toml:"), *snippets] if snippets else []
     )

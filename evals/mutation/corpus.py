@@ -185,8 +185,7 @@ def named_place(evidence: Evidence) -> str | None:
     failed = next((verdict for verdict in evidence.verdicts if verdict.status == "fail"), None)
     if failed is None or failed.check not in LOCALISED:
         return None
-    match = re.match(rf"first differs in ({SELF}|[^\s;]+)", failed.detail)
-    return match[1] if match else ""
+    return "" if failed.submodule is None else failed.submodule or SELF
 
 
 def refusal_of(evidence: Evidence) -> dict[str, str]:

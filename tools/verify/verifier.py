@@ -28,6 +28,8 @@ from migrate_agent.tools.verify.report.notes import notes
 from migrate_agent.tools.verify.report.replay import save
 
 DETAILS = "details.json"
+UNLOCATED = frozenset({"raised", "draws", "state"})
+"""Kinds of errors that no submodule's values show."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
         except OriginalFailed as error:
             return [*verdicts, Verdict(check.stage, check.name, "unverified", detail=str(error))]
         except CandidateFailed as error:
-            return [*verdicts, Verdict(check.stage, check.name, "fail", detail=str(error))]
+            return [*verdicts, Verdict(check.stage, check.name, "fail", detail=str(error), error="raised", raised=error.raised)]
         except MALFORMED as error:
             verdict = Verdict(check.stage, check.name, "unverified", detail=f"could not judge: {type(error).__name__}: {error}"[:300])
         if verdict is None:
@@ -176,11 +178,13 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
 
 def _located(results: Results, check: Check, verdict: Verdict) -> Verdict:
     """The verdict of a failed comparison with the submodule that diverges first; the input that shows it is saved."""
-    if verdict.status != "fail" or check.stage != "numeric":
+    if verdict.status != "fail" or check.stage != "numeric" or verdict.error in UNLOCATED:
         return verdict
-    scenario = next((item for item in search.all_scenarios(results) if verdict.detail.startswith(item.name + " ")), None)
+    scenario = next((item for item in search.all_scenarios(results) if item.name == verdict.scenario), None)
     if scenario is None:
-        return verdict
-    place = first_divergence(results, scenario, verdict)
-    save(results, scenario, replace(verdict, detail=f"{place}; {verdict.detail}" if place else verdict.detail), how_to_capture(verdict))
-    return replace(verdict, detail=f"{place}; {verdict.detail}") if place else verdict
+        return verdict  # safe: it fails all the same; nothing was called that could be looked into
+    culprit = first_divergence(results, scenario, verdict)
+    if culprit is not None:
+        verdict = replace(verdict, detail=f"{culprit.sentence()}; {verdict.detail}", submodule=culprit.path)
+    save(results, scenario, verdict, how_to_capture(verdict))
+    return verdict

@@ -9,6 +9,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.nodes.common import Step, on_unit, settle, timed
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
+from migrate_agent.tools.types import Cause
 
 
 @on_unit
@@ -24,9 +25,9 @@ def commit(context: Context, state: RunState, work: UnitWork) -> Step:
     others = [other for other in cycle if other != unit.id]
     if others:
         reason = f"waits for {', '.join(others)}: they name each other"
-        return settle(context, state, replace(work, waits_for=cycle), "unverified", reason)
+        return settle(context, state, replace(work, waits_for=cycle), "unverified", Cause.DEPENDENCY, reason)
     context.progress.stage(unit.id, "committing")
     number = state["commits"] + 1
     sha = commit_unit(context, unit, work.drafted(), work.evidence, state["head"], number)
-    update, settled = settle(context, state, work, "verified", commit=sha)
+    update, settled = settle(context, state, work, "verified", Cause.NONE, commit=sha)
     return Step({**update, "head": sha, "commits": number}, settled)

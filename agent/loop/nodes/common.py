@@ -18,7 +18,7 @@ from migrate_agent.agent.loop.rerun import run_again
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.sandbox.base import SandboxError
-from migrate_agent.tools.types import Evidence, Hole, Status, UnitReport
+from migrate_agent.tools.types import Cause, Evidence, Hole, Status, UnitReport
 
 
 class Step(NamedTuple):
@@ -54,10 +54,12 @@ def settle(
     state: RunState,
     work: UnitWork,
     status: Status,
+    cause: Cause,
     reason: str = "",
     commit: str = "",
     holes: tuple[Hole, ...] = (),
     notes: tuple[str, ...] = (),
+    example: str = "",
 ) -> Step:
     """End the unit at work, with the evidence there is, and with how a numeric failure is run again."""
     unit = context.unit(state)
@@ -78,6 +80,8 @@ def settle(
         llm=usage(state),
         verdicts=evidence.verdicts if evidence else (),
         reason=reason,
+        cause=cause,
+        example=example,
         holes=holes,
         notes=(
             *(notes or (work.draft.notes if work.draft is not None and state.get("attempts", 0) else ())),
@@ -137,6 +141,8 @@ def isolated(node: UnitNode) -> UnitNode:
             if context.debug:
                 sys.stderr.write(text)
             line = str(error).strip().splitlines()[:1] or [""]
-            return settle(context, state, work, "unverified", f"internal error in {node.__name__}: {type(error).__name__}: {line[0]}")
+            return settle(
+                context, state, work, "unverified", Cause.INTERNAL, f"internal error in {node.__name__}: {type(error).__name__}: {line[0]}"
+            )
 
     return wrapped

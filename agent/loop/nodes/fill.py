@@ -8,7 +8,7 @@ from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settl
 from migrate_agent.agent.loop.nodes.propose import propose
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Hole
+from migrate_agent.tools.types import Cause, Hole
 
 
 @on_unit
@@ -18,12 +18,12 @@ def fill(context: Context, state: RunState, work: UnitWork) -> Step:
     """Take up the model's texts, or settle the unit with its holes. A unit that needs one that failed costs no call."""
     holes = work.drafted().holes
     if state.get("proposer") == "human":
-        return settle(context, state, work, "unverified", describe(holes), holes=holes)
+        return settle(context, state, work, "unverified", Cause.HOLE, describe(holes), holes=holes)
     if context.model is None:
-        return settle(context, state, work, "unverified", f"{describe(holes)}; a language model could fill them", holes=holes)
+        return settle(context, state, work, "unverified", Cause.HOLE, f"{describe(holes)}; a language model could fill them", holes=holes)
     blocked = blocking(context, state["position"], work.drafted())
     if blocked:
-        return settle(context, state, work, "unverified", f"{blocked}; {describe(holes)}", holes=holes)
+        return settle(context, state, work, "unverified", Cause.DEPENDENCY, f"{blocked}; {describe(holes)}", holes=holes)
     context.verifier.look_ahead(context, context.situation(state, work))
     context.progress.stage(context.unit(state).id, f"asking the model to fill {len(holes)} holes")
     return propose(context, state, work, context.model.fill, "unverified", describe(holes))

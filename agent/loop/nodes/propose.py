@@ -12,7 +12,7 @@ from migrate_agent.agent.loop.unit_work import Ensemble, UnitWork
 from migrate_agent.agent.model.interface import Attempt, Proposal, Request
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Status, Usage
+from migrate_agent.tools.types import Cause, Status, Usage
 
 Ask = Callable[[Request], Proposal]
 
@@ -24,15 +24,16 @@ def propose(context: Context, state: RunState, work: UnitWork, ask: Ask, status:
         return _take_up(context, state, work, Proposal(texts, name="next of the ensemble"))
     spent = over_budget(context, state, work)
     if spent:
-        return settle(context, state, work, "failed", f"{reason}; {spent}", holes=work.drafted().holes)
+        return settle(context, state, work, "failed", Cause.BUDGET, f"{reason}; {spent}", holes=work.drafted().holes)
     proposal = ask(request(context, state, work))
     state = {**state, **counted(state, proposal.usage)}
     if proposal.refused:
         return _refuse(context, state, work, proposal, proposal.refused)
     if not proposal.overrides:
         given_up = proposal.gave_up or "the model gave up"
+        cause = Cause.HOLE if work.drafted().holes else Cause.DIFFERS
         status = "failed" if proposal.gave_up else status
-        update, settled = settle(context, state, work, status, f"{reason}; {given_up}", holes=work.drafted().holes)
+        update, settled = settle(context, state, work, status, cause, f"{reason}; {given_up}", holes=work.drafted().holes)
         return Step({**_counts(state), **update}, settled)
     if proposal.others:
         work = replace(work, ensemble=Ensemble(state["attempts"], tuple(proposal.others)))

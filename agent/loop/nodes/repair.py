@@ -11,7 +11,7 @@ from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.model import known_repairs
 from migrate_agent.agent.model.numbered_holes import statement_text
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Unit
+from migrate_agent.tools.types import Cause, Unit
 
 KNOWN_REPAIRS = 6
 """Deterministic repairs of one unit that are verified, at most."""
@@ -26,16 +26,16 @@ def repair(context: Context, state: RunState, work: UnitWork) -> Step:
     reason = why(best) if best else ""
     blocked = blocking(context, state["position"], work.drafted(), work.evidence)
     if blocked:
-        return settle(context, state, work, "unverified", f"{blocked}; {reason}")
+        return settle(context, state, work, "unverified", Cause.DEPENDENCY, f"{blocked}; {reason}")
     if state.get("proposer") == "human" and work.evidence and work.evidence.status == "failed":
-        return settle(context, state, work, "failed", reason)  # whoever wrote it decides what comes next
+        return settle(context, state, work, "failed", Cause.DIFFERS, reason)  # whoever wrote it decides what comes next
     known = (
         None if state.get("granted", 0) else _known_repair(context, work, context.unit(state))
     )  # by a retry the user asked for the model
     if known:
         return known
     if context.model is None:
-        return settle(context, state, work, "failed", reason)
+        return settle(context, state, work, "failed", Cause.DIFFERS, reason)
     context.progress.stage(context.unit(state).id, "asking the model to repair")
     return propose(context, state, work, context.model.repair, "failed", reason)
 

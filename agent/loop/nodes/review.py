@@ -14,6 +14,7 @@ from migrate_agent.agent.loop.nodes.propose import counted, request, use
 from migrate_agent.agent.loop.unit_work import UnitWork, load_work
 from migrate_agent.agent.model.numbered_holes import statement_text
 from migrate_agent.agent.runs.state import RunState
+from migrate_agent.tools.types import Cause
 
 ACTIONS = ("accept", "skip", "edit", "retry", "ask", "undo")
 """What `interrupt` is resumed with: one of these, or a mapping with it as `action` and the `text` that belongs to it."""
@@ -45,7 +46,7 @@ def review(context: Context, state: RunState, work: UnitWork) -> Step:
         case "undo", _ if last_accepted(context, state) is not None:
             return Step({"outcome": "undo"}, work)
         case "skip", _ if passed:
-            return settle(context, state, work, "skipped", "verified, but not accepted in the review")
+            return settle(context, state, work, "skipped", Cause.REVIEW, "verified, but not accepted in the review")
         case _:
             return Step({"outcome": "settled"}, work)
 

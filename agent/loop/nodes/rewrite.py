@@ -14,7 +14,7 @@ from migrate_agent.agent.model.interface import Attempt, Proposer
 from migrate_agent.agent.runs.class_text import example_table, is_called
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.agent.runs.state import RunState
-from migrate_agent.tools.types import Draft, Hole, Span, Unit
+from migrate_agent.tools.types import Cause, Draft, Hole, Span, Unit
 
 
 @on_unit
@@ -32,7 +32,7 @@ def rewrite(context: Context, state: RunState, work: UnitWork) -> Step:
     conflicts = context.repository.conflicts(context.original, draft.files)
     if conflicts:
         reason = f"{conflicts[0]} exists already and is not as migrate-agent wrote it: move it away or rename it; it was left as it is"
-        update, settled = settle(context, state, work, "failed", reason)
+        update, settled = settle(context, state, work, "failed", Cause.FILE_TAKEN, reason)
         return Step({**update, "attempts": state["attempts"]}, settled)
     return Step({"outcome": "holes" if draft.holes else "ready", "attempts": state["attempts"]}, work)
 
@@ -74,10 +74,10 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
     unit = context.unit(state)
     error = context.recording.errors.get(unit.id)
     if error:
-        return settle(context, state, work, "unverified", f"no example ran: {error}")
+        return settle(context, state, work, "unverified", Cause.EXAMPLE_FAILED, f"no example ran: {error}")
     if not is_called(context.original / unit.source, unit.name):
         reason = "no example reached it: it has no forward, and is judged as part of what derives from it or uses it"
-        return settle(context, state, work, "unverified", reason)
+        return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     snippet = example_table(context.original / unit.source, unit)
     reason = "no example reached it: add an [[example]] for it to migrate.toml"
-    return settle(context, state, work, "unverified", reason, notes=(snippet,))
+    return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason, notes=(snippet,), example=snippet)

@@ -8,7 +8,7 @@ from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settl
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.rewrite import Untranslatable
-from migrate_agent.tools.types import Evidence
+from migrate_agent.tools.types import Cause, Evidence
 
 
 @on_unit
@@ -24,7 +24,7 @@ def verify(context: Context, state: RunState, work: UnitWork) -> Step:
     try:
         evidence = context.verifier.verify(context, context.situation(state, work), work.drafted(), work.folder, tell)
     except Untranslatable as error:
-        return settle(context, state, work, "unverified", f"its example cannot be put in the mirror's names: {error}")
+        return settle(context, state, work, "unverified", Cause.TRANSLATION, f"its example cannot be put in the mirror's names: {error}")
     return _outcome(context, state, work.with_evidence(state["attempts"], evidence), evidence)
 
 
@@ -32,6 +32,6 @@ def _outcome(context: Context, state: RunState, work: UnitWork, evidence: Eviden
     if evidence.status == "failed":
         return Step({"outcome": "failed"}, work)
     if evidence.status == "unverified":
-        return settle(context, state, work, "unverified", why(evidence))
+        return settle(context, state, work, "unverified", Cause.UNDECIDED, why(evidence))
     blocked = blocking(context, state["position"], work.drafted())
-    return settle(context, state, work, "unverified", blocked) if blocked else Step({"outcome": "passed"}, work)
+    return settle(context, state, work, "unverified", Cause.DEPENDENCY, blocked) if blocked else Step({"outcome": "passed"}, work)

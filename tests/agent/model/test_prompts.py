@@ -130,9 +130,8 @@ def test_what_was_observed_of_tensors_is_told() -> None:
 
 def test_no_limit_reaches_a_proposer() -> None:
     detail = "first differs in norm (LayerNorm); random/output: error 3.1e-04 over the limit 1.0e-11"
-    evidence = Evidence(
-        "m.py:Net", (Verdict("static", "parses", "pass"), Verdict("numeric", "forward_fp64", "fail", 3.1e-4, 1e-11, detail))
-    )
+    failed = Verdict("numeric", "forward_fp64", "fail", 3.1e-4, 1e-11, detail, submodule="norm")
+    evidence = Evidence("m.py:Net", (Verdict("static", "parses", "pass"), failed))
     (told,) = knowledge.verdicts(evidence)
     assert "limit" not in told and "1e-11" not in told and "1.0e-11" not in told
     assert "first differs in norm (LayerNorm)" in told and "3.1e-04" in told

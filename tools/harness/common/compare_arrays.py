@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.types import Raised, Verdict
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One leaf's error and limit, relative to the reference's RMS; `problem` where the arrays cannot be compared element by element."""
+    """One leaf's error and limit, relative to the reference's RMS; `problem` where the arrays cannot be compared element by element.
+
+    `label` and `problem` are for people; `kind` says what sort of problem it is, `scenario` and `key` where it was found.
+    """
 
     label: str
     measured: float
     limit: float
     problem: str = ""
+    kind: str = ""
+    scenario: str = ""
+    key: str = ""
+    raised: Raised | None = None
+
+    def at(self, scenario: str, key: str = "") -> Difference:
+        """The same with the place where it was found."""
+        return replace(self, scenario=scenario, key=key)
 
     @property
     def failed(self) -> bool:
@@ -78,10 +89,10 @@ def compare(
     expected, actual = np.asarray(expected), np.asarray(actual)
     problem = pattern_problem(expected, actual)
     if problem:
-        return Difference(label, float("inf"), 0.0, problem)
+        return Difference(label, float("inf"), 0.0, problem, "shape" if expected.shape != actual.shape else "nonfinite")
     if expected.dtype.kind not in "fc":
         wrong = float(np.mean(expected != actual)) if expected.size else 0.0
-        return Difference(label, wrong, 0.0, f"{wrong:.2%} of the elements differ" if wrong else "")
+        return Difference(label, wrong, 0.0, f"{wrong:.2%} of the elements differ" if wrong else "", "values")
     size = max(rms(expected), scale)
     finite = np.isfinite(expected)
     usual = np.abs(np.where(finite, expected, 0))
@@ -116,5 +127,6 @@ def verdict(stage: str, check: str, differences: Iterable[Difference], nothing: 
     if worst.failed:
         text = worst.problem or f"error {worst.measured:.1e} over the limit {worst.limit:.1e}"
         measured = None if worst.problem else worst.measured
-        return Verdict(stage, check, "fail", measured, None if worst.problem else worst.limit, f"{worst.label}: {text}")
+        limit, detail = None if worst.problem else worst.limit, f"{worst.label}: {text}"
+        return Verdict(stage, check, "fail", measured, limit, detail, worst.scenario, worst.key, worst.kind or "values", None, worst.raised)
     return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(rows)} leaves compared")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import traceback
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,20 +17,26 @@ CONCRETISATION = (
 )
 
 
-def describe_error(error: BaseException, root: Path) -> dict[str, str]:
-    """One line on the error and its place, and its `kind`: a `concretisation` under `jit`, a `refusal` by the candidate's own code, another `error`."""
+def describe_error(error: BaseException, root: Path) -> dict[str, Any]:
+    """One line on the error and its place, the same as data (`raised`), and its `kind`: a `concretisation` under `jit`, a `refusal` by the
+    candidate's own code, another `error`."""
     # jax's messages have many lines of advice; the first one says what is wrong.
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    location = _where(error, root)
+    file, line, code = _where(error, root)
+    location = f"{file}:{line}: {code}" if file else ""
     text = f"{type(error).__name__}: {first}"[:300] + (f" at {location}" if location else "")
     kind = "concretisation" if isinstance(error, CONCRETISATION) else "refusal" if _on_purpose(error, root) else "error"
-    return {"error": text, "kind": kind}
+    raised = {"type": type(error).__name__, "message": first, "file": file, "line": line, "code": code}
+    return {"error": text, "kind": kind, "raised": raised}
 
 
-def _where(error: BaseException, root: Path) -> str:
-    """`file:line: code` of the deepest frame in the candidate's own files, or nothing."""
+def _where(error: BaseException, root: Path) -> tuple[str, int, str]:
+    """File, line and code of the deepest frame in the candidate's own files; an empty file where there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(root)]
-    return f"{Path(frames[-1].filename).relative_to(root)}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
+    if not frames:
+        return "", 0, ""
+    frame = frames[-1]
+    return str(Path(frame.filename).relative_to(root)), frame.lineno or 0, frame.line or ""
 
 
 def _on_purpose(error: BaseException, root: Path) -> bool:

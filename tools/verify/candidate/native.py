@@ -129,7 +129,7 @@ def _lower(session: Session, traced: Any, platform: str) -> str:
     try:
         traced.lower(lowering_platforms=(platform,))
     except Exception as error:
-        return session.fail(error)["error"]
+        return str(session.fail(error)["error"])
     return ""
 
 

@@ -163,7 +163,7 @@ class Session:
         """The seed of this number, which depends on the verification's own seed."""
         return tolerances.SEED_STRIDE * int(self.arguments.get("seed", 0)) + number
 
-    def fail(self, error: BaseException) -> dict[str, str]:
+    def fail(self, error: BaseException) -> dict[str, Any]:
         """The error as JSON (see `describe_error`)."""
         return describe_error(error, self.root)
 

@@ -24,6 +24,7 @@ class Pair(NamedTuple):
     key: str
     expected: Array
     got: Array | None
+    scenario: str = ""
 
 
 def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[Pair]:
@@ -36,14 +37,14 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
         key = f"{prefix}out/{their.number}" if isinstance(their, trees.Leaf) else ""
         expected = scenario.arrays[key] if key else np.asarray(their)
         got = answer.arrays.get(f"out/{our.number}") if isinstance(our, trees.Leaf) else np.asarray(our)
-        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got))
+        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got, scenario.name))
     return pairs
 
 
 def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collection[str] = ()) -> list[Pair]:
     """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
     found = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
-    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key)) for key in found]
+    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key), scenario.name) for key in found]
 
 
 def paired(scenario: Scenario, answer: Answer) -> bool:
@@ -56,6 +57,11 @@ def paired(scenario: Scenario, answer: Answer) -> bool:
     return kinds(scenario.facts["draws"]) == kinds(answer.facts["draws"])
 
 
+def raised_error(scenario: Scenario, answer: Answer) -> Difference:
+    """The difference of a candidate that raises where the original does not."""
+    return Difference(scenario.name, float("inf"), 0.0, answer.error, "raised", scenario.name, raised=answer.raised)
+
+
 def drawn(draws: list[list[Any]]) -> list[list[Any]]:
     """The draws (kind, shape, rate) of at least one number: of none, torch's dropout draws nothing, and others draw that."""
     return [draw for draw in draws if 0 not in draw[1]]
@@ -64,8 +70,8 @@ def drawn(draws: list[list[Any]]) -> list[list[Any]]:
 def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
     """The error of a pair in float64."""
     if pair.got is None:
-        return Difference(pair.label, float("inf"), 0.0, "the candidate gave none")
-    return compare(pair.label, pair.expected, pair.got, lambda: scenario.noise(pair.key), floor, scale)
+        return Difference(pair.label, float("inf"), 0.0, "the candidate gave none", "missing").at(scenario.name, pair.key)
+    return compare(pair.label, pair.expected, pair.got, lambda: scenario.noise(pair.key), floor, scale).at(scenario.name, pair.key)
 
 
 def doubtful(answers: Iterable[tuple[Scenario, Answer]]) -> set[str]:

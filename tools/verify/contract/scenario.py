@@ -11,7 +11,7 @@ from typing import Any
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import input_sampling, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.types import Job
+from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
 UNKNOWN = (float("inf"), float("inf"))
@@ -141,7 +141,23 @@ class Expectations:
 
 
 class CandidateFailed(Exception):
-    """Raised where the candidate's process gave no result, or the candidate could not be constructed; its text says why."""
+    """Raised where the candidate's process gave no result, or the candidate could not be constructed; its text says why.
+
+    `raised` is the exception of the candidate's constructor, where that is the reason.
+    """
+
+    def __init__(self, message: str, raised: Raised | None = None) -> None:
+        super().__init__(message)
+        self.raised = raised
+
+
+def raised_in(facts: Mapping[str, Any]) -> Raised | None:
+    """The exception that a candidate's process wrote down, which may be of any form; None where it is of none that we know."""
+    row = facts.get("raised")
+    try:
+        return Raised(str(row["type"]), str(row["message"]), str(row["file"]), int(row["line"]), str(row["code"])) if row else None
+    except MALFORMED:
+        return None
 
 
 @dataclass(frozen=True)
@@ -155,3 +171,8 @@ class Answer:
     def error(self) -> str:
         """One line, or nothing."""
         return str(self.facts.get("error", ""))
+
+    @property
+    def raised(self) -> Raised | None:
+        """The exception behind `error`."""
+        return raised_in(self.facts)

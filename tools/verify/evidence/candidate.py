@@ -18,7 +18,7 @@ from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Sour
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts
-from migrate_agent.tools.verify.contract.scenario import Answer, CandidateFailed, Expectations, Lost, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, CandidateFailed, Expectations, Lost, Scenario, raised_in
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
 
@@ -157,7 +157,8 @@ class Results:
         finally:
             discard(self.sandbox, run)
         if "construction" in run.result:
-            raise CandidateFailed(f"constructing it raised {run.result['construction']['error']}")
+            construction = run.result["construction"]
+            raise CandidateFailed(f"constructing it raised {construction['error']}", raised_in(construction))
         return CandidateRun(dict(run.result), arrays, files)
 
     def candidate_job(

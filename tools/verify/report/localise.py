@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,28 +33,37 @@ class Record:
     dtypes: tuple[str, ...] = ()
 
 
-def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> str:
-    """Words for a verdict's detail, such as ``first differs in h.0.ln_1 (LayerNorm)``; empty where it cannot be told."""
-    label = verdict.detail.partition(":")[0]
-    if " state/" in label:
-        path = label.partition(" state/")[2].partition(" (")[0].rpartition(".")[0]
-        return f"first differs in {path or 'the unit itself'}"
+class Culprit(NamedTuple):
+    """A submodule, by its path ("" for the unit itself) and class (empty where it is known by its state alone)."""
+
+    path: str
+    kind: str = ""
+
+    def sentence(self) -> str:
+        """``first differs in h.0.ln_1 (LayerNorm)``."""
+        return f"first differs in {self.path or 'the unit itself'}" + (f" ({self.kind})" if self.kind else "")
+
+
+def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> Culprit | None:
+    """The submodule that diverges first in the scenario of a failed verdict; None where it cannot be located."""
+    if verdict.leaf.startswith("state/"):
+        return Culprit(verdict.leaf.removeprefix("state/").rpartition(".")[0])
     how = how_to_capture(verdict)
     try:
         theirs, ours = captured(results, scenario, how)
         wrong = _wrong_parameters(results, scenario) if how == "gradients" else ()
     except (OriginalFailed, OSError, ValueError, KeyError):
-        return ""
+        return None  # safe: the verdict stands, and only lacks a place
     for limit in tolerances.SAME_CALL["narrow" if how == "native" and scenario.facts["narrow"] else how]:
         culprit = find_backward(theirs, ours, limit, wrong) if how == "gradients" else find(theirs, ours, limit)
         if culprit is not None:
-            return f"first differs in {culprit.path or 'the unit itself'} ({culprit.kind})"
-    return ""
+            return Culprit(culprit.path, culprit.kind)
+    return None
 
 
 def how_to_capture(verdict: Verdict) -> str:
     """What shows a failure best: `values` in float64, `native` ones, or `gradients`."""
-    return "gradients" if "grad/" in verdict.detail.partition(":")[0] else "native" if verdict.check in NATIVE_CHECKS else "values"
+    return "gradients" if "grad/" in verdict.leaf else "native" if verdict.check in NATIVE_CHECKS else "values"
 
 
 def captured(results: Results, scenario: Scenario, how: str) -> tuple[list[Record], list[Record]]:
@@ -123,9 +132,9 @@ def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool
 
 
 def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
-    found = named_differences(results, "grad", "gradient", "gradient-edge", floor=tolerances.FLOOR_GRADIENT_FP64)
-    failed = [difference.label.partition(" (one")[0] for difference in found if difference.failed]
-    return [label.removeprefix(f"{scenario.name} grad/") for label in failed if label.startswith(f"{scenario.name} grad/")]
+    differences = named_differences(results, "grad", "gradient", "gradient-edge", floor=tolerances.FLOOR_GRADIENT_FP64)
+    failed = (difference.key for difference in differences if difference.failed and difference.scenario == scenario.name)
+    return [key.removeprefix("grad/") for key in failed]
 
 
 def _original_job(results: Results, scenario: Scenario, how: str) -> Job:

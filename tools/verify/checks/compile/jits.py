@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrate_agent.tools.harness.common.argument_changes import REFUSABLE
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.contract.scenario import raised_in
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -14,7 +15,8 @@ def judge(results: Results) -> Verdict | None:
     # The exact job is enough: both jobs trace the same Python code.
     for name, facts in results.exact["scenarios"].items():
         if facts.get("kind") == "concretisation" and name not in elsewhere:
-            return Verdict("compile", "jits", "fail", detail=f"{name}: {facts['error']}")
+            detail = f"{name}: {facts['error']}"
+            return Verdict("compile", "jits", "fail", detail=detail, scenario=name, error="raised", raised=raised_in(facts))
     return Verdict("compile", "jits", "pass")
 
 

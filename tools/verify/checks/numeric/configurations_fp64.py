@@ -10,7 +10,7 @@ from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -29,30 +29,26 @@ def judge(results: Results) -> Verdict | None:
             return Verdict("numeric", "configurations_fp64", "unverified", detail=f"{unpaired[0].name}: {UNPAIRED}; {how}")
         if found is None:
             return None
-    shown = [
-        scenario
-        for scenario, _ in answered
-        if found.status == "pass" or found.detail.startswith((f"{scenario.name} ", f"{scenario.name}:"))
-    ]
-    return replace(found, detail="; ".join([found.detail, *(results.configured(each) for each in shown)]))
+    shown = [scenario for scenario, _ in answered if found.status == "pass" or found.scenario == scenario.name]
+    changes = tuple(results.configured(scenario) for scenario in shown)
+    return replace(found, detail="; ".join([found.detail, *changes]), changes=changes if found.status == "fail" else ())
 
 
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     wrong = [str(name) for name in answer.facts.get("state", ())]
     if answer.error:
-        yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+        yield raised_error(scenario, answer)
     elif wrong:
-        yield Difference(
-            scenario.name, float("inf"), 0.0, f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
-        )
+        problem = f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
+        yield Difference(scenario.name, float("inf"), 0.0, problem, "state", scenario.name)
     elif not paired(scenario, answer):
         theirs, ours = (any(draw[0] != "bernoulli" for draw in drawn(side.facts["draws"])) for side in (scenario, answer))
         if theirs != ours:
             what = "draws nothing at random, and torch does" if theirs else "draws at random, and torch does not"
-            yield Difference(scenario.name, float("inf"), 0.0, f"it {what}")
+            yield Difference(scenario.name, float("inf"), 0.0, f"it {what}", "draws", scenario.name)
     else:
         if trees.skeleton(scenario.facts["tree"]) != trees.skeleton(answer.facts["tree"]):
-            yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form")
+            yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, tolerances.FLOOR_FP64)
         largest = max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)

@@ -11,7 +11,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, verdic
 from migrate_agent.tools.harness.common.random_streams import Drawing, Dropped, Mask, layouts, masks, zeroed
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import difference, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import difference, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -37,7 +37,7 @@ def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
     for scenario, answer in rows:
         dropped = _dropped(scenario)
         if answer.error:
-            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+            yield raised_error(scenario, answer)
         elif dropped == Dropped():
             yield from _compared(scenario, answer)
         elif _same_masks(scenario, answer, axes=dropped.axis is not None):

@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.checks.shared.outputs import usually
-from migrate_agent.tools.verify.compare.pairs import Pair, difference, named_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import Pair, difference, named_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -28,7 +28,7 @@ def judge(results: Results) -> Verdict | None:
 def _differences(results: Results) -> Iterator[Difference]:
     for scenario, answer in results.answers("gradient-edge"):
         if answer.error:
-            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+            yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
@@ -43,7 +43,9 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
     finite = np.isfinite(pair.expected)
     lost = int((finite & ~np.isfinite(pair.got)).sum())
     if lost:
-        return Difference(pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+        return Difference(
+            pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)", "nonfinite"
+        ).at(scenario.name, pair.key)
     found = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), tolerances.FLOOR_GRADIENT_FP64, scale)
     if found.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
         return Difference(pair.label, 0.0, tolerances.FLOOR_GRADIENT_FP64)

@@ -28,7 +28,7 @@ def _off_the_slope(results: Results) -> Iterator[Difference]:
             # gradients on purpose (straight-through).
             if paired <= tolerances.SLOPE < own:
                 problem = f"the backward pass draws other random numbers than the forward pass: the loss's slope is off by {own:.0%}"
-                yield Difference(scenario.name, float("inf"), 0.0, problem)
+                yield Difference(scenario.name, float("inf"), 0.0, problem, "draws", scenario.name)
 
 
 CHECK = Check("numeric", "gradients_inputs", judge, cost=3)

@@ -9,7 +9,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
-from migrate_agent.tools.verify.compare.pairs import named_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import named_pairs, paired, raised_error
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -21,7 +21,7 @@ def judge(results: Results) -> Verdict | None:
 def _differences(results: Results) -> Iterator[Difference]:
     for scenario, answer in results.answers("gradient", kind="native"):
         if answer.error:
-            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+            yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
@@ -29,7 +29,8 @@ def _differences(results: Results) -> Iterator[Difference]:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
                     noise = partial(scenario.noise, pair.key)
-                    yield compare_native_gradient(pair, native, noise, largest, str(scenario.facts["narrow"]) or "float32")
+                    dtype = str(scenario.facts["narrow"]) or "float32"
+                    yield compare_native_gradient(pair, native, noise, largest, dtype).at(scenario.name, pair.key)
 
 
 CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

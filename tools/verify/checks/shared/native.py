@@ -10,7 +10,7 @@ import numpy as np
 from migrate_agent.tools.harness.common import tolerances, trees
 from migrate_agent.tools.harness.common.compare_arrays import Difference, pattern_problem, rms
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.verify.compare.pairs import Pair, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import Pair, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
 from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 
@@ -21,14 +21,14 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
         if (narrow is not None and narrow != bool(scenario.facts["narrow"])) or results.forgives(scenario, answer):
             continue
         if answer.error:
-            yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+            yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             yield from dtype_problems(scenario, answer)
             for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
                 if scenario.facts.get("undefined"):
                     exact, native = _of_infinities(exact), _of_infinities(native)
                 noise = partial(scenario.noise, exact.key)
-                yield compare_native(exact, native, noise, str(scenario.facts["narrow"]) or "float32")
+                yield compare_native(exact, native, noise, str(scenario.facts["narrow"]) or "float32").at(scenario.name, exact.key)
 
 
 def _of_infinities(pair: Pair) -> Pair:
@@ -48,7 +48,8 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
             continue
         wanted, got = scenario.facts["native"][their.number], answer.facts["dtypes"][our.number]
         if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
-            yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, f"dtype {got} instead of {wanted}")
+            problem = f"dtype {got} instead of {wanted}"
+            yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)
 
 
 def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, float]], dtype: str) -> Difference:
@@ -58,10 +59,11 @@ def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, f
     """
     label = f"{exact.label} ({dtype})"
     if native.got is None:
-        return Difference(label, float("inf"), 0.0, "the candidate gave none")
+        return Difference(label, float("inf"), 0.0, "the candidate gave none", "missing")
     problem = pattern_problem(native.expected, native.got)
     if problem:
-        return Difference(label, float("inf"), 0.0, problem)
+        same = native.expected.shape == native.got.shape
+        return Difference(label, float("inf"), 0.0, problem, "nonfinite" if same else "shape")
     if exact.expected.dtype.kind not in "fc":
         return _whole(label, exact, native, dtype)
     epsilon = tolerances.EPS_NATIVE[dtype]
@@ -89,11 +91,11 @@ def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple
     """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
     label = f"{pair.label} ({dtype})"
     if pair.got is None or pair.got.shape != pair.expected.shape:
-        return Difference(label, float("inf"), 0.0, "the candidate gave none of this shape")
+        return Difference(label, float("inf"), 0.0, "the candidate gave none of this shape", "shape")
     finite = np.isfinite(pair.expected) & np.isfinite(native)
     lost = int((finite & ~np.isfinite(pair.got)).sum())
     if lost:
-        return Difference(label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)")
+        return Difference(label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)", "nonfinite")
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (pair.expected, native, pair.got))
     epsilon = tolerances.EPS_NATIVE[dtype]
     size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0

@@ -8,7 +8,7 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.harness.common.input_sampling import SATURATING
 from migrate_agent.tools.types import Verdict
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, largest_gradient, named_pairs, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -18,7 +18,7 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
     for scenario, answer in results.answers(*roles):
         if answer.error:
             if not results.forgives(scenario, answer):
-                yield Difference(scenario.name, float("inf"), 0.0, answer.error)
+                yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
                 found = difference(

@@ -13,7 +13,7 @@ def judge(results: Results) -> Verdict:
     try:
         results.of("exact")
     except CandidateFailed as error:
-        return Verdict("spec", "candidate_runs", "fail", detail=str(error))
+        return Verdict("spec", "candidate_runs", "fail", detail=str(error), error="raised", raised=error.raised)
     return Verdict("spec", "candidate_runs", "pass")
 
 
