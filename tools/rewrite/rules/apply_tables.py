@@ -102,7 +102,7 @@ def apply_op(
             return call_without_options.with_changes(args=tidy([*call_without_options.args, *spread]))
     arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
     if receiver is None and any(argument.star for argument in arguments) and passes_on(op):
-        return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _without_meaning(a, signature)]))
+        return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _is_ignored(a, signature)]))
     try:
         bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)
     except BindError as error:
@@ -111,7 +111,7 @@ def apply_op(
         first = signature.names[0] if signature.names else signature.variadic
         bound = replace(bound, sources={**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
-    return expand(context, _template(op, call), _demoted(context, bound), op.name, signature.defaults)
+    return expand(context, _template_for(op, call), _with_demoted_scalar(context, bound), op.name, signature.defaults)
 
 
 @cache
@@ -137,11 +137,11 @@ def passes_on(op: Op) -> bool:
     return is_vendored_as_it_is and not signature.variadic and not {*signature.names, *signature.keyword_only} & TORCHS_OWN
 
 
-def _without_meaning(argument: cst.Arg, signature: Signature) -> bool:
+def _is_ignored(argument: cst.Arg, signature: Signature) -> bool:
     return argument.keyword is not None and argument.keyword.value in DROPPED - {*signature.names}
 
 
-def _demoted(context: Context, bound: Bound) -> Bound:
+def _with_demoted_scalar(context: Context, bound: Bound) -> Bound:
     """The arguments of a function of two, with a scalar that must not widen the other cast to the other's dtype."""
     for name, other in (("input", "other"), ("other", "input")):
         if {name, other} <= bound.values.keys() and {name, other} <= bound.sources.keys():
@@ -178,7 +178,7 @@ def _widens(dtype: str, other: str) -> bool:
     return one_kind and dtype != other and int(bits[0]) <= int(bits[1])
 
 
-def _template(op: Op, call: SourceCall) -> str:
+def _template_for(op: Op, call: SourceCall) -> str:
     if isinstance(op.to, str):
         return op.to
     try:
@@ -213,14 +213,14 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
 def expand(context: Context, template: str, bound: Bound, name: str, torch_defaults: Mapping[str, str] | None = None) -> cst.BaseExpression:
     """Fill a template with bound arguments and the randomness reachable here. Raises `Refuse`."""
     values: dict[str, cst.BaseExpression] = dict(bound.values)
-    values |= _randomness(context, template, name)
+    values |= _random_values(context, template, name)
     try:
         return context.use(fill(template, values, bound.variadic, torch_defaults))
     except Missing as error:
         raise Refuse(f"{name}: argument {error} is needed", "unbound-call") from error
 
 
-def _randomness(context: Context, template: str, name: str) -> Mapping[str, cst.BaseExpression]:
+def _random_values(context: Context, template: str, name: str) -> Mapping[str, cst.BaseExpression]:
     values: dict[str, cst.BaseExpression] = {}
     for placeholder, make in (("rng", context.key), ("rngs", context.rngs)):
         if f"{{{placeholder}}}" in template:
@@ -239,14 +239,16 @@ def apply_layer(context: Context, layer: Layer, arguments: Sequence[cst.Arg], or
             bound = bind(signature, arguments, originals)
         # The vendored class takes what does not bind (`*args`) as the source has it.
         except BindError:
-            return _vendored(context, layer, arguments, originals)
+            return _vendored_construction(context, layer, arguments, originals)
         call = SourceCall(context, signature, bound)
         template = layer.to if isinstance(layer.to, str) else layer.to(call)
         return expand(context, template, bound, layer.name, signature.defaults)
-    return _vendored(context, layer, arguments, originals)
+    return _vendored_construction(context, layer, arguments, originals)
 
 
-def _vendored(context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]) -> cst.BaseExpression:
+def _vendored_construction(
+    context: Context, layer: Layer, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg]
+) -> cst.BaseExpression:
     plain_arguments = [new for new, old in zip(arguments, originals, strict=True) if not _idle_option(context, old)]
     call = cst.Call(context.helper(layer.vendored), tidy(plain_arguments))
     if rngs_of(layer.vendored) != "required":

@@ -43,26 +43,26 @@ class ReplaceLookups(Rule):
         name = original.args[1].value
         try:
             if isinstance(name, cst.SimpleString):
-                return self._literal(namespace, name, updated)
-            return self._table(namespace, original, updated)
+                return self._by_literal(namespace, name, updated)
+            return self._by_table(namespace, original, updated)
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
 
-    def _literal(self, namespace: str, name: cst.SimpleString, updated: cst.Call) -> cst.BaseExpression:
+    def _by_literal(self, namespace: str, name: cst.SimpleString, updated: cst.Call) -> cst.BaseExpression:
         dotted = f"{namespace}.{name.raw_value}"
-        if _known(dotted):
+        if _has_counterpart(dotted):
             return self._value(dotted)
         if len(updated.args) == 3 and not name.raw_value.startswith("_"):
             return updated.args[2].value
         raise Refuse(f"{dotted} is looked up by its name", "unknown-op")
 
-    def _table(self, namespace: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    def _by_table(self, namespace: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         fact = self.context.observed(original)
         observed = {kind.removeprefix("class:").removeprefix("function:") for kind in fact.kinds} if fact else set()
-        if not all(_known(dotted) for dotted in observed):
+        if not all(_has_counterpart(dotted) for dotted in observed):
             raise Refuse("what a computed name of torch stands for is not known to be a layer", "dynamic-name")
-        candidates = sorted(observed | set(self._named(namespace)))
+        candidates = sorted(observed | set(self._names_in_file(namespace)))
         if not candidates:
             raise Refuse("no example shows which layer a computed name stands for", "dynamic-name")
         elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in candidates]
@@ -74,15 +74,15 @@ class ReplaceLookups(Rule):
     def _value(self, dotted: str) -> cst.BaseExpression:
         return ReplaceTorchReferences(self.context).value(dotted)
 
-    def _named(self, namespace: str) -> Iterator[str]:
+    def _names_in_file(self, namespace: str) -> Iterator[str]:
         """Layers, or functions of `torch.nn.functional`, whose names stand as strings in the file."""
         for node in ast.walk(self.context.file.tree):
             # Of `torch` itself almost any word in a file is a function (`"sum"`, `"max"`): it says nothing about what is looked up.
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and namespace != "torch":
-                if _known(dotted := f"{namespace}.{node.value}"):
+                if _has_counterpart(dotted := f"{namespace}.{node.value}"):
                     yield dotted
 
 
-def _known(dotted: str) -> bool:
+def _has_counterpart(dotted: str) -> bool:
     """Whether there is a layer of this name, or a function that needs no key."""
     return dotted in layers() or (dotted in ops() and not draws(ops()[dotted]))

@@ -49,7 +49,7 @@ class BindTorchFunctions(Rule):
         dotted = context.dotted(original.args[0].value)
         if dotted not in ops() or len(original.args) == 1 or self._takes_options(dotted, updated.args[0].value):
             return None
-        op = _later(ops()[dotted])
+        op = _row_for_later_call(ops()[dotted])
         signature = parse_signature(op.signature)
         count = sum(a.keyword is None for a in original.args[1:])
         named = {a.keyword.value for a in original.args[1:] if a.keyword}
@@ -63,9 +63,9 @@ class BindTorchFunctions(Rule):
         except Refuse as refusal:
             context.hole(original, refusal.reason, refusal.code)
             return None
-        if isinstance(body, cst.Call) and (fixed := _fixed(body, loose)) is not None:
+        if isinstance(body, cst.Call) and (fixed := _bound_arguments(body, loose)) is not None:
             return updated.with_changes(args=tidy([cst.Arg(body.func), *fixed])) if fixed else context.parenthesise(body.func)
-        if not all(_literal(argument) for argument in updated.args[1:]):
+        if not all(_is_literal(argument) for argument in updated.args[1:]):
             context.hole(original, f"options of {dotted} that are fixed beforehand by other than literals", "unbound-call")
             return None
         spread = cst.Param(cst.Name(signature.variadic)) if signature.variadic else cst.MaybeSentinel.DEFAULT
@@ -79,7 +79,7 @@ class BindTorchFunctions(Rule):
         return takes_options(dotted) and cst.Module([]).code_for_node(rewritten) in (name, f"nnx_layers.{name}")
 
 
-def _later(op: Op) -> Op:
+def _row_for_later_call(op: Op) -> Op:
     """The row for a call to come: whoever calls what a function like `checkpoint` hands on brings the `rngs` that it draws from."""
     template = op.to
     # Only functions that call another one hand `rngs` on.
@@ -88,7 +88,7 @@ def _later(op: Op) -> Op:
     return replace(op, to=lambda call: template(call).replace(HANDED, ""))
 
 
-def _fixed(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:
+def _bound_arguments(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:
     """Of `g(a, f, *args, k=1)`, whose last positional arguments are the `loose` ones as they are, what stands in front of them and behind;
     None for other calls."""
     positional, options = [a for a in call.args if not a.keyword], [a for a in call.args if a.keyword]
@@ -99,12 +99,12 @@ def _fixed(call: cst.Call, loose: Sequence[cst.Arg]) -> list[cst.Arg] | None:
     return [*positional[:count], *options] if count >= 0 and texts[count : len(positional)] == texts[len(positional) :] else None
 
 
-def _literal(argument: cst.Arg) -> bool:
+def _is_literal(argument: cst.Arg) -> bool:
     value = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
     if argument.star:
         return False
     if isinstance(value, (cst.Tuple, cst.List)):
-        return all(isinstance(element, cst.Element) and _literal(cst.Arg(element.value)) for element in value.elements)
+        return all(isinstance(element, cst.Element) and _is_literal(cst.Arg(element.value)) for element in value.elements)
     return isinstance(value, (cst.Integer, cst.Float, cst.SimpleString, cst.Attribute)) or (
         isinstance(value, cst.Name) and value.value in ("True", "False", "None", "int", "float", "bool", "complex")
     )

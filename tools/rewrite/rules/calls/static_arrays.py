@@ -68,14 +68,14 @@ class KeepArraysStatic(Rule):
         if context.cls is None:
             return frozenset(), frozenset()
         if context.cls.id not in self._known:
-            nodes = list(_static(context.repo, context.cls, context.facts))
+            nodes = list(_static_nodes(context.repo, context.cls, context.facts))
             spans = [(isinstance(node, ast.Assign), span_of(node, context.file.lines)) for node in nodes]
             stores, reads = (frozenset(span for store, span in spans if store is of_stores) for of_stores in (True, False))
             self._known[context.cls.id] = stores, reads
         return self._known[context.cls.id]
 
 
-def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign | ast.Attribute]:
+def _static_nodes(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign | ast.Attribute]:
     """The statements that keep arrays whose values Python needs, and all reads of these."""
     constructor = model.methods.get("__init__")
     if constructor is None or not repo.is_module_class(model):
@@ -91,7 +91,7 @@ def _static(repo: Repo, model: ClassModel, facts: Facts) -> Iterator[ast.Assign 
         several = all(_numpy_call(store.value, model) in SEVERAL for store in stores)
         # A shape is known while tracing, whatever holds the array.
         called -= {id(node.value) for node in walk(model.node) if isinstance(node, ast.Attribute) and node.attr in OF_SHAPE}
-        if several or any(id(node) in called for read in _readers(model) for node in walk(read) if model.own.get(id(node)) == name):
+        if several or any(id(node) in called for read in _value_readers(model) for node in walk(read) if model.own.get(id(node)) == name):
             yield from stores
             yield from reads
 
@@ -122,7 +122,7 @@ def _numpy_call(value: ast.expr, model: ClassModel) -> str:
     return ""
 
 
-def _readers(model: ClassModel) -> Iterator[ast.expr]:
+def _value_readers(model: ClassModel) -> Iterator[ast.expr]:
     """Expressions of which Python needs the value: what loops go through, tests, bounds of slices, arguments of `float` and the like."""
     for node in walk(model.node):
         match node:

@@ -74,7 +74,7 @@ class ReplaceTensorAttributes(Rule):
         name = original.attr.value
         if (template := self._layer_template(original, name)) and not isinstance(context.parent(), cst.AssignTarget):
             return context.parenthesise(context.build(template, self=updated.value))
-        if name in DTYPES and self._of_a_dtype(original):
+        if name in DTYPES and self._is_dtype_attribute(original):
             return context.parenthesise(context.build(DTYPES[name], x=updated.value))
         parent, fact = context.parent(), context.observed(original.value)
         if name == "requires_grad" and fact is None and context.file.names_torch and not isinstance(parent, cst.AssignTarget):
@@ -85,7 +85,7 @@ class ReplaceTensorAttributes(Rule):
             written = isinstance(parent, cst.Attribute) and is_inplace(parent.attr.value)
             if written or isinstance(parent, cst.AssignTarget):
                 return updated.value
-            value = self._array(original.value, updated.value)
+            value = self._array_of(original.value, updated.value)
             # A constructor is not differentiated.
             return value if self.context.constructing else context.build("lax.stop_gradient({x})", x=value)
         if name in REFUSED:
@@ -98,7 +98,7 @@ class ReplaceTensorAttributes(Rule):
             return context.parenthesise(context.build("isinstance({x}, nnx.Param)", x=holder.deep_clone()))
         return context.parenthesise(context.build(TEMPLATES[name], x=updated.value))
 
-    def _of_a_dtype(self, node: cst.Attribute) -> bool:
+    def _is_dtype_attribute(self, node: cst.Attribute) -> bool:
         fact, parent = self.context.observed(node.value), self.context.parent()
         called = isinstance(parent, cst.Call) and parent.func is node
         unknown = fact is None and self.context.file.names_torch
@@ -119,7 +119,7 @@ class ReplaceTensorAttributes(Rule):
             self.context.hole(original, refusal.reason, refusal.code)
             return None
 
-    def _array(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+    def _array_of(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         """What a parameter of another module holds: its attribute may be an `nnx.Variable`, or an array in torch's layout."""
         fact = self.context.observed(original)
         if isinstance(original, cst.Attribute) and isinstance(updated, cst.Attribute) and fact and "parameter" in fact.kinds:

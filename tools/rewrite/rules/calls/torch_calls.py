@@ -70,7 +70,7 @@ class ReplaceTorchCalls(Rule):
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
         """Of operators what their operands' dtypes become (a scalar tensor does not widen one with axes), and powers of integers."""
         # Torch gives 0 for a negative exponent, except of 1 and -1; `jnp` leaves that undefined.
-        if isinstance(original.operator, cst.Power) and self._integral(original.left) and self._integral(original.right, tensor=True):
+        if isinstance(original.operator, cst.Power) and self._is_integral(original.left) and self._is_integral(original.right, tensor=True):
             parts = {"x": bare(updated.left), "y": bare(updated.right)}
             return self.context.parenthesise(self.context.build("vendored.integer_power({x}, {y})", **parts))
         for side, other in (("left", "right"), ("right", "left")):
@@ -79,7 +79,7 @@ class ReplaceTorchCalls(Rule):
                 return updated.with_changes(**{side: self.context.build("{x}.astype({y}.dtype)", **parts)})
         return None
 
-    def _integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
+    def _is_integral(self, node: cst.BaseExpression, tensor: bool = False) -> bool:
         """Whether it was seen to be a tensor of integers, or (not with `tensor`) is an integer."""
         fact = self.context.observed(node)
         if is_tensor(fact):
@@ -95,12 +95,12 @@ class ReplaceTorchCalls(Rule):
         if dotted in layers():
             return apply_layer(context, layers()[dotted], updated.args, original.args)
         if dotted in LAZY:
-            return self._lazy(original, updated, dotted)
+            return self._lazy_layer(original, updated, dotted)
         if isinstance(original.func, cst.Call) and (function := AT_ONCE.get(context.dotted(original.func.func))):
             layer_arguments = updated.func.args if isinstance(updated.func, cst.Call) else ()
             return apply_op(context, ops()[function], [*updated.args, *layer_arguments], [*original.args, *original.func.args])
         if dotted in ops():
-            indices = self._without_out(original)
+            indices = self._indices_without_out(original)
             return apply_op(context, ops()[dotted], [updated.args[i] for i in indices], [original.args[i] for i in indices])
         # `**kwargs` already brings the caller's `rngs`: a second one would be an error.
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
@@ -114,15 +114,15 @@ class ReplaceTorchCalls(Rule):
         if dotted.partition(".")[0] in TORCH:
             raise Refuse(f"no rule for {dotted}", "unknown-op")
         if dotted:
-            return self._function(updated, dotted)
+            return self._repository_call(updated, dotted)
         functions = observed_functions(context.repo, context.observed(original.func))
-        # Which method runs is decided by the class of `self`: `_own_method` asks the overrides too.
-        if functions and functions <= context.randomness.parameter and not self._own(original.func):
+        # Which method runs is decided by the class of `self`: `_own_method_call` asks the overrides too.
+        if functions and functions <= context.randomness.parameter and not self._is_own_method(original.func):
             return with_rngs(context, updated, "a function that draws")
         if self._is_abs(original):
             return context.build("vendored.absolute({x})", x=updated.args[0].value)
         if isinstance(original.func, cst.Attribute) and isinstance(updated.func, cst.Attribute):
-            return self._method(original, original.func, updated, updated.func)
+            return self._method_call(original, original.func, updated, updated.func)
         return None
 
     def _is_abs(self, call: cst.Call) -> bool:
@@ -135,7 +135,7 @@ class ReplaceTorchCalls(Rule):
             and is_tensor(self.context.observed(call.args[0].value))
         )
 
-    def _without_out(self, call: cst.Call) -> list[int]:
+    def _indices_without_out(self, call: cst.Call) -> list[int]:
         """The places of the arguments but `out=`, which the rule for updates writes to where the call is a statement."""
         index_of = {argument.keyword.value: i for i, argument in enumerate(call.args) if argument.keyword}
         at = index_of.get("out")
@@ -145,7 +145,7 @@ class ReplaceTorchCalls(Rule):
                 raise Refuse("the result is written to `out` and used as well", "alias-write")
         return [i for i in range(len(call.args)) if i != at]
 
-    def _own(self, func: cst.BaseExpression) -> bool:
+    def _is_own_method(self, func: cst.BaseExpression) -> bool:
         """Whether this names a method of the class itself, which is looked up in the class."""
         context = self.context
         if not (isinstance(func, cst.Attribute) and context.is_self(func.value) and context.cls):
@@ -167,7 +167,7 @@ class ReplaceTorchCalls(Rule):
         functions = observed_functions(self.context.repo, Observed((kind,)))
         return bool(functions) and functions <= self.context.randomness.parameter
 
-    def _lazy(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:
+    def _lazy_layer(self, original: cst.Call, updated: cst.Call, dotted: str) -> cst.BaseExpression:
         """`nn.LazyLinear(5)` → `Linear(3, 5, rngs=rngs)`, with the size that its first call gave it while the examples ran."""
         fact = self.context.observed(original)
         sizes = sorted({shape[0] for shape in fact.shapes}) if fact else []
@@ -177,19 +177,19 @@ class ReplaceTorchCalls(Rule):
         size = cst.Arg(cst.Integer(str(sizes[0])))
         return apply_layer(self.context, layers()[LAZY[dotted]], [size, *updated.args], [size, *original.args])
 
-    def _function(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
+    def _repository_call(self, updated: cst.Call, dotted: str) -> cst.BaseExpression | None:
         target = self.context.repo.resolve(dotted)
         if target and (target[0].file.path, target[1]) in self.context.randomness.parameter:
             return with_rngs(self.context, updated, dotted)
         return None
 
-    def _method(self, original: cst.Call, func: cst.Attribute, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression | None:
+    def _method_call(self, original: cst.Call, func: cst.Attribute, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         name = func.attr.value
         if context.is_self(func.value):
-            return self._own_method(updated, name)
+            return self._own_method_call(updated, name)
         # `ConvertMethods` hands `rngs` to constructors of bases.
-        if self._super(func.value) and context.cls is not None and name != "__init__":
+        if self._is_super(func.value) and context.cls is not None and name != "__init__":
             if inherited(context.repo, context.cls, name) in context.randomness.parameter:
                 return with_rngs(context, updated, name)
         if name in HOOKS and context.observed(func.value) is None and context.file.names_torch:
@@ -198,7 +198,7 @@ class ReplaceTorchCalls(Rule):
         fact = context.observed(func.value)
         if name == "numel" and fact is not None and fact.kinds == ("size",):
             return context.build("math.prod({x})", x=new.value)
-        spelled = tensor_only(name) or self._torch_spelling(original, name)
+        spelled = tensor_only(name) or self._is_spelled_as_torch(original, name)
         if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
             if row is None:
                 raise Refuse(f"no rule for the tensor method {name}", "unknown-op")
@@ -209,20 +209,20 @@ class ReplaceTorchCalls(Rule):
                 return result
             return context.build("{result}.astype({x}.dtype)", result=result, x=new.value)
         # Anything may have a method of this name: without a fact, neither rewriting it nor leaving it is safe.
-        if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._super(func.value):
+        if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._is_super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None
 
-    def _torch_spelling(self, call: cst.Call, name: str) -> bool:
+    def _is_spelled_as_torch(self, call: cst.Call, name: str) -> bool:
         """Whether the arguments are spelled in torch's way: `dim=`, or `size` called at all."""
         keywords = {a.keyword.value for a in call.args if a.keyword}
         return name in methods() and (bool(keywords & {"dim", "keepdim", "dims"}) or name in ("size", "dim"))
 
-    def _super(self, node: cst.BaseExpression) -> bool:
+    def _is_super(self, node: cst.BaseExpression) -> bool:
         """Whether this is `super()`."""
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
 
-    def _own_method(self, updated: cst.Call, name: str) -> cst.BaseExpression | None:
+    def _own_method_call(self, updated: cst.Call, name: str) -> cst.BaseExpression | None:
         context = self.context
         if context.cls is None:
             return None

@@ -130,7 +130,7 @@ class ReplaceTorchReferences(Rule):
         if dotted in layers():
             return context.helper(layers()[dotted].vendored)
         if dotted in ops():
-            return self._function(dotted)
+            return self._function_value(dotted)
         if dotted.startswith("torch.nn.init.") and (name := dotted.removeprefix("torch.nn.init.").removesuffix("_")) in AS_VALUES:
             return context.helper(f"init_{name}")
         # An annotation computes nothing, so a type without a counterpart need not hold its function up.
@@ -138,7 +138,7 @@ class ReplaceTorchReferences(Rule):
             return context.use(cst.Name("Any"))
         raise Refuse(f"{dotted} has no counterpart in JAX", "unknown-op")
 
-    def _function(self, dotted: str) -> cst.BaseExpression:
+    def _function_value(self, dotted: str) -> cst.BaseExpression:
         """A torch function as a value: the JAX function itself where the row only renames it, else a vendored one or a lambda."""
         op, fused = ops()[dotted], of_fused_package(dotted)
         signature = parse_signature(op.signature)
@@ -148,7 +148,7 @@ class ReplaceTorchReferences(Rule):
             raise Refuse(f"{dotted} as a value", "unknown-op")
         arguments = [cst.Arg(cst.Name(name)) for name in parameters]
         body = apply_op(self.context, op, arguments, arguments)
-        if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes(body, parameters):
+        if isinstance(body, cst.Call) and not body.args[len(parameters) :] and self._passes_parameters(body, parameters):
             return body.func
         name = dotted.rpartition(".")[2]
         if takes_options(dotted):
@@ -158,6 +158,6 @@ class ReplaceTorchReferences(Rule):
         defaults = {name: cst.parse_expression(text) for name, text in signature.defaults.items() if fused}
         return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name), default=defaults.get(name)) for name in parameters]), body)
 
-    def _passes(self, call: cst.Call, parameters: list[str]) -> bool:
+    def _passes_parameters(self, call: cst.Call, parameters: list[str]) -> bool:
         names = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
         return names == parameters

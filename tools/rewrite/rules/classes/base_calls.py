@@ -39,13 +39,13 @@ class CallBasesByName(Rule):
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         call = original.body[0].value if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) else None
         # `nnx.Module` has no constructor that need be called.
-        if isinstance(call, cst.Call) and self._base(call) in MODULE_BASES and self._method(call) == "__init__":
+        if isinstance(call, cst.Call) and self._base_class(call) in MODULE_BASES and self._method_name(call) == "__init__":
             return cst.RemoveFromParent()
         return None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
-        base, method = self._base(original), self._method(original)
+        base, method = self._base_class(original), self._method_name(original)
         if not base or method not in METHODS or base in MODULE_BASES or not isinstance(updated.func, cst.Attribute):
             return None
         owner = context.helper(layers()[base].vendored) if base in layers() else updated.func.value
@@ -57,7 +57,7 @@ class CallBasesByName(Rule):
             arguments = tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread])
         return cst.Call(cst.Attribute(owner, cst.Name(METHODS[method])), arguments)
 
-    def _base(self, call: cst.Call) -> str:
+    def _base_class(self, call: cst.Call) -> str:
         """The dotted base class whose method is called on `self`, or ""."""
         context = self.context
         if not isinstance(call.func, cst.Attribute) or not call.args or not context.is_self(call.args[0].value):
@@ -67,5 +67,5 @@ class CallBasesByName(Rule):
         dotted = context.dotted(call.func.value)
         return dotted if dotted and context.repo.is_module(dotted) else ""
 
-    def _method(self, call: cst.Call) -> str:
+    def _method_name(self, call: cst.Call) -> str:
         return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""

@@ -57,10 +57,10 @@ class UnbindKeptMethods(Rule):
         span = self.context.span(original)
         if span in references.methods:
             return updated.with_changes(value=cst.Call(cst.Name("type"), [cst.Arg(updated.value)]))
-        return self._value(updated) if span in references.values and self.context.is_self(original.value) else None
+        return self._bound_function(updated) if span in references.values and self.context.is_self(original.value) else None
 
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
-        return self._value(updated) if self.context.span(original) in self.context.class_facts.self_references.values else None
+        return self._bound_function(updated) if self.context.span(original) in self.context.class_facts.self_references.values else None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if self.context.span(original) not in self.context.class_facts.self_references.calls:
@@ -70,13 +70,13 @@ class UnbindKeptMethods(Rule):
     def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.BaseExpression | None:
         if self.context.span(original) not in self.context.class_facts.self_references.functions:
             return None
-        self._look(original, updated)
+        self._refuse_rebuilt(original, updated)
         return updated.with_changes(params=self._with_module(updated.params))
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if self.context.span(original) not in self.context.class_facts.self_references.functions:
             return None
-        self._look(original, updated)
+        self._refuse_rebuilt(original, updated)
         return updated.with_changes(params=self._with_module(updated.params))
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> None:
@@ -92,7 +92,7 @@ class UnbindKeptMethods(Rule):
         if reason := self.context.class_facts.self_references.refused.get(self.context.span(original)):
             self.context.hole(original, reason, "captured-module")
 
-    def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _bound_function(self, node: cst.BaseExpression) -> cst.BaseExpression:
         return self.context.build("functools.partial({f}, {module})", f=node, module=cst.Name(self.context.self_name()))
 
     def _with_module(self, params: cst.Parameters) -> cst.Parameters:
@@ -102,7 +102,7 @@ class UnbindKeptMethods(Rule):
             return params.with_changes(posonly_params=[first, *params.posonly_params])
         return params.with_changes(params=[first, *params.params])
 
-    def _look(self, original: cst.CSTNode, updated: cst.CSTNode) -> None:
+    def _refuse_rebuilt(self, original: cst.CSTNode, updated: cst.CSTNode) -> None:
         """A hole where the function holds more of what NNX rebuilds: another module, a parameter, a generator."""
         names = [node for node in _names(original) if not self.context.is_self(node)]
         kinds = [(node.value, fact.kinds) for node in names if (fact := self.context.observed(node))]

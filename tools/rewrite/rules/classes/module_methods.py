@@ -61,19 +61,21 @@ class ReplaceModuleMethods(Rule):
         if not isinstance(func, cst.Attribute) or not isinstance(new, cst.Attribute):
             return None
         name = func.attr.value
-        if self._above(func.value, name) and name in DROPPED:
+        if self._is_torchs_super(func.value, name) and name in DROPPED:
             return cst.Name(self.context.self_name())
-        if not self._is_module(func.value) and not (self._above(func.value, name) and name == "train" and not self._own_train()):
+        if not self._is_module(func.value) and not (
+            self._is_torchs_super(func.value, name) and name == "train" and not self._has_own_train()
+        ):
             return None
         # Python finds the repository's own method first.
-        if self._defined(func.value, name):
+        if self._is_defined_in_repository(func.value, name):
             return None
         if name in WALKERS and not updated.args:
             return self.context.build(WALKERS[name], module=new.value)
         if name in DROPPED:
             return new.value
         if name == "train" and updated.args:
-            return self._train(updated, new)
+            return self._train_call(updated, new)
         if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "register_forward_hook", "type"):
             self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
         return None
@@ -85,12 +87,16 @@ class ReplaceModuleMethods(Rule):
         if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
             return None
         call = statement.value
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in DROPPED and self._above(call.func.value, call.func.attr.value):
+        if (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value in DROPPED
+            and self._is_torchs_super(call.func.value, call.func.attr.value)
+        ):
             return cst.RemoveFromParent()
         if (
             not isinstance(call.func, cst.Attribute)
             or not self._is_module(call.func.value)
-            or self._defined(call.func.value, call.func.attr.value)
+            or self._is_defined_in_repository(call.func.value, call.func.attr.value)
         ):
             return None
         # `m.to(device)` as a statement has become `m`, which does nothing.
@@ -101,10 +107,10 @@ class ReplaceModuleMethods(Rule):
         ):
             return cst.RemoveFromParent()
         if call.func.attr.value == "apply" and len(call.args) == 1:
-            return self._apply(call, updated)
+            return self._apply_loop(call, updated)
         return None
 
-    def _apply(self, call: cst.Call, updated: cst.SimpleStatementLine) -> cst.BaseStatement:
+    def _apply_loop(self, call: cst.Call, updated: cst.SimpleStatementLine) -> cst.BaseStatement:
         expression = updated.body[0]
         assert (
             isinstance(expression, cst.Expr) and isinstance(expression.value, cst.Call) and isinstance(expression.value.func, cst.Attribute)
@@ -127,20 +133,20 @@ class ReplaceModuleMethods(Rule):
             return bool(target) and (target[0].file.path, target[1]) in context.randomness.parameter  # type: ignore[index]
         return False
 
-    def _train(self, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression:
+    def _train_call(self, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression:
         mode = updated.args[0].value
         if isinstance(mode, cst.Name) and mode.value in ("True", "False"):
             return cst.Call(new.with_changes(attr=cst.Name("train" if mode.value == "True" else "eval")))
         return self.context.parenthesise(self.context.build("{m}.train() if {mode} else {m}.eval()", m=new.value, mode=mode))
 
-    def _above(self, node: cst.BaseExpression, name: str) -> bool:
+    def _is_torchs_super(self, node: cst.BaseExpression, name: str) -> bool:
         """Whether this is `super()` in a module class, and the method of this name there is that of `nn.Module` itself."""
         cls, repo = self.context.cls, self.context.repo
         if not (isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"):
             return False
         return bool(cls) and repo.is_module_class(cls) and not any(name in m.methods for m in repo.ancestors(cls) if m is not cls)  # type: ignore[arg-type]
 
-    def _own_train(self) -> bool:
+    def _has_own_train(self) -> bool:
         """Whether the class derives from `OwnTrain`, whose `train` takes a mode."""
         return self.context.cls is not None and train_override(self.context.repo, self.context.cls) is not None
 
@@ -151,7 +157,7 @@ class ReplaceModuleMethods(Rule):
         fact = context.observed(node)
         return bool(fact) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
 
-    def _defined(self, node: cst.BaseExpression, name: str) -> bool:
+    def _is_defined_in_repository(self, node: cst.BaseExpression, name: str) -> bool:
         """Whether the repository's own class defines a method of this name."""
         context = self.context
         if context.is_self(node) and context.cls:

@@ -51,12 +51,15 @@ class ConvertModuleClass(Rule):
         model = context.cls
         if model is None or not context.repo.is_module_class(model):
             return None
-        inserted = self._state(model)
+        inserted = self._state_statements(model)
         body = updated.body
         if not isinstance(body, cst.IndentedBlock):
             body = cst.IndentedBlock([cst.SimpleStatementLine(list(body.body))] if isinstance(body, cst.SimpleStatementSuite) else [])
         if "__init__" in model.methods:
-            statements = [_insert(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s for s in body.body]
+            statements = [
+                _insert_in_constructor(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s
+                for s in body.body
+            ]
         # All modules are constructed with `rngs`, and `nnx.Module` itself takes none.
         elif inserted or not self._inherits_constructor(model):
             statements = _with_constructor(list(body.body), self._constructor(model, inserted))
@@ -64,7 +67,7 @@ class ConvertModuleClass(Rule):
             statements = list(body.body)
         return updated.with_changes(body=body.with_changes(body=statements))
 
-    def _state(self, model: ClassModel) -> list[cst.BaseStatement]:
+    def _state_statements(self, model: ClassModel) -> list[cst.BaseStatement]:
         context = self.context
         above = [m.id for m in context.repo.ancestors(model)][1:]
         lines = []
@@ -146,20 +149,20 @@ class ConvertMethods(Rule):
         if len(original.body) == 1 and isinstance(original.body[0], cst.Expr) and self._is_super_init(original.body[0].value):
             call = original.body[0].value
             assert isinstance(call, cst.Call)
-            if not call.args and self._plain_module(self._above(call)):
+            if not call.args and self._is_plain_module(self._class_above(call)):
                 return cst.RemoveFromParent()
         return None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         context = self.context
         if self._is_super_init(original) and context.cls and context.repo.is_module_class(context.cls):
-            owner = self._above(original)
+            owner = self._class_above(original)
             if (
-                not self._plain_module(owner)
+                not self._is_plain_module(owner)
                 and self._base_takes_rngs(owner)
                 and not any(a.keyword and a.keyword.value == "rngs" for a in updated.args)
             ):
-                plain = [a for a in updated.args if a.star != "**" and not self._layer_option(a)]
+                plain = [a for a in updated.args if a.star != "**" and not self._is_layer_option(a)]
                 spread = [a for a in updated.args if a.star == "**"]
                 return updated.with_changes(args=tidy([*plain, keyword("rngs", cst.Name("rngs")), *spread]))
             return None
@@ -171,7 +174,7 @@ class ConvertMethods(Rule):
                 return updated.with_changes(func=updated.func.value)
         return None
 
-    def _layer_option(self, argument: cst.Arg) -> bool:
+    def _is_layer_option(self, argument: cst.Arg) -> bool:
         """`device=` and `dtype=` handed to a torch layer's constructor."""
         context = self.context
         bases = context.repo.bases(context.cls) if context.cls else []
@@ -188,13 +191,13 @@ class ConvertMethods(Rule):
             and self._is_super(node.func.value)
         )
 
-    def _above(self, call: cst.Call) -> ClassModel | None:
+    def _class_above(self, call: cst.Call) -> ClassModel | None:
         """The class above which `super().__init__()` looks: this one, or X of `super(X, self)`."""
         named = call.func.value.args[:1] if isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call) else ()
         model = self.context.repo.class_of(self.context.dotted(named[0].value)) if named else None
         return model or self.context.cls
 
-    def _plain_module(self, model: ClassModel | None) -> bool:
+    def _is_plain_module(self, model: ClassModel | None) -> bool:
         """Whether the class derives from `nn.Module` alone."""
         bases = self.context.repo.bases(model) if model else []
         return bool(bases) and all(name in MODULE_BASES for name in bases) and len(bases) == len(model.node.bases)  # type: ignore[union-attr]
@@ -222,7 +225,7 @@ def add_rngs(params: cst.Parameters) -> cst.Parameters:
     return params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, RNGS])
 
 
-def _insert(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+def _insert_in_constructor(function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
     """Put statements at the start of a constructor, after its docstring and `super().__init__`."""
     if not isinstance(function.body, cst.IndentedBlock):
         return function

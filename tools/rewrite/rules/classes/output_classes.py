@@ -44,11 +44,11 @@ class RegisterOutputClasses(Rule):
         context, model = self.context, self.context.cls
         if model is None or not original.decorators or model.node.name != original.name.value:
             return None
-        if not any(_dataclass(node, model.file) for node in model.node.decorator_list) or model.id not in context.repo.only_returned:
+        if not any(_is_dataclass(node, model.file) for node in model.node.decorator_list) or model.id not in context.repo.only_returned:
             return None
         family = list(context.repo.ancestors(model))
         bases = {name for one in family for name in context.repo.bases(one) if context.repo.class_of(name) is None}
-        fields = [field for one in family for field in _fields(one)]
+        fields = [field for one in family for field in _fields_of_tensors(one)]
         # JAX makes the object anew from its fields: whatever else a base or a constructor put there would be lost.
         if not bases <= PLAIN_BASES or not fields or not all(fields) or any("__init__" in one.methods for one in family):
             return None
@@ -56,20 +56,20 @@ class RegisterOutputClasses(Rule):
         return updated.with_changes(decorators=[register, *updated.decorators])
 
 
-def _dataclass(node: ast.expr, file: FileModel) -> bool:
+def _is_dataclass(node: ast.expr, file: FileModel) -> bool:
     """Whether a decorator is `dataclass`, with a constructor."""
     if isinstance(node, ast.Call):
-        return _dataclass(node.func, file) and not any(k.arg == "init" for k in node.keywords)
+        return _is_dataclass(node.func, file) and not any(k.arg == "init" for k in node.keywords)
     return dotted_name(node, file) == "dataclasses.dataclass"
 
 
-def _fields(model: ClassModel) -> list[bool]:
+def _fields_of_tensors(model: ClassModel) -> list[bool]:
     """Of each field, whether its annotation names tensors."""
     annotations = [node.annotation for node in model.node.body if isinstance(node, ast.AnnAssign)]
-    return [_of_tensors(node, model.file) for node in annotations if "ClassVar" not in ast.unparse(node)]
+    return [_names_tensors(node, model.file) for node in annotations if "ClassVar" not in ast.unparse(node)]
 
 
-def _of_tensors(annotation: ast.expr, file: FileModel) -> bool:
+def _names_tensors(annotation: ast.expr, file: FileModel) -> bool:
     for node in walk(annotation):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "Tensor" in node.value:
             return True

@@ -27,42 +27,44 @@ class JoinModuleLists(Rule):
     )
 
     def leave_BinaryOperation(self, original: cst.BinaryOperation, updated: cst.BinaryOperation) -> cst.BaseExpression | None:
-        if not isinstance(updated.operator, cst.Add) or not (self._list(original.left) and self._list(original.right)):
+        if not isinstance(updated.operator, cst.Add) or not (self._is_module_list(original.left) and self._is_module_list(original.right)):
             return None
         return self.context.build("nnx.List([*{a}, *{b}])", a=bare(updated.left), b=bare(updated.right))
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         target = original.targets[0].target
-        if not isinstance(original.value, cst.Subscript) or not self._list(original.value):
+        if not isinstance(original.value, cst.Subscript) or not self._is_module_list(original.value):
             return None
         # NNX looks at attributes only: a part that a local name keeps may be a plain list.
-        if not (isinstance(target, cst.Attribute) and self.context.is_self(target.value)) or not _cuts(original.value):
+        if not (isinstance(target, cst.Attribute) and self.context.is_self(target.value)) or not _is_slice(original.value):
             return None
         return updated.with_changes(value=self.context.build("nnx.List({x})", x=updated.value))
 
     def leave_Del(self, original: cst.Del, updated: cst.Del) -> cst.Assign | None:
         target = updated.target
-        if not (isinstance(original.target, cst.Subscript) and isinstance(target, cst.Subscript) and self._list(original.target.value)):
+        if not (
+            isinstance(original.target, cst.Subscript) and isinstance(target, cst.Subscript) and self._is_module_list(original.target.value)
+        ):
             return None
-        index = _index(target.slice[0].slice)
+        index = _index_value(target.slice[0].slice)
         if index is None or not isinstance(target.value, (cst.Name, cst.Attribute)):
             return None
         value = self.context.build("vendored.without_items({x}, {i})", x=target.value, i=index)
         return cst.Assign([cst.AssignTarget(target.value)], value)
 
-    def _list(self, node: cst.BaseExpression) -> bool:
+    def _is_module_list(self, node: cst.BaseExpression) -> bool:
         fact = self.context.observed(node)
-        if fact is None and isinstance(node, cst.Subscript) and _cuts(node):
+        if fact is None and isinstance(node, cst.Subscript) and _is_slice(node):
             fact = self.context.observed(node.value)
         return fact is not None and set(fact.kinds) <= LISTS
 
 
-def _cuts(node: cst.Subscript) -> bool:
+def _is_slice(node: cst.Subscript) -> bool:
     """Whether the index is a slice."""
     return len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Slice)
 
 
-def _index(index: cst.BaseSlice) -> cst.BaseExpression | None:
+def _index_value(index: cst.BaseSlice) -> cst.BaseExpression | None:
     """What stands between the brackets, as a value."""
     if isinstance(index, cst.Index):
         return index.value

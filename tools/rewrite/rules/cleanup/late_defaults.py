@@ -31,23 +31,23 @@ class EvaluateDefaultsLate(Rule):
         if len(self.context.functions) != 1:
             return None
         defaults = {param.name.value: param.default for param in _parameters(original.params)}
-        late = [param for param in _parameters(updated.params) if param.default is not None and _draws(param.default)]
+        late = [param for param in _parameters(updated.params) if param.default is not None and _names_rngs(param.default)]
         if not late:
             return None
         for param in late:
             source = defaults.get(param.name.value)
-            if source is not None and not self._gives_function(source):
+            if source is not None and not self._is_function(source):
                 self.context.hole(source, "a module made once, as a default, is shared by all that use the default: make it in the body")
         names = {param.name.value for param in late}
         params = updated.params.with_changes(
             **{
-                kind: [_later(param) if param.name.value in names else param for param in getattr(updated.params, kind)]
+                kind: [_with_sentinel(param) if param.name.value in names else param for param in getattr(updated.params, kind)]
                 for kind in ("params", "kwonly_params", "posonly_params")
             }
         )
         return updated.with_changes(params=params, body=_with_defaults(updated.body, late))
 
-    def _gives_function(self, default: cst.BaseExpression) -> bool:
+    def _is_function(self, default: cst.BaseExpression) -> bool:
         """Whether the default is a function, new or not: then nothing is shared but code."""
         if isinstance(default, cst.Lambda):
             return True
@@ -81,11 +81,11 @@ def _parameters(params: cst.Parameters) -> list[cst.Param]:
     return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
-def _draws(default: cst.BaseExpression) -> bool:
+def _names_rngs(default: cst.BaseExpression) -> bool:
     return bool(m.findall(default, m.Name("rngs")))
 
 
-def _later(param: cst.Param) -> cst.Param:
+def _with_sentinel(param: cst.Param) -> cst.Param:
     # `None` may be a value that callers give on purpose; nobody gives `...`.
     return param.with_changes(default=cst.Ellipsis())
 
@@ -96,7 +96,7 @@ def _with_defaults(body: cst.BaseSuite, late: list[cst.Param]) -> cst.IndentedBl
     for param in late:
         assert param.default is not None
         name = param.name.value
-        assign = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], _unwrapped(param.default))])
+        assign = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], _parenthesised(param.default))])
         statements.append(cst.If(cst.parse_expression(f"{name} is ..."), cst.IndentedBlock([assign])))
     old = list(body.body) if isinstance(body, cst.IndentedBlock) else [cst.SimpleStatementLine(list(body.body))]  # type: ignore[arg-type]
     start = (
@@ -108,7 +108,7 @@ def _with_defaults(body: cst.BaseSuite, late: list[cst.Param]) -> cst.IndentedBl
     return whole.with_changes(body=[*old[:start], *statements, *old[start:]])
 
 
-def _unwrapped(value: cst.BaseExpression) -> cst.BaseExpression:
+def _parenthesised(value: cst.BaseExpression) -> cst.BaseExpression:
     """In parentheses where it has line breaks, which an argument list allows and an assignment does not."""
     spans = "\n" in cst.Module([]).code_for_node(value) and not value.lpar
     return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]) if spans else value

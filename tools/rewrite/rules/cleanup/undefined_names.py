@@ -23,12 +23,12 @@ class RefuseUndefinedNames(Rule):
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
         context, parent = self.context, self.context.parent()
-        if original.value not in self._unknown or not context.functions or not context.observed_lines:
+        if original.value not in self._unknown_names or not context.functions or not context.observed_lines:
             return
         named = (isinstance(parent, cst.Attribute) and parent.attr is original) or (
             isinstance(parent, cst.Arg) and parent.keyword is original
         )
-        if named or any(isinstance(node, cst.Annotation) for node in context.stack) or self._bound(original.value):
+        if named or any(isinstance(node, cst.Annotation) for node in context.stack) or self._is_bound(original.value):
             return
         statement = next((node for node in reversed(context.stack) if isinstance(node, cst.SimpleStatementLine)), None)
         span = context.span(statement) if statement else None
@@ -40,7 +40,7 @@ class RefuseUndefinedNames(Rule):
         if len(self.context.functions) == 1:
             self.context.holes[:] = [hole for hole in self.context.holes if hole.code != "undefined-name"]
 
-    def _bound(self, name: str) -> bool:
+    def _is_bound(self, name: str) -> bool:
         """Whether the outermost function around binds the name."""
         path = self.context.path
         function = self.context.file.functions.get(".".join(path[: len(path) - len(self.context.functions) + 1]))
@@ -50,7 +50,7 @@ class RefuseUndefinedNames(Rule):
         )
 
     @cached_property
-    def _unknown(self) -> frozenset[str]:
+    def _unknown_names(self) -> frozenset[str]:
         """Global names that the file reads, and that nothing there can have bound."""
         file = self.context.file
         # A star import from outside may bring any name.

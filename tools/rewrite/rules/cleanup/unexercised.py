@@ -24,17 +24,17 @@ class StubUnexercised(Rule):
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.If | None:
         if not isinstance(updated, cst.If):
             return None
-        body = self._stub(original.body)
+        body = self._stub_suite(original.body)
         return updated.with_changes(body=body) if body else None
 
     def leave_Else(self, original: cst.Else, updated: cst.Else) -> cst.Else | None:
-        body = self._stub(original.body)
+        body = self._stub_suite(original.body)
         return updated.with_changes(body=body) if body else None
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if len(self.context.functions) != 1:
             return None
-        body = self._stub(original.body)
+        body = self._stub_suite(original.body)
         return updated.with_changes(body=with_docstring(original, body)) if body else None
 
     def leave_SimpleStatementLine(
@@ -60,7 +60,7 @@ class StubUnexercised(Rule):
         """A statement in the rest of a function after `if …: return`, which was always taken."""
         context = self.context
         parent = context.parent()
-        if not context.functions or not isinstance(parent, cst.IndentedBlock) or not context.observed_lines or not self._ran(parent):
+        if not context.functions or not isinstance(parent, cst.IndentedBlock) or not context.observed_lines or not self._has_run(parent):
             return None
         span = context.span(original)
         before = [statement for statement in parent.body if context.span(statement).end_line < span.line]
@@ -69,12 +69,12 @@ class StubUnexercised(Rule):
         # Something below ran, so the `return` above is not always taken.
         if any(span.line <= line <= context.span(parent.body[-1]).end_line for line in context.observed_lines):
             return None
-        stub = self._not_migrated(span.line, span.end_line)
+        stub = self._stub_for_lines(span.line, span.end_line)
         if stub is not None:
             self._stubs.append(stub)
         return stub
 
-    def _not_migrated(self, first: int, last: int) -> cst.SimpleStatementLine | None:
+    def _stub_for_lines(self, first: int, last: int) -> cst.SimpleStatementLine | None:
         """The statement that stands for these lines, where there is a hole in them; the holes go."""
         context = self.context
         inside = [hole for hole in context.holes if first <= hole.span.line <= last]
@@ -87,20 +87,20 @@ class StubUnexercised(Rule):
         assert isinstance(statement, cst.SimpleStatementLine)
         return statement
 
-    def _stub(self, suite: cst.BaseSuite) -> cst.IndentedBlock | None:
+    def _stub_suite(self, suite: cst.BaseSuite) -> cst.IndentedBlock | None:
         context = self.context
         lines = context.observed_lines
         first, last = self._lines(suite)
         outer = context.functions[0] if context.functions else None
         # The function becomes one stub as a whole, further out.
-        if outer is not None and suite is not outer.body and not self._ran(outer.body):
+        if outer is not None and suite is not outer.body and not self._has_run(outer.body):
             return None
-        if not (lines or (outer is not None and context.exercised)) or self._ran(suite):
+        if not (lines or (outer is not None and context.exercised)) or self._has_run(suite):
             return None
-        stub = self._not_migrated(first, last)
+        stub = self._stub_for_lines(first, last)
         return cst.IndentedBlock([stub]) if stub else None
 
-    def _ran(self, suite: cst.BaseSuite) -> bool:
+    def _has_run(self, suite: cst.BaseSuite) -> bool:
         first, last = self._lines(suite)
         return any(first <= line <= last for line in self.context.observed_lines)
 

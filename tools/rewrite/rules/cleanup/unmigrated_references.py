@@ -45,7 +45,7 @@ class StubUnmigratedReferences(Rule):
         function = self.context.functions[0] if len(self.context.functions) == 1 else None
         parent = self.context.parent(2)
         inside = any(isinstance(node, (cst.FunctionDef, cst.Lambda)) for node in self.context.stack[:-2])
-        if original.default is None or function is None or parent is not function or inside or not self._present(original.default):
+        if original.default is None or function is None or parent is not function or inside or not self._is_present(original.default):
             return None
         stub = self._stub(original.default, original.default)
         return updated.with_changes(default=stub) if stub else None
@@ -99,15 +99,15 @@ class StubUnmigratedReferences(Rule):
 
     def _stub_entry(self, value: cst.BaseExpression, updated: Node) -> Node | None:
         """A part of a table, or what `dict` and its like are given."""
-        if self._inside_function() or not self._only_stored() or not self._present(value):
+        if self._is_inside_function() or not self._is_only_stored() or not self._is_present(value):
             return None
         stub = self._stub(value, value)
         return updated.with_changes(value=stub) if stub else None
 
-    def _inside_function(self) -> bool:
+    def _is_inside_function(self) -> bool:
         return any(isinstance(node, (cst.FunctionDef, cst.Lambda)) for node in self.context.stack)
 
-    def _only_stored(self) -> bool:
+    def _is_only_stored(self) -> bool:
         # What an import calls or computes with raises at once: only what it stores can wait.
         stack = self.context.stack
         for at in range(len(stack) - 1, -1, -1):
@@ -124,7 +124,7 @@ class StubUnmigratedReferences(Rule):
         return False
 
     # -- what ---------------------------------------------------------------------------------------------------------
-    def _present(self, node: cst.BaseExpression) -> bool:
+    def _is_present(self, node: cst.BaseExpression) -> bool:
         """Whether an expression certainly stands for something that is not None, and that no example called."""
         uses = self.context.exercised
         if uses is None:

@@ -40,19 +40,19 @@ class DropUnusedLocals(Rule):
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if len(self.context.functions) != 1:
             return None
-        before = _reads(self._source(original))
+        before = _names_read(self._source_tree(original))
         result = updated
         # A removed assignment may have been the only read of another name.
         for _ in range(3):
             tree = _tree(result) if before else None
-            dead = (before - _reads(tree)) & _removable(tree) if tree else set()
+            dead = (before - _names_read(tree)) & _removable(tree) if tree else set()
             cleaned = result.visit(_Drop(dead)) if dead else result
             if cleaned is result or not isinstance(cleaned, cst.FunctionDef):
                 break
             result = cleaned
         return None if result is updated else result
 
-    def _source(self, function: cst.FunctionDef) -> ast.AST:
+    def _source_tree(self, function: cst.FunctionDef) -> ast.AST:
         line = self.context.span(function.name).line
         functions = (self.context.cls.methods if self.context.cls else self.context.file.functions).values()
         return next((node for node in functions if node.lineno == line), None) or _tree(function)
@@ -62,7 +62,7 @@ def _tree(node: cst.FunctionDef) -> ast.AST:
     return ast.parse(cst.Module([node.with_changes(leading_lines=[])]).code)
 
 
-def _reads(tree: ast.AST) -> set[str]:
+def _names_read(tree: ast.AST) -> set[str]:
     """Names that a function reads; nothing where it may read them in other ways."""
     names: set[str] = set()
     for child in walk(tree):
@@ -75,16 +75,16 @@ def _reads(tree: ast.AST) -> set[str]:
 
 def _removable(tree: ast.AST) -> set[str]:
     """Names that the function only binds by plain assignments of values whose computation changes nothing."""
-    pairs = [pair for child in walk(tree) if isinstance(child, ast.Assign) for pair in _pairs(child)]
+    pairs = [pair for child in walk(tree) if isinstance(child, ast.Assign) for pair in _bound_values(child)]
     bound = {id(target) for target, _ in pairs}
-    other = {target.id for target, value in pairs if not _pure(value)}
+    other = {target.id for target, value in pairs if not _is_pure(value)}
     for child in walk(tree):
         if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)) and id(child) not in bound:
             other.add(child.id)
     return {target.id for target, _ in pairs} - other
 
 
-def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
+def _bound_values(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
     """The names that an assignment binds to one value each, which stands there: of `a, *_, b = *x.shape, 3` that is `b`."""
     target = node.targets[0]
     if len(node.targets) > 1:
@@ -99,7 +99,7 @@ def _pairs(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
                 yield name, value
 
 
-def _pure(value: ast.expr) -> bool:
+def _is_pure(value: ast.expr) -> bool:
     for child in ast.walk(value):
         if isinstance(child, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
             return False
@@ -144,7 +144,7 @@ class _Drop(cst.CSTTransformer):
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.If | cst.RemovalSentinel:
         """A test whose only arm is empty goes, where asking changes nothing."""
         emptied = _text(updated_node.body) == "pass" != _text(original_node.body)
-        pure = _pure(ast.parse(_text(updated_node.test), mode="eval").body)
+        pure = _is_pure(ast.parse(_text(updated_node.test), mode="eval").body)
         return cst.RemoveFromParent() if emptied and pure and updated_node.orelse is None else updated_node
 
 

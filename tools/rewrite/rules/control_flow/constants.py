@@ -78,7 +78,7 @@ class DecideConstants(Rule):
     def leave_If(
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
-        value = self._decided(original.test, updated.test)
+        value = self._constant_value(original.test, updated.test)
         # Several statements cannot stand in the place of an `elif`.
         if value is None or isinstance(self.context.parent(), cst.If):
             return None
@@ -100,14 +100,14 @@ class DecideConstants(Rule):
         at = next((index for index, statement in enumerate(original.body) if statement in self._left), None)
         if at is None:
             return None
-        end = next((index for index, statement in enumerate(updated.body) if _last(statement)), None)
+        end = next((index for index, statement in enumerate(updated.body) if _is_leaving(statement)), None)
         if end is None:
             return None
         self.context.drop_holes(*original.body[at + 1 :])
         return updated.with_changes(body=updated.body[: end + 1])
 
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
-        value = self._decided(original.test, updated.test)
+        value = self._constant_value(original.test, updated.test)
         if value is None:
             return None
         self.context.drop_holes(original.test, original.orelse if value else original.body)
@@ -117,14 +117,14 @@ class DecideConstants(Rule):
         absorbing = isinstance(updated.operator, cst.Or)
         sides = (original.left, updated.left), (original.right, updated.right)
         for (old, new), (other, rest) in (sides, sides[::-1]):
-            value = self._decided(old, new)
+            value = self._constant_value(old, new)
             if value is not None:
                 self.context.drop_holes(other if value is absorbing else old)
                 return new if value is absorbing else self.context.parenthesise(bare(rest))
         return None
 
     def leave_UnaryOperation(self, original: cst.UnaryOperation, updated: cst.UnaryOperation) -> cst.BaseExpression | None:
-        value = self._decided(original.expression, updated.expression)
+        value = self._constant_value(original.expression, updated.expression)
         return cst.Name(str(not value)) if value is not None and isinstance(updated.operator, cst.Not) else None
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
@@ -134,29 +134,29 @@ class DecideConstants(Rule):
             return cst.Name("False") if self.context.dotted(original.args[1].value).startswith("torch.cuda.") else None
         if original.func.value != "hasattr":
             return None
-        return self._holds(original.args[0].value, original.args[1].value)
+        return self._torch_has(original.args[0].value, original.args[1].value)
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.BaseExpression | None:
         """`"silu" in dir(F)`, `torch.__version__ >= "2.0"`, `version.parse(torch.__version__) < version.parse("2.0")`."""
         sides = original.left, original.comparisons[0].comparator
         if VERSION in {self.context.dotted(side) for side in sides}:
-            return _compared(updated)
-        if all(self._parses(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
-            return _compared(updated, release)
+            return _compare_literals(updated)
+        if all(self._is_version(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
+            return _compare_literals(updated, release)
         right = original.comparisons[0].comparator
         only = len(original.comparisons) == 1 and isinstance(original.comparisons[0].operator, cst.In)
         if not only or not isinstance(right, cst.Call) or not isinstance(right.func, cst.Name) or right.func.value != "dir":
             return None
-        return self._holds(right.args[0].value, original.left) if len(right.args) == 1 else None
+        return self._torch_has(right.args[0].value, original.left) if len(right.args) == 1 else None
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
-        return cst.RemoveFromParent() if self._decided(original.test, updated.test) else None
+        return cst.RemoveFromParent() if self._constant_value(original.test, updated.test) else None
 
-    def _parses(self, node: cst.BaseExpression) -> bool:
+    def _is_version(self, node: cst.BaseExpression) -> bool:
         """Whether this makes a version of one text."""
         return isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) in PARSES
 
-    def _holds(self, owner: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
+    def _torch_has(self, owner: cst.BaseExpression, name: cst.BaseExpression) -> cst.Name | None:
         """Whether a module of torch has a name; `None` where this is no question about torch."""
         dotted = self.context.dotted(owner)
         if dotted.partition(".")[0] != "torch" or not isinstance(name, cst.SimpleString):
@@ -164,7 +164,7 @@ class DecideConstants(Rule):
         full = f"{dotted}.{name.raw_value}"
         return cst.Name(str(full in layers() or full in ops()))
 
-    def _decided(self, old: cst.BaseExpression, new: cst.BaseExpression) -> bool | None:
+    def _constant_value(self, old: cst.BaseExpression, new: cst.BaseExpression) -> bool | None:
         """The value of a test that rewriting made constant."""
         # `if True:` in the source is its owner's choice.
         was = isinstance(old, cst.Name) and old.value in ("True", "False")
@@ -181,7 +181,7 @@ class DecideConstants(Rule):
         return cst.FlattenSentinel(body)
 
 
-def _text(node: cst.BaseExpression) -> str | None:
+def _literal_text(node: cst.BaseExpression) -> str | None:
     """A literal text, or the one that a call is given."""
     value = node.args[0].value if isinstance(node, cst.Call) else node
     text = value.evaluated_value if isinstance(value, cst.SimpleString) else None
@@ -198,10 +198,10 @@ def release(text: str) -> tuple[int, ...] | None:
     return tuple(parts)
 
 
-def _compared(node: cst.Comparison, read: Callable[[str], Any] = str) -> cst.Name | None:
+def _compare_literals(node: cst.Comparison, read: Callable[[str], Any] = str) -> cst.Name | None:
     """What comparing two literal texts comes to; `None` for anything else."""
     only = node.comparisons[0]
-    compare, texts = COMPARED.get(type(only.operator)), (_text(node.left), _text(only.comparator))
+    compare, texts = COMPARED.get(type(only.operator)), (_literal_text(node.left), _literal_text(only.comparator))
     if compare is None or len(node.comparisons) > 1:
         return None
     first, second = (None if text is None else read(text) for text in texts)
@@ -215,5 +215,5 @@ def leaves(suite: cst.BaseSuite) -> bool:
     return isinstance(small, (cst.Return, cst.Raise))
 
 
-def _last(statement: cst.BaseStatement) -> bool:
+def _is_leaving(statement: cst.BaseStatement) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], (cst.Return, cst.Raise))

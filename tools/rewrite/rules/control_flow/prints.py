@@ -38,10 +38,10 @@ class DropPrintsOfValues(Rule):
         if not isinstance(call, cst.Call) or self.context.constructing:
             return None
         if self.context.dotted(call.func) == "torch._assert":
-            return self._assertion(original, call, updated)
-        if not self._reports(call) or not self._of_values(call):
+            return self._replace_assertion(original, call, updated)
+        if not self._reports(call) or not self._shows_values(call):
             return None
-        self._forget(original, "what is told about tensor values was dropped")
+        self._drop_with_note(original, "what is told about tensor values was dropped")
         return cst.RemoveFromParent()
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.RemovalSentinel | None:
@@ -56,23 +56,23 @@ class DropPrintsOfValues(Rule):
             only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
             if not (isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) and self._reports(only.value)):
                 return None
-        self._forget(original, "what is told about tensor values was dropped")
+        self._drop_with_note(original, "what is told about tensor values was dropped")
         return cst.RemoveFromParent()
 
-    def _assertion(
+    def _replace_assertion(
         self, original: cst.SimpleStatementLine, call: cst.Call, updated: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.RemovalSentinel | None:
         small = updated.body[0] if updated.body else None
         if not (isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and 1 <= len(small.value.args) <= 2):
             return None
         if is_tensor(self.context.observed(call.args[0].value)):
-            self._forget(original, "an assertion on tensor values was dropped")
+            self._drop_with_note(original, "an assertion on tensor values was dropped")
             return cst.RemoveFromParent()
-        self._forget(original, "")
+        self._drop_with_note(original, "")
         values = [argument.value for argument in small.value.args]
         return updated.with_changes(body=[cst.Assert(values[0], values[1] if len(values) > 1 else None)])
 
-    def _forget(self, node: cst.CSTNode, note: str) -> None:
+    def _drop_with_note(self, node: cst.CSTNode, note: str) -> None:
         """Holes inside go with the code; people are told."""
         context, span = self.context, self.context.span(node)
         context.holes[:] = [hole for hole in context.holes if not span.line <= hole.span.line <= span.end_line]
@@ -90,7 +90,7 @@ class DropPrintsOfValues(Rule):
         logger = fact is not None and all(kind.startswith("object:logging.") for kind in fact.kinds)
         return call.func.attr.value in LOGGING and (logger or self.context.dotted(call.func.value) == "logging")
 
-    def _of_values(self, call: cst.Call) -> bool:
+    def _shows_values(self, call: cst.Call) -> bool:
         """Whether an argument shows what is in a tensor."""
         finder = _Values(self)
         for argument in call.args:
@@ -106,21 +106,21 @@ class _Values(cst.CSTVisitor):
         self.context, self.found = rule.context, False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return node.attr.value not in ABOUT and self._look(node)
+        return node.attr.value not in ABOUT and self._note_tensor(node)
 
     def visit_Call(self, node: cst.Call) -> bool:
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in ASKING:
             return False
         if isinstance(node.func, cst.Name) and node.func.value in PLAIN:
             return False
-        return self._look(node)
+        return self._note_tensor(node)
 
     def visit_Name(self, node: cst.Name) -> bool:
-        return self._look(node)
+        return self._note_tensor(node)
 
     def visit_Subscript(self, node: cst.Subscript) -> bool:
-        return self._look(node)
+        return self._note_tensor(node)
 
-    def _look(self, node: cst.BaseExpression) -> bool:
+    def _note_tensor(self, node: cst.BaseExpression) -> bool:
         self.found |= is_tensor(self.context.observed(node))
         return True

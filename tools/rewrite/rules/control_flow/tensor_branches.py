@@ -70,28 +70,32 @@ class ReplaceTensorBranches(Rule):
         # A constructor is not traced: values are there.
         if self.context.constructing:
             return None
-        read = self._read_out(original.test)
+        read = self._reads_value(original.test)
         # Compiled code cannot raise, and the examples passed the check.
-        if self._raises(original) and (read or self._tensor(original.test)):
+        if self._only_raises(original) and (read or self._is_tensor_test(original.test)):
             self._note(original, "a check on tensor values was dropped")
             return cst.RemoveFromParent()
         self._forget_items(original.test)
-        if not self._tensor(original.test):
-            if read and not self._unfinished(original.test):
+        if not self._is_tensor_test(original.test):
+            if read and not self._has_dynamic_hole(original.test):
                 self.context.hole(original.test, "a branch on a tensor's value, read out by item()", "tensor-branch")
             return None
-        result = None if isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If) else self._cond(original, updated)
+        result = (
+            None
+            if isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If)
+            else self._build_cond(original, updated)
+        )
         if result is None:
             self.context.hole(original.test, "a branch on tensor values", "tensor-branch")
         return result
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
-        if self._tensor(original.test) and not self.context.constructing:
+        if self._is_tensor_test(original.test) and not self.context.constructing:
             self._forget_items(original.test)
             self.context.hole(original.test, "a loop on tensor values", "tensor-branch")
 
     def leave_Assert(self, original: cst.Assert, updated: cst.Assert) -> cst.RemovalSentinel | None:
-        if self._tensor(original.test) or (self._read_out(original.test) and not self.context.constructing):
+        if self._is_tensor_test(original.test) or (self._reads_value(original.test) and not self.context.constructing):
             self._note(original, "an assertion on tensor values was dropped")
             return cst.RemoveFromParent()
         return None
@@ -99,13 +103,13 @@ class ReplaceTensorBranches(Rule):
     def _note(self, node: cst.CSTNode, text: str) -> None:
         self.context.notes.append(f"{self.context.file.file.path}:{self.context.span(node).line}: {text}")
 
-    def _raises(self, node: cst.If) -> bool:
+    def _only_raises(self, node: cst.If) -> bool:
         body = node.body.body
         last = body[-1] if body else None
         return node.orelse is None and isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Raise)
 
-    def _cond(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
-        bodies = [_lines(updated.body), _lines(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
+    def _build_cond(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
+        bodies = [_simple_statements(updated.body), _simple_statements(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
         if any(body is None or any(map(_gives_none, body)) for body in bodies):
             return None
         true, false = bodies[0] or [], bodies[1] or []
@@ -113,7 +117,7 @@ class ReplaceTensorBranches(Rule):
             return cst.SimpleStatementLine(
                 [cst.Return(self._call(original.test, updated.test, value, other))], leading_lines=updated.leading_lines
             )
-        names = [_assigned(body) for body in (true, false)]
+        names = [_assigned_names(body) for body in (true, false)]
         if names[0] is None or names[1] is None:
             return None
         return self._functions(original, updated, (true, false), (names[0], names[1]))
@@ -167,13 +171,13 @@ class ReplaceTensorBranches(Rule):
 
     # -- expressions ------------------------------------------------------------------------------------------------
     def leave_IfExp(self, original: cst.IfExp, updated: cst.IfExp) -> cst.BaseExpression | None:
-        if not self._tensor(original.test) or self.context.constructing:
+        if not self._is_tensor_test(original.test) or self.context.constructing:
             return None
         self._forget_items(original.test)
         return self._call(original.test, updated.test, updated.body, updated.orelse)
 
     def leave_CompIf(self, original: cst.CompIf, updated: cst.CompIf) -> None:
-        if self._tensor(original.test) and not self.context.constructing:
+        if self._is_tensor_test(original.test) and not self.context.constructing:
             self._forget_items(original.test)
             self.context.hole(original.test, "what a comprehension keeps depends on tensor values: keep all, and mask", "tensor-branch")
 
@@ -184,16 +188,16 @@ class ReplaceTensorBranches(Rule):
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
         # Outside of modules nothing is known to be traced.
-        elif self._item(original) is not None and self.context.cls and self.context.repo.is_module_class(self.context.cls):
+        elif self._item_receiver(original) is not None and self.context.cls and self.context.repo.is_module_class(self.context.cls):
             parent = self.context.parent(2)
             whole = isinstance(parent, cst.Call) and isinstance(parent.func, cst.Name) and parent.func.value in ("int", "range")
             self.context.hole(original, ITEM, "dynamic-shape" if whole else "tensor-value")
-        elif self._sized(original) and self.context.cls and self.context.repo.is_module_class(self.context.cls):
+        elif self._is_sized_by_tensor(original) and self.context.cls and self.context.repo.is_module_class(self.context.cls):
             self.context.hole(
                 original, "how many numbers there are depends on a tensor's value: bound it, or compute it from sizes", "dynamic-shape"
             )
 
-    def _sized(self, call: cst.Call) -> bool:
+    def _is_sized_by_tensor(self, call: cst.Call) -> bool:
         """Whether a tensor says how large the result of `torch.arange`, `torch.zeros` and the like is."""
         if self.context.dotted(call.func) not in SIZED:
             return False
@@ -223,7 +227,7 @@ class ReplaceTensorBranches(Rule):
             return self.context.build(f"jnp.{name}({{a}}, {{b}})", a=sides[0], b=sides[1])
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and isinstance(new, cst.UnaryOperation):
             return self.context.build("jnp.logical_not({x})", x=self._predicate(test.expression, new.expression))
-        receiver = self._item(test)
+        receiver = self._item_receiver(test)
         result = new.visit(_WithoutItems()) if receiver is not None or self._compares_items(test) else new
         assert isinstance(result, cst.BaseExpression)
         fact = self.context.observed(test if receiver is None else receiver)
@@ -235,27 +239,27 @@ class ReplaceTensorBranches(Rule):
         return result
 
     # -- questions --------------------------------------------------------------------------------------------------
-    def _read_out(self, test: cst.BaseExpression) -> bool:
+    def _reads_value(self, test: cst.BaseExpression) -> bool:
         """Whether a test asks for a tensor's value, by `item()`, or for something whose shape depends on values."""
         finder = _Items()
         test.visit(finder)
-        return any(is_tensor(self.context.observed(node)) for node in finder.receivers) or self._unfinished(test)
+        return any(is_tensor(self.context.observed(node)) for node in finder.receivers) or self._has_dynamic_hole(test)
 
-    def _unfinished(self, test: cst.BaseExpression) -> bool:
+    def _has_dynamic_hole(self, test: cst.BaseExpression) -> bool:
         span = self.context.span(test)
         inside = [h for h in self.context.holes if (span.line, span.column) <= h.span[:2] <= (span.end_line, span.end_column)]
         return any(hole.code == "dynamic-shape" for hole in inside)
 
-    def _tensor(self, node: cst.BaseExpression) -> bool:
+    def _is_tensor_test(self, node: cst.BaseExpression) -> bool:
         if isinstance(node, cst.BooleanOperation):
-            return self._tensor(node.left) or self._tensor(node.right)
+            return self._is_tensor_test(node.left) or self._is_tensor_test(node.right)
         if isinstance(node, cst.UnaryOperation):
-            return self._tensor(node.expression)
-        if _always_tensor(self.context.observed(node)) or is_reduced(self.context, node):
+            return self._is_tensor_test(node.expression)
+        if _is_always_tensor(self.context.observed(node)) or is_reduced(self.context, node):
             return True
-        return self._item(node) is not None or self._compares_items(node)
+        return self._item_receiver(node) is not None or self._compares_items(node)
 
-    def _item(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    def _item_receiver(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What `item()` is called on, where that is a tensor."""
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
             return node.func.value if is_tensor(self.context.observed(node.func.value)) else None
@@ -265,7 +269,9 @@ class ReplaceTensorBranches(Rule):
         """Whether this compares a tensor without axes, read out by `item()`, with something."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
             return False
-        receivers = [receiver for side in (node.left, node.comparisons[0].comparator) if (receiver := self._item(side)) is not None]
+        receivers = [
+            receiver for side in (node.left, node.comparisons[0].comparator) if (receiver := self._item_receiver(side)) is not None
+        ]
         return bool(receivers) and all((fact := self.context.observed(r)) and not any(fact.shapes) for r in receivers)
 
     def _forget_items(self, test: cst.BaseExpression) -> None:
@@ -295,12 +301,12 @@ class _Branching(Rule):
         super().__init__(context)
         self.plain = ReplaceTensorBranches(context)
 
-    def _open(self, test: cst.BaseExpression) -> bool:
+    def _is_open(self, test: cst.BaseExpression) -> bool:
         """Whether this test was left as a hole."""
         span = self.context.span(test)
         return any(hole.code == "tensor-branch" and hole.span == span for hole in self.context.holes)
 
-    def _close(self, test: cst.BaseExpression) -> None:
+    def _close_hole(self, test: cst.BaseExpression) -> None:
         span = self.context.span(test)
         self.context.holes[:] = [hole for hole in self.context.holes if not (hole.code == "tensor-branch" and hole.span == span)]
 
@@ -317,7 +323,7 @@ class _Branching(Rule):
         function = cst.parse_statement(f"def {label}({head}):\n    {result}\n")
         assert isinstance(function, cst.FunctionDef)
         end = [s for s in function.body.body if isinstance(s, cst.BaseStatement)] if outputs or not arm.body else []
-        inner = function.body.with_changes(body=_flush([*arm.body, *end]))
+        inner = function.body.with_changes(body=_without_blank_start([*arm.body, *end]))
         return function.with_changes(body=inner, leading_lines=[cst.EmptyLine(indent=False)])
 
     def _arm(self, suite: cst.BaseSuite | None) -> _Arm | None:
@@ -349,7 +355,7 @@ class _Branching(Rule):
         if isinstance(small, cst.Pass):
             return [], False
         if isinstance(small, cst.Expr):
-            return ([], True) if isinstance(small.value, cst.Call) and self._of_self(small.value.func) else None
+            return ([], True) if isinstance(small.value, cst.Call) and self._is_attribute_of_self(small.value.func) else None
         # `None` is no array: `lax.cond` cannot give it back.
         if not isinstance(small, (cst.Assign, cst.AugAssign)) or (isinstance(small.value, cst.Name) and small.value.value == "None"):
             return None
@@ -359,13 +365,13 @@ class _Branching(Rule):
             for one in [e.value for e in target.elements] if isinstance(target, cst.Tuple) else [target]:
                 if isinstance(one, cst.Name):
                     names.append(one.value)
-                elif isinstance(one, cst.Subscript) and self._of_self(one.value):
+                elif isinstance(one, cst.Subscript) and self._is_attribute_of_self(one.value):
                     stateful = True
                 else:
                     return None
         return names, stateful
 
-    def _of_self(self, node: cst.BaseExpression) -> bool:
+    def _is_attribute_of_self(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == self.context.self_name()
 
 
@@ -389,7 +395,7 @@ class ReplaceBranchChains(_Branching):
     )
 
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
-        if isinstance(self.context.parent(), cst.If) or not self._open(original.test):
+        if isinstance(self.context.parent(), cst.If) or not self._is_open(original.test):
             return None
         static, tests = self._split(original, updated)
         converted = self._chain(original, updated, tests)
@@ -402,14 +408,19 @@ class ReplaceBranchChains(_Branching):
             if isinstance(first, (cst.FunctionDef, cst.SimpleStatementLine)):
                 statements[0] = first.with_changes(leading_lines=[*updated.leading_lines, *first.leading_lines])
             return cst.FlattenSentinel(statements)
-        return cst.If(static, cst.IndentedBlock(_flush(statements)), leading_lines=updated.leading_lines)
+        return cst.If(static, cst.IndentedBlock(_without_blank_start(statements)), leading_lines=updated.leading_lines)
 
     def _split(self, original: cst.If, updated: cst.If) -> tuple[cst.BaseExpression | None, tuple[cst.BaseExpression, cst.BaseExpression]]:
         """A test that tracing decides, in front of `and`, apart from the rest of it (original and rewritten)."""
         old, new = original.test, updated.test
         # Python decides the first part (`self.training and …`), which may guard what the rest computes.
         joined = isinstance(old, cst.BooleanOperation) and isinstance(old.operator, cst.And) and original.orelse is None
-        if joined and isinstance(old, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation) and not self.plain._tensor(old.left):
+        if (
+            joined
+            and isinstance(old, cst.BooleanOperation)
+            and isinstance(new, cst.BooleanOperation)
+            and not self.plain._is_tensor_test(old.left)
+        ):
             return new.left, (old.right, new.right)
         return None, (old, new)
 
@@ -420,7 +431,7 @@ class ReplaceBranchChains(_Branching):
         true = self._arm(updated.body)
         if isinstance(original.orelse, cst.If) and isinstance(updated.orelse, cst.If):
             inner = self._chain(original.orelse, updated.orelse, (original.orelse.test, updated.orelse.test))
-            false = _Arm(tuple(inner[0]), tuple(inner[1]), inner[2]) if inner and self._open(original.orelse.test) else None
+            false = _Arm(tuple(inner[0]), tuple(inner[1]), inner[2]) if inner and self._is_open(original.orelse.test) else None
         else:
             false = self._arm(updated.orelse.body if isinstance(updated.orelse, cst.Else) else None)
         if true is None or false is None:
@@ -447,7 +458,7 @@ class ReplaceBranchChains(_Branching):
         return [*functions, end], outputs, stateful
 
     def _settle(self, node: cst.If) -> None:
-        self._close(node.test)
+        self._close_hole(node.test)
         if isinstance(node.orelse, cst.If):
             self._settle(node.orelse)
 
@@ -472,7 +483,7 @@ class ReplaceEarlyReturns(_Branching):
         self.early: list[tuple[cst.If, cst.If]] = []
 
     def leave_If(self, original: cst.If, updated: cst.If) -> None:
-        if original.orelse is None and self._open(original.test) and isinstance(updated, cst.If) and _returns(updated.body.body):
+        if original.orelse is None and self._is_open(original.test) and isinstance(updated, cst.If) and _returns_value(updated.body.body):
             self.early.append((original, updated))
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
@@ -481,18 +492,18 @@ class ReplaceEarlyReturns(_Branching):
         body: list[cst.BaseStatement] = list(updated.body.body)
         for old, new in reversed(self.early):
             index = next((i for i, statement in enumerate(body) if statement is new), -1)
-            if index >= 0 and _returns(body[index + 1 :]):
+            if index >= 0 and _returns_value(body[index + 1 :]):
                 body[index:] = self._returned(original, old, new, body[index + 1 :])
-                self._close(old.test)
+                self._close_hole(old.test)
         if len(self.context.functions) == 1:
             self.early = []
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
     def _returned(self, function: cst.FunctionDef, old: cst.If, new: cst.If, rest: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
         sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)], list(rest)]
-        bound = {name for side in sides for name in _bound(side)}
+        bound = {name for side in sides for name in _bound_names(side)}
         inputs = sorted(name for name in bound if self.plain._bound_before(old, name))
-        stateful = any(self._changes(side) for side in sides)
+        stateful = any(self._changes_module(side) for side in sides)
         functions = [
             self._function(label, _Arm(tuple(side)), inputs, (), stateful)
             for label, side in zip(("if_true", "if_false"), sides, strict=True)
@@ -501,7 +512,7 @@ class ReplaceEarlyReturns(_Branching):
         call = self._call(self.plain._predicate(old.test, new.test), inputs, stateful)
         return [*functions, cst.SimpleStatementLine([cst.Return(call)], leading_lines=[cst.EmptyLine(indent=False)])]
 
-    def _changes(self, statements: Sequence[cst.BaseStatement]) -> bool:
+    def _changes_module(self, statements: Sequence[cst.BaseStatement]) -> bool:
         """Whether statements write to the module's variables."""
         name = self.context.self_name()
         written = re.compile(rf"^\s*{name}\.[\w.]+(\[.*\])?\s*[-+*/]?=[^=]", re.MULTILINE)
@@ -526,14 +537,14 @@ class ReplaceTensorLoops(_Branching):
 
     def leave_While(self, original: cst.While, updated: cst.While) -> cst.FlattenSentinel[cst.BaseStatement] | None:
         # The new functions must not hide names of the file.
-        if not self._open(original.test) or original.orelse is not None or {"condition", "body"} & self.context.taken:
+        if not self._is_open(original.test) or original.orelse is not None or {"condition", "body"} & self.context.taken:
             return None
         arm = self._arm(updated.body)
         names = list(dict.fromkeys(arm.names)) if arm is not None and not arm.stateful else []
         carried = [name for name in names if self.plain._bound_before(original, name)]
         if arm is None or not carried or any(name not in carried and self.plain._read_outside(original, name) for name in names):
             return None
-        self._close(original.test)
+        self._close_hole(original.test)
         state, several = ", ".join(carried), len(carried) > 1
         test = _code(cst.SimpleStatementLine([cst.Return(self.plain._predicate(original.test, updated.test))])).strip()
         unpack = f"    {state} = state\n" if several else ""
@@ -577,7 +588,7 @@ class _Items(cst.CSTVisitor):
             self.receivers.append(node.func.value)
 
 
-def _always_tensor(fact: Observed | None) -> bool:
+def _is_always_tensor(fact: Observed | None) -> bool:
     return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter"}
 
 
@@ -587,7 +598,7 @@ def _gives_none(line: cst.SimpleStatementLine) -> bool:
     return any(isinstance(value, cst.Name) and value.value == "None" for value in values)
 
 
-def _lines(body: cst.BaseSuite) -> list[cst.SimpleStatementLine] | None:
+def _simple_statements(body: cst.BaseSuite) -> list[cst.SimpleStatementLine] | None:
     """The statements of a suite where all are simple."""
     if isinstance(body, cst.SimpleStatementSuite):
         return [cst.SimpleStatementLine(list(body.body))]
@@ -600,7 +611,7 @@ def _returned(line: cst.SimpleStatementLine) -> cst.BaseExpression | None:
     return only.value if isinstance(only, cst.Return) else None
 
 
-def _assigned(lines: Sequence[cst.SimpleStatementLine]) -> list[str] | None:
+def _assigned_names(lines: Sequence[cst.SimpleStatementLine]) -> list[str] | None:
     """The local names that statements assign, or `None` where they do anything else."""
     names: list[str] = []
     for line in lines:
@@ -627,7 +638,7 @@ def _suites(node: cst.If) -> list[cst.BaseSuite]:
     return [node.body, *(_suites(rest) if isinstance(rest, cst.If) else [rest.body] if rest else [])]
 
 
-def _flush(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+def _without_blank_start(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
     """A block that does not begin with an empty line."""
     first = statements[0]
     lines = [line for line in getattr(first, "leading_lines", ()) if line.comment is not None]
@@ -638,14 +649,14 @@ def _code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-def _returns(statements: Sequence[cst.CSTNode]) -> bool:
+def _returns_value(statements: Sequence[cst.CSTNode]) -> bool:
     """Whether a block ends by returning a value."""
     last = statements[-1] if statements else None
     final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
     return isinstance(final, cst.Return) and final.value is not None and _code(final.value) != "None"
 
 
-def _bound(statements: Sequence[cst.BaseStatement]) -> set[str]:
+def _bound_names(statements: Sequence[cst.BaseStatement]) -> set[str]:
     """Local names that statements bind."""
     names: set[str] = set()
     for node in ast.walk(ast.parse("".join(_code(s) for s in statements if not isinstance(s, cst.FunctionDef)) or "pass")):

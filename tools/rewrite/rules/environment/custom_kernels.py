@@ -66,9 +66,9 @@ class ReplaceKernelLaunches(Rule):
         if not reference:
             return None
         self.context.drop_holes(original.body)
-        call = f"{reference}({', '.join(_passed(function))})"
+        call = f"{reference}({', '.join(_call_arguments(function))})"
         text = call if self.launches.by_name[name].differentiable else f"jax.lax.stop_gradient({call})"
-        self._note(name, reference)
+        self._note_replacement(name, reference)
         body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Return(self.context.build(text))])])
         return updated.with_changes(body=with_docstring(original, body))
 
@@ -79,43 +79,45 @@ class ReplaceKernelLaunches(Rule):
             case cst.Attribute(value=owner, attr=cst.Name(value="apply")) if (name := code(owner)) in self.launches.by_name:
                 reference = self.launches.reference(name)
                 if reference:
-                    self._note(name, reference)
+                    self._note_replacement(name, reference)
                     return updated.with_changes(func=cst.Name(reference))
-        if not self.context.functions and self.launches.loads(_parsed(original), self.context.span(original).line):
+        if not self.context.functions and self.launches.loads(_parse_callee(original), self.context.span(original).line):
             reason = f"{cst.Module([]).code_for_node(original.func)} compiles an extension, which has no counterpart in JAX"
             return cst.Call(self.context.helper("NotMigrated"), [cst.Arg(cst.SimpleString(repr(reason)))])
-        launch = self.launches.launched(_parsed(original)) if self.context.functions else ""
+        launch = self.launches.launched(_parse_callee(original)) if self.context.functions else ""
         if launch:
-            self.context.hole(original, self._reason(launch), CODE)
+            self.context.hole(original, self._hole_reason(launch), CODE)
         return None
 
-    def _reason(self, launch: str) -> str:
+    def _hole_reason(self, launch: str) -> str:
         """What is launched, and what by: the function's parameters and result as they were observed."""
         name = ".".join(self.context.path)
         function = self.context.file.functions.get(name)
         request = f"{name} launches {launch}, and no function of plain torch here has its name and parameters: write it in jax.numpy"
         if function is None:
             return request
-        observed = {parameter: _seen(self._observed(function, parameter)) for parameter in parameters(function)}
+        observed = {parameter: _described(self._first_fact(function, parameter)) for parameter in parameters(function)}
         arguments = ", ".join(f"{parameter}: {kind}" if kind else parameter for parameter, kind in observed.items())
-        returned = [_seen(self._of(node.value)) for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+        returned = [
+            _described(self._fact(node.value)) for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
+        ]
         result = f" -> {returned[0]}" if len(returned) == 1 and returned[0] else ""
         return f"{request}, as {function.name}({arguments}){result}"
 
-    def _observed(self, function: FunctionNode, name: str) -> Observed | None:
+    def _first_fact(self, function: FunctionNode, name: str) -> Observed | None:
         """What a parameter was where the function first uses it."""
         uses = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load))
-        return next((fact for node in uses if (fact := self._of(node))), None)
+        return next((fact for node in uses if (fact := self._fact(node))), None)
 
-    def _of(self, node: ast.expr) -> Observed | None:
+    def _fact(self, node: ast.expr) -> Observed | None:
         return self.context.facts.observed.get(span_of(node, self.context.file.lines))
 
-    def _note(self, name: str, reference: str) -> None:
+    def _note_replacement(self, name: str, reference: str) -> None:
         file = self.context.file
         self.context.notes.append(f"{file.file.path}: `{name}` launches {self.launches.by_name[name].text}; `{reference}` takes its place")
 
 
-def _seen(fact: Observed | None) -> str:
+def _described(fact: Observed | None) -> str:
     """`float32[2, 5, 24]` of what was one tensor shape all along, else its kind."""
     if fact is None:
         return ""
@@ -124,12 +126,12 @@ def _seen(fact: Observed | None) -> str:
     return "" if "tensor" in fact.kinds else "|".join(fact.kinds)
 
 
-def _passed(function: FunctionNode) -> list[str]:
+def _call_arguments(function: FunctionNode) -> list[str]:
     """A function's parameters, handed on."""
     positional = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     return [*positional, *(f"{argument.arg}={argument.arg}" for argument in function.args.kwonlyargs)]
 
 
-def _parsed(call: cst.Call) -> ast.expr:
+def _parse_callee(call: cst.Call) -> ast.expr:
     """What is called, as the tables of the repository have it."""
     return ast.parse(f"({cst.Module([]).code_for_node(call.func)})", mode="eval").body  # it may stand on several lines

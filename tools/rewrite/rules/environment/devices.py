@@ -40,10 +40,10 @@ class DropDevicePlumbing(Rule):
         if is_device(self.context.observed(original.value)) and all(isinstance(t.target, cst.Name) for t in original.targets):
             return cst.RemoveFromParent()
         if len(original.targets) == 1 and isinstance(original.targets[0].target, cst.Tuple) and isinstance(original.value, cst.Tuple):
-            return self._tuple(original.value, updated)
+            return self._without_devices(original.value, updated)
         return None
 
-    def _tuple(self, source: cst.Tuple, updated: cst.Assign) -> cst.Assign | None:
+    def _without_devices(self, source: cst.Tuple, updated: cst.Assign) -> cst.Assign | None:
         target, value = updated.targets[0].target, updated.value
         assert isinstance(target, cst.Tuple)
         if not isinstance(value, cst.Tuple):
@@ -85,11 +85,11 @@ class DropDevicePlumbing(Rule):
         ):
             return None
         # An element of a tuple on the left side is a target.
-        if isinstance(parent, cst.Element) and self._stored():
+        if isinstance(parent, cst.Element) and self._is_in_target():
             return None
         if isinstance(parent, cst.Arg) and parent.keyword is original:
             return None
         return cst.Name("None")
 
-    def _stored(self) -> bool:
+    def _is_in_target(self) -> bool:
         return any(isinstance(node, cst.AssignTarget) for node in self.context.stack[-4:])

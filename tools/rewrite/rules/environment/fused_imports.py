@@ -80,10 +80,10 @@ class TakeFusedKernels(Rule):
         if imports_fused(block):  # something that the kernel library lacks
             lacking = block
             block = next(handler for handler in updated.handlers if catches_import(handler)).body
-            missing = self._read(_bound(lacking) - _bound(block))
+            missing = self._names_read(_bound_names(lacking) - _bound_names(block))
             self.context.drop_holes(original.body)
         # Another import in the block may fail for reasons of its own.
-        elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small(block)):
+        elif any(isinstance(small, (cst.Import, cst.ImportFrom)) for small in _small_statements(block)):
             return None
         else:
             self.context.drop_holes(*original.handlers)
@@ -92,7 +92,7 @@ class TakeFusedKernels(Rule):
         body += [cst.parse_statement(f"{name} = None\n") for name in missing]
         return cst.FlattenSentinel(body) if body else cst.RemoveFromParent()
 
-    def _read(self, names: set[str]) -> list[str]:
+    def _names_read(self, names: set[str]) -> list[str]:
         """Those of the names that the file reads."""
         tree = self.context.file.tree
         return sorted({node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} & names)
@@ -113,7 +113,7 @@ class TakeFusedKernels(Rule):
 
 def imports_fused(suite: cst.BaseSuite) -> bool:
     """Whether a block imports something of these packages."""
-    for small in _small(suite):
+    for small in _small_statements(suite):
         if isinstance(small, cst.ImportFrom) and small.module is not None and not small.relative:
             if cst.Module([]).code_for_node(small.module).partition(".")[0] in FUSED_PACKAGES:
                 return True
@@ -122,10 +122,10 @@ def imports_fused(suite: cst.BaseSuite) -> bool:
     return False
 
 
-def _bound(suite: cst.BaseSuite) -> set[str]:
+def _bound_names(suite: cst.BaseSuite) -> set[str]:
     """The names that a block binds at its own level."""
     names: set[str] = set()
-    for small in _small(suite):
+    for small in _small_statements(suite):
         if isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar):
             names |= {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in small.names}
         elif isinstance(small, cst.Assign):
@@ -135,5 +135,5 @@ def _bound(suite: cst.BaseSuite) -> set[str]:
     return names
 
 
-def _small(suite: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
+def _small_statements(suite: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
     return [small for statement in suite.body if isinstance(statement, cst.SimpleStatementLine) for small in statement.body]

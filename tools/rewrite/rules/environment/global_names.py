@@ -28,14 +28,14 @@ class SpellOutGlobals(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         if not isinstance(original.func, cst.Name) or original.func.value != "globals" or original.args:
             return None
-        if not self.context.repo.names_torch or "globals" in self.context.taken or not self._read():
+        if not self.context.repo.names_torch or "globals" in self.context.taken or not self._is_only_read():
             return None
         file = self.context.file
-        names = sorted({name for name in (*file.functions, *file.classes, *_assigned(file.tree)) if "." not in name})
+        names = sorted({name for name in (*file.functions, *file.classes, *_assigned_names(file.tree)) if "." not in name})
         self.context.drop_holes(original)
         return cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), cst.Name(name)) for name in names])
 
-    def _read(self) -> bool:
+    def _is_only_read(self) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         # A write would bind a global name, and one to the table nothing.
         if isinstance(parent, cst.Subscript):
@@ -45,7 +45,7 @@ class SpellOutGlobals(Rule):
         return isinstance(parent, cst.Attribute) and parent.attr.value in ("get", "keys", "values", "items")
 
 
-def _assigned(tree: ast.Module) -> Iterator[str]:
+def _assigned_names(tree: ast.Module) -> Iterator[str]:
     """Names that statements at the top of a file assign to, but for those that Python gives a meaning."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):

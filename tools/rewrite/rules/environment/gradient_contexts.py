@@ -43,7 +43,7 @@ class ReplaceGradientContexts(Rule):
     )
 
     def leave_Decorator(self, original: cst.Decorator, updated: cst.Decorator) -> cst.Decorator | cst.RemovalSentinel | None:
-        name = self._name(original.decorator)
+        name = self._context_name(original.decorator)
         if name in NO_GRADIENT:
             return updated.with_changes(decorator=self.context.helper("no_grad"))
         if name in AUTOCAST and not idle(name, original.decorator):
@@ -64,7 +64,7 @@ class ReplaceGradientContexts(Rule):
         return None
 
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
-        names = [self._name(item.item) for item in original.items]
+        names = [self._context_name(item.item) for item in original.items]
         items = [new for new, name in zip(updated.items, names, strict=True) if name not in NO_GRADIENT | DROPPED | AUTOCAST]
         if len(items) == len(names):
             return None
@@ -84,16 +84,16 @@ class ReplaceGradientContexts(Rule):
         )
         # A constructor is not differentiated.
         if any(name in NO_GRADIENT for name in names) and not self.context.constructing:
-            body = [self._stopped(statement) for statement in body]
+            body = [self._with_stopped_gradients(statement) for statement in body]
         first = body[0] if body else None
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             body[0] = first.with_changes(leading_lines=[*updated.leading_lines, *first.leading_lines])
         return cst.FlattenSentinel(body)
 
-    def _name(self, node: cst.BaseExpression) -> str:
+    def _context_name(self, node: cst.BaseExpression) -> str:
         return self.context.dotted(node.func if isinstance(node, cst.Call) else node)
 
-    def _stopped(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+    def _with_stopped_gradients(self, statement: cst.BaseStatement) -> cst.BaseStatement:
         result = statement.visit(_StopGradient())
         assert isinstance(result, cst.BaseStatement)
         return result
@@ -125,20 +125,20 @@ class _StopGradient(cst.CSTTransformer):
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
         # A parameter that is written without a gradient is still one itself: `KeepParameterGradients` has seen to it.
-        keeps_gradient = isinstance(updated_node.value, cst.Call) and _last(updated_node.value.func) == "keep_gradient"
-        return updated_node if keeps_gradient else updated_node.with_changes(value=_stop(updated_node.value))
+        keeps_gradient = isinstance(updated_node.value, cst.Call) and _last_name(updated_node.value.func) == "keep_gradient"
+        return updated_node if keeps_gradient else updated_node.with_changes(value=_stop_gradient(updated_node.value))
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
-        return updated_node.with_changes(value=_stop(updated_node.value)) if updated_node.value else updated_node
+        return updated_node.with_changes(value=_stop_gradient(updated_node.value)) if updated_node.value else updated_node
 
 
-def _last(node: cst.BaseExpression) -> str:
+def _last_name(node: cst.BaseExpression) -> str:
     """The last part of a dotted name."""
     name = node.attr if isinstance(node, cst.Attribute) else node
     return name.value if isinstance(name, cst.Name) else ""
 
 
-def _stop(value: cst.BaseExpression) -> cst.BaseExpression:
+def _stop_gradient(value: cst.BaseExpression) -> cst.BaseExpression:
     # `stop_gradient` would make an array of a constant.
     if (isinstance(value, cst.Name) and value.value in ("None", "True", "False")) or isinstance(
         value, (cst.Integer, cst.Float, cst.SimpleString)

@@ -65,10 +65,10 @@ class RefuseOutsideAccess(Rule):
         context = self.context
         if _asks_for_fields(context, original):
             return context.parenthesise(context.build("{x}.__dict__", x=updated.args[0].value))
-        if not self._is_default(original):
+        if not self._reads_environment(original):
             return None
         default = updated.args[1].value if len(updated.args) > 1 else cst.Name("None")
-        self._unset(original.args[0].value)
+        self._note_unset(original.args[0].value)
         return context.parenthesise(bare(default))
 
     def leave_Comparison(self, original: cst.Comparison, updated: cst.Comparison) -> cst.Name | None:
@@ -76,15 +76,15 @@ class RefuseOutsideAccess(Rule):
             return None
         # `os.environ` inside the comparison was a hole by itself.
         self.context.drop_holes(original)
-        self._unset(original.left)
+        self._note_unset(original.left)
         return cst.Name(str(isinstance(original.comparisons[0].operator, cst.NotIn)))
 
-    def _is_default(self, call: cst.Call) -> bool:
+    def _reads_environment(self, call: cst.Call) -> bool:
         """Whether this reads the environment, and gives its default here. A repository without torch is left as it is."""
         named = self.context.repo.names_torch and self.context.dotted(call.func) in ENVIRONMENT
         return bool(named and call.args and not any(arg.star for arg in call.args))
 
-    def _unset(self, name: cst.BaseExpression) -> None:
+    def _note_unset(self, name: cst.BaseExpression) -> None:
         at = f"{self.context.file.file.path}:{self.context.span(name).line}"
         self.context.notes.append(f"{at}: the environment is not read: {cst.Module([]).code_for_node(name)} counts as not set")
 
@@ -92,7 +92,7 @@ class RefuseOutsideAccess(Rule):
         parent = self.context.parent()
         dotted = self.context.dotted(original)
         if dotted and not (isinstance(parent, cst.Attribute) and parent.value is original and self.context.dotted(parent)):
-            self._check(original, dotted)
+            self._refuse_outside(original, dotted)
 
     def leave_Name(self, original: cst.Name, updated: cst.Name) -> None:
         context, parent = self.context, self.context.parent()
@@ -100,7 +100,7 @@ class RefuseOutsideAccess(Rule):
         if isinstance(parent, cst.Attribute) or (isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is original):
             return
         if dotted := context.dotted(original):
-            self._check(original, dotted)
+            self._refuse_outside(original, dotted)
         elif (
             original.value in BUILTINS and original.value not in context.taken and isinstance(parent, cst.Call) and parent.func is original
         ):
@@ -108,10 +108,10 @@ class RefuseOutsideAccess(Rule):
                 return
             context.hole(original, f"{original.value} reaches out of the program", "reaches-out")
 
-    def _check(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
+    def _refuse_outside(self, node: cst.Name | cst.Attribute, dotted: str) -> None:
         context = self.context
         call = context.parent()
-        if isinstance(call, cst.Call) and call.func is node and self._is_default(call):
+        if isinstance(call, cst.Call) and call.func is node and self._reads_environment(call):
             return
         # The repository may have a module of that name (`signal.py`).
         if reaches_out(dotted) and not context.repo.resolve(dotted):

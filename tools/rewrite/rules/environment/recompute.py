@@ -53,12 +53,12 @@ class KeepRandomStates(Rule):
                 targets=[cst.AssignTarget(target=cst.Attribute(value=owner, attr=cst.Name(value=name)))], value=cst.Name(value="None")
             ) if context.is_self(owner) and context.path[-1:] == ["__init__"] and context.cls is not None:
                 methods = [method for model in context.repo.ancestors(context.cls) for method in model.methods.values()]
-                if not any(self._keeps(node, name) for method in methods for node in ast.walk(method)):
+                if not any(self._stores_rng_state(node, name) for method in methods for node in ast.walk(method)):
                     return None
                 return updated.with_changes(value=context.build(f"nnx.data(vendored.rng_state({context.self_name()}))"))
         return None
 
-    def _keeps(self, node: ast.AST, name: str) -> bool:
+    def _stores_rng_state(self, node: ast.AST, name: str) -> bool:
         """Whether a statement is `self.<name> = torch.get_rng_state()`."""
         match node:
             case ast.Assign(targets=[ast.Attribute(attr=attr)], value=ast.Call(func=function)) if attr == name:
@@ -109,11 +109,11 @@ class ReplaceManualBackward(Rule):
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.SimpleStatementLine | None:
         context = self.context
         lines = [line for line in original.body.body if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1]
-        if not self._enables(original) or len(lines) != 3 or len(lines) != len(original.body.body) or not in_module(context):
+        if not self._enables_gradients(original) or len(lines) != 3 or len(lines) != len(original.body.body) or not in_module(context):
             return None
-        name, output = self._watched(lines[0].body[0]), self._output(lines[1].body[0])
+        name, output = self._watched_name(lines[0].body[0]), self._output_name(lines[1].body[0])
         cotangent = self._cotangent(lines[2].body[0], output)
-        value = next((one.value for one in _assignments(updated.body) if output in _bound(one)), None)
+        value = next((one.value for one in _assignments(updated.body) if output in _bound_names(one)), None)
         if not name or not output or cotangent is None or value is None or f"{name}_grad" in context.taken:
             return None
         context.drop_holes(lines[0], lines[2], original.items[0])
@@ -126,22 +126,22 @@ class ReplaceManualBackward(Rule):
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target)], call)], leading_lines=updated.leading_lines)
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.Name | None:
-        return cst.Name(f"{self._grad(original)}_grad") if self._grad(original) else None
+        return cst.Name(f"{self._pulled_name(original)}_grad") if self._pulled_name(original) else None
 
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         match original.body:
             case [cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute() as target)], value=cst.Name(value="None"))]:
-                return cst.RemoveFromParent() if self._grad(target) else None
+                return cst.RemoveFromParent() if self._pulled_name(target) else None
         return None
 
-    def _grad(self, node: cst.Attribute) -> str:
+    def _pulled_name(self, node: cst.Attribute) -> str:
         """The name of which `name.grad` is asked after a pull-back."""
         match node:
             case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="grad")):
                 return name if (".".join(self.context.path), name) in self._pulled else ""
         return ""
 
-    def _enables(self, node: cst.With) -> bool:
+    def _enables_gradients(self, node: cst.With) -> bool:
         call = node.items[0].item if len(node.items) == 1 else None
         if not isinstance(call, cst.Call):
             return False
@@ -149,7 +149,7 @@ class ReplaceManualBackward(Rule):
         on = len(call.args) == 1 and isinstance(call.args[0].value, cst.Name) and call.args[0].value.value == "True"
         return dotted == "torch.enable_grad" or (dotted == "torch.set_grad_enabled" and on)
 
-    def _watched(self, small: cst.BaseSmallStatement) -> str:
+    def _watched_name(self, small: cst.BaseSmallStatement) -> str:
         """`x` of `x.requires_grad = True` or `x.requires_grad_()`."""
         match small:
             case cst.Assign(
@@ -161,7 +161,7 @@ class ReplaceManualBackward(Rule):
                 return name
         return ""
 
-    def _output(self, small: cst.BaseSmallStatement) -> str:
+    def _output_name(self, small: cst.BaseSmallStatement) -> str:
         match small:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
                 return name
@@ -219,5 +219,5 @@ def _assignments(suite: cst.BaseSuite) -> list[cst.Assign]:
     return [small for line in lines for small in line.body if isinstance(small, cst.Assign)]
 
 
-def _bound(node: cst.Assign) -> set[str]:
+def _bound_names(node: cst.Assign) -> set[str]:
     return {target.target.value for target in node.targets if isinstance(target.target, cst.Name)}

@@ -30,7 +30,7 @@ def unmasked(context: Context, source: cst.BaseExpression, value: cst.BaseExpres
     `source` is the original, `value` its rewrite; `masks` are the mask's texts in both. What is not defined for all numbers is given such as
     the mask selects, so that it spoils no gradient.
     """
-    if not _by_element(context, source, masks[0]):
+    if not _is_elementwise(context, source, masks[0]):
         return None
     partial = _Partial()
     source.visit(partial)
@@ -39,27 +39,27 @@ def unmasked(context: Context, source: cst.BaseExpression, value: cst.BaseExpres
     return result if parts.count and isinstance(result, cst.BaseExpression) else None
 
 
-def _by_element(context: Context, node: cst.BaseExpression, mask: str) -> bool:
+def _is_elementwise(context: Context, node: cst.BaseExpression, mask: str) -> bool:
     match node:
-        case cst.Subscript() if _text(node) == mask:
+        case cst.Subscript() if _mask_text(node) == mask:
             return True
         case cst.Integer() | cst.Float():
             return True
         case cst.UnaryOperation(expression=inner):
-            return _by_element(context, inner, mask)
+            return _is_elementwise(context, inner, mask)
         # A matrix product mixes elements.
         case cst.BinaryOperation(left=left, right=right) if not isinstance(node.operator, cst.MatrixMultiply):
-            return _by_element(context, left, mask) and _by_element(context, right, mask)
+            return _is_elementwise(context, left, mask) and _is_elementwise(context, right, mask)
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if name in FUNCTIONS:
             plain = all(not argument.star and argument.keyword is None for argument in args)
             of_torch = context.dotted(node.func).startswith("torch.")
             operands = [argument.value for argument in args] if of_torch else [inner, *(argument.value for argument in args)]
             is_tensor_function = of_torch or (not context.dotted(node.func) and is_tensor(context.observed(inner)))
-            return plain and is_tensor_function and all(_by_element(context, operand, mask) for operand in operands)
+            return plain and is_tensor_function and all(_is_elementwise(context, operand, mask) for operand in operands)
     return scalar(context.observed(node))
 
 
-def _text(part: cst.Subscript) -> str:
+def _mask_text(part: cst.Subscript) -> str:
     return cst.Module([]).code_for_node(part.slice[0]) if len(part.slice) == 1 else ""
 
 
@@ -83,7 +83,7 @@ class _Parts(cst.CSTTransformer):
         self.context, self.mask, self.fill, self.count = context, mask, fill, 0
 
     def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
-        if _text(updated_node) != self.mask:
+        if _mask_text(updated_node) != self.mask:
             return updated_node
         self.count += 1
         index = updated_node.slice[0].slice

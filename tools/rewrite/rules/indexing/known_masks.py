@@ -35,7 +35,7 @@ class ComputeMasksAtOnce(Rule):
 
     def leave_Index(self, original: cst.Index, updated: cst.Index) -> cst.Index | None:
         masks = known_selections(self.context)
-        if self.context.span(original.value) not in masks.indices or _plain(updated.value):
+        if self.context.span(original.value) not in masks.indices or _is_plain(updated.value):
             return None
         statements = [node for node in self.context.stack if isinstance(node, cst.Assign)]
         if statements and any(isinstance(t.target, cst.Name) and t.target.value in masks.names for t in statements[-1].targets):
@@ -50,7 +50,7 @@ class ComputeMasksAtOnce(Rule):
         return updated.with_changes(body=body) if body != list(updated.body) else None
 
     def _at_once(self, small: cst.BaseSmallStatement, names: Set[str]) -> cst.BaseSmallStatement:
-        if not isinstance(small, cst.Assign) or len(small.targets) > 1 or _plain(small.value):
+        if not isinstance(small, cst.Assign) or len(small.targets) > 1 or _is_plain(small.value):
             return small
         target = small.targets[0].target
         if not isinstance(target, cst.Name) or target.value not in names:
@@ -71,5 +71,5 @@ def known_selections(context: Context) -> Selections:
     return cache[id(function)]
 
 
-def _plain(node: cst.BaseExpression) -> bool:
+def _is_plain(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Integer, cst.Float))

@@ -32,12 +32,12 @@ class IndexByArrays(Rule):
             return None
         alone = len(original.slice) == 1
         elements = [
-            new.with_changes(slice=cst.Index(value)) if (value := self._array(old, new, alone)) is not None else new
+            new.with_changes(slice=cst.Index(value)) if (value := self._array_index(old, new, alone)) is not None else new
             for old, new in zip(original.slice, updated.slice, strict=True)
         ]
         return updated.with_changes(slice=elements) if elements != list(updated.slice) else None
 
-    def _array(self, old: cst.SubscriptElement, new: cst.SubscriptElement, alone: bool) -> cst.BaseExpression | None:
+    def _array_index(self, old: cst.SubscriptElement, new: cst.SubscriptElement, alone: bool) -> cst.BaseExpression | None:
         if not isinstance(old.slice, cst.Index) or not isinstance(new.slice, cst.Index):
             return None
         source, value = old.slice.value, new.slice.value
@@ -51,16 +51,16 @@ class IndexByArrays(Rule):
         ):
             return value.with_changes(func=self.context.build("jnp.arange"))
         # `x[[i, j]]` is one index, but a list of tensors is several, and a list of rows has become an array.
-        if kinds == RANGE or (alone and kinds == LIST and not self._of_tensors(source) and not self._selected(source)):
+        if kinds == RANGE or (alone and kinds == LIST and not self._holds_tensors(source) and not self._is_selected_rows(source)):
             return self.context.build("jnp.array({value})", value=value)
         return None
 
-    def _of_tensors(self, node: cst.BaseExpression) -> bool:
+    def _holds_tensors(self, node: cst.BaseExpression) -> bool:
         """A list written out with tensors in it, which torch takes as several indices."""
         return isinstance(node, cst.List) and any(
             not isinstance(e.value, (cst.Integer, cst.UnaryOperation)) and is_tensor(self.context.observed(e.value)) for e in node.elements
         )
 
-    def _selected(self, node: cst.BaseExpression) -> bool:
+    def _is_selected_rows(self, node: cst.BaseExpression) -> bool:
         """A list of rows that has become an array."""
         return isinstance(node, cst.Name) and node.value in selected_here(self.context)[1]

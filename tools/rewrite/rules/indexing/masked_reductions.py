@@ -61,9 +61,9 @@ class _Unknown(Exception):
 
 def reduction(context: Context, call: cst.Call) -> Reduction | None:
     """What an original call reduces, where all of it is selected by one mask."""
-    operands, template = _reduced(context, call)
+    operands, template = _reduction_call(context, call)
     try:
-        parts = tuple(part for operand in operands for part in _parts(context, operand))
+        parts = tuple(part for operand in operands for part in _masked_parts(context, operand))
     except _Unknown:
         return None
     ranks = {_rank(context, part) for part in parts}
@@ -87,11 +87,11 @@ def mask_of(node: cst.Subscript) -> cst.BaseExpression | None:
     return index.value if len(node.slice) == 1 and isinstance(index, cst.Index) else None
 
 
-def _reduced(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression, ...], str]:
+def _reduction_call(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression, ...], str]:
     """What a call reduces, and how; nothing where it is no reduction of everything to one number."""
     name = context.dotted(call.func)
     if name in LOSSES:
-        return _compared(call, LOSSES[name])
+        return _loss_of_two(call, LOSSES[name])
     if not isinstance(call.func, cst.Attribute) or call.args[1 if name.startswith("torch.") else 0 :]:
         return (), ""
     torch_name = name.removeprefix("torch.") if name.startswith("torch.") else call.func.attr.value
@@ -102,7 +102,7 @@ def _reduced(context: Context, call: cst.Call) -> tuple[tuple[cst.BaseExpression
     return ((operand,), table[torch_name]) if torch_name in table else ((), "")
 
 
-def _compared(call: cst.Call, template: str) -> tuple[tuple[cst.BaseExpression, ...], str]:
+def _loss_of_two(call: cst.Call, template: str) -> tuple[tuple[cst.BaseExpression, ...], str]:
     named = {argument.keyword.value: argument.value for argument in call.args if argument.keyword}
     positional = [argument.value for argument in call.args if not argument.keyword and not argument.star]
     mode = named.pop("reduction", cst.SimpleString('"mean"'))
@@ -119,16 +119,16 @@ def _rank(context: Context, node: cst.BaseExpression) -> int:
     return ranks.pop() if len(ranks) == 1 else -1
 
 
-def _parts(context: Context, node: cst.BaseExpression) -> Iterator[cst.Subscript]:
+def _masked_parts(context: Context, node: cst.BaseExpression) -> Iterator[cst.Subscript]:
     """The masked subscripts in an expression that is computed from them element by element. Raises `_Unknown`."""
     if isinstance(node, cst.Subscript) and selects(context, node) and mask_of(node) is not None and _rank(context, node) > 0:
         yield node
         return
-    for inner in _inner(context, node):
-        yield from _parts(context, inner)
+    for inner in _operands_inside(context, node):
+        yield from _masked_parts(context, inner)
 
 
-def _inner(context: Context, node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
+def _operands_inside(context: Context, node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
     match node:
         case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, OPERATORS):
             return left, right
@@ -143,11 +143,11 @@ def _inner(context: Context, node: cst.BaseExpression) -> tuple[cst.BaseExpressi
             return arguments if context.dotted(func).startswith("torch.") else (value, *arguments)
         case cst.Integer() | cst.Float():
             return ()
-        case cst.Name() | cst.Attribute() if _scalar(context, node):
+        case cst.Name() | cst.Attribute() if _is_scalar(context, node):
             return ()
     raise _Unknown
 
 
-def _scalar(context: Context, node: cst.BaseExpression) -> bool:
+def _is_scalar(context: Context, node: cst.BaseExpression) -> bool:
     fact = context.observed(node)
     return fact is not None and (not any(fact.shapes) if is_tensor(fact) else bool(set(fact.kinds) <= {"int", "float", "bool"}))

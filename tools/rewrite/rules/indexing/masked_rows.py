@@ -24,12 +24,12 @@ def selected_rows(function: FunctionNode, file: FileModel) -> tuple[frozenset[Sp
     calls: set[Span] = set()
     index_names: set[str] = set()
     for assign in (node for node in walk(function) if isinstance(node, ast.Assign)):
-        names = _unpacked(assign, file)
+        names = _unpacked_names(assign, file)
         if not names:
             continue
-        names |= {name for name, value in _plain(function) if _list_of(value) in names}
+        names |= {name for name, value in _plain_assignments(function) if _list_source(value) in names}
         uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)]
-        purposes = [_use(node, parents) for node in uses]
+        purposes = [_purpose(node, parents) for node in uses]
         stores = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Store)]
         # A name that is bound elsewhere too may be something else by then.
         if all(purposes) and "write" in purposes and len(stores) == len(names):
@@ -50,7 +50,7 @@ def selected_here(context: Context) -> tuple[frozenset[Span], frozenset[str]]:
     return rows
 
 
-def _unpacked(assign: ast.Assign, file: FileModel) -> set[str]:
+def _unpacked_names(assign: ast.Assign, file: FileModel) -> set[str]:
     """The names that the indices are unpacked into; none where the statement is none of these."""
     call, targets = assign.value, assign.targets
     if len(targets) != 1 or not isinstance(targets[0], ast.Tuple) or not isinstance(call, ast.Call):
@@ -62,20 +62,20 @@ def _unpacked(assign: ast.Assign, file: FileModel) -> set[str]:
     return set(names) if (by_where or nonzero) and len(names) == len(targets[0].elts) else set()
 
 
-def _plain(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
+def _plain_assignments(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
     for node in walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             yield node.targets[0].id, node.value
 
 
-def _list_of(value: ast.expr) -> str:
+def _list_source(value: ast.expr) -> str:
     """`rows` of `rows.tolist()`."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "tolist" and not value.args:
         return value.func.value.id if isinstance(value.func.value, ast.Name) else ""
     return ""
 
 
-def _use(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
+def _purpose(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
     """`read`, `write` or `asked`; "" for anything else."""
     parent = parents[node]
     above = parents.get(parent, parent)
@@ -88,10 +88,10 @@ def _use(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
         child, parent = parent, above
     if isinstance(parent, ast.Subscript) and parent.slice is child:
         return "write" if isinstance(parent.ctx, ast.Store) else "read"
-    return "asked" if _skips(node, parents) else ""
+    return "asked" if _only_skips(node, parents) else ""
 
 
-def _skips(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+def _only_skips(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     """Whether it stands in the test of an `if` that leaves out what there is nothing for."""
     while node in parents:
         above = parents[node]

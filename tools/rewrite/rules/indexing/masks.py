@@ -35,8 +35,8 @@ class ReduceMaskedParts(Rule):
             return None
         if not selects(self.context, original) or self.context.constructing:
             return None
-        around, mask = self._around(original), mask_of(updated)
-        if (around is None or mask is None) and self._known(original):
+        around, mask = self._reduction_around(original), mask_of(updated)
+        if (around is None or mask is None) and self._is_known_mask(original):
             return None
         if around is None or mask is None:
             reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
@@ -61,7 +61,7 @@ class ReduceMaskedParts(Rule):
             return self.context.build(masked.template, x=updated.args[0].value, mask=mask)
         return self.context.build(masked.template, x=cst.ensure_type(updated.func, cst.Attribute).value, mask=mask)
 
-    def _known(self, part: cst.Subscript) -> bool:
+    def _is_known_mask(self, part: cst.Subscript) -> bool:
         index = part.slice[0].slice
         return (
             len(part.slice) == 1
@@ -69,7 +69,7 @@ class ReduceMaskedParts(Rule):
             and self.context.span(index.value) in known_selections(self.context).indices
         )
 
-    def _around(self, part: cst.Subscript) -> Reduction | None:
+    def _reduction_around(self, part: cst.Subscript) -> Reduction | None:
         """The innermost call around an original expression that reduces it, with whatever else is computed from it."""
         for node in reversed(self.context.stack):
             if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget)):
@@ -90,12 +90,12 @@ class CloseMaskedWrites(Rule):
     KEEP = ("def f(x, mask):\n    x[mask] = x[mask] + 1\n",)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.BaseSmallStatement) -> None:
-        self._settle(original, original.targets[0].target, updated)
+        self._close_holes(original, original.targets[0].target, updated)
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.BaseSmallStatement) -> None:
-        self._settle(original, original.target, updated)
+        self._close_holes(original, original.target, updated)
 
-    def _settle(self, original: cst.BaseSmallStatement, target: cst.BaseExpression, updated: cst.BaseSmallStatement) -> None:
+    def _close_holes(self, original: cst.BaseSmallStatement, target: cst.BaseExpression, updated: cst.BaseSmallStatement) -> None:
         first = updated.nodes[0] if isinstance(updated, cst.FlattenSentinel) else updated
         value = first.value if isinstance(first, cst.Assign) else None
         if not isinstance(target, cst.Subscript) or not isinstance(value, cst.Call) or not isinstance(value.func, cst.Name):

@@ -44,11 +44,16 @@ class RebindChangedArguments(_Writes):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         call, targets = original.value, [target.target for target in original.targets]
-        changed = self._given_back(call) if isinstance(call, cst.Call) else []
-        if len(changed) != 1 or len(targets) != 1 or not isinstance(targets[0], cst.Name) or not self._wanted(original, changed[0]):
+        changed = self._returned_names(call) if isinstance(call, cst.Call) else []
+        if (
+            len(changed) != 1
+            or len(targets) != 1
+            or not isinstance(targets[0], cst.Name)
+            or not self._is_read_afterwards(original, changed[0])
+        ):
             return None
         name, target = changed[0], targets[0]
-        write = self._synchronised(name, cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated.value))
+        write = self._with_aliases(name, cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated.value))
         if target.value == name.value:
             return write if isinstance(write, cst.FlattenSentinel) else None
         also = cst.Assign([cst.AssignTarget(cst.Name(target.value))], cst.Name(name.value))
@@ -61,9 +66,9 @@ class RebindChangedArguments(_Writes):
             if isinstance(original.value, cst.Call)
             else []
         )
-        if len(changed) != 1 or not self._wanted(original, changed[0]):
+        if len(changed) != 1 or not self._is_read_afterwards(original, changed[0]):
             return None
-        return self._synchronised(changed[0], cst.Assign([cst.AssignTarget(cst.Name(changed[0].value))], updated.value))
+        return self._with_aliases(changed[0], cst.Assign([cst.AssignTarget(cst.Name(changed[0].value))], updated.value))
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> cst.BaseExpression | None:
         """Refuse what is read again and cannot be passed on."""
@@ -73,12 +78,12 @@ class RebindChangedArguments(_Writes):
         )
         for name, change in changed:
             statement = self._statement()
-            if change == "returned" and alone and len(changed) == 1 and self._function() is not None:
+            if change == "returned" and alone and len(changed) == 1 and self._function_with_copies() is not None:
                 continue
-            if self._wanted(statement, name) or self._twice(statement, name):
+            if self._is_read_afterwards(statement, name) or self._is_read_twice(statement, name):
                 if change == "returned" and len(changed) == 1 and self._may_stand_before(original, statement, name):
                     write = cst.Assign([cst.AssignTarget(cst.Name(name.value))], updated)
-                    self._before[self.context.span(statement)] = self._synchronised(name, write)
+                    self._before[self.context.span(statement)] = self._with_aliases(name, write)
                     return cst.Name(name.value)
                 text = cst.Module([]).code_for_node(original.func)
                 self.context.hole(original, f"{text} changes {name.value} in place, and it is read otherwise as well", "alias-write")
@@ -103,7 +108,7 @@ class RebindChangedArguments(_Writes):
         targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, m.Name(name.value))}
         return all(id(node) in handed | targets for node in named)
 
-    def _given_back(self, call: cst.Call) -> list[cst.Name]:
+    def _returned_names(self, call: cst.Call) -> list[cst.Name]:
         """The names whose tensors a call changes in place and gives back."""
         own = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
         receiver = call.func.value if own and isinstance(call.func, cst.Attribute) else self._inplace_argument(call)
@@ -132,18 +137,18 @@ class RebindChangedArguments(_Writes):
         kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
         return next((node for node in reversed(self.context.stack) if isinstance(node, kinds)), self.context.stack[-1])
 
-    def _wanted(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+    def _is_read_afterwards(self, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the changed tensor is read after the statement, by this name or another."""
-        function, end = self._function(), self.context.span(statement).end_line
+        function, end = self._function_with_copies(), self.context.span(statement).end_line
         if function is None:
             return True
         # Below a statement that binds the name anew, nobody sees the changed tensor by it.
         anew = isinstance(statement, cst.Assign) and any(_binds(target.target, name.value) for target in statement.targets)
         return bool(self._aliases(name)) or (not anew and read_after(function, name.value, end))
 
-    def _twice(self, statement: cst.CSTNode, name: cst.Name) -> bool:
+    def _is_read_twice(self, statement: cst.CSTNode, name: cst.Name) -> bool:
         """Whether the statement itself reads the name elsewhere."""
-        function, span = self._function(), self.context.span(statement)
+        function, span = self._function_with_copies(), self.context.span(statement)
         named = [node for node in ast.walk(function or ast.Module([], [])) if isinstance(node, ast.Name) and node.id == name.value]
         return len([node for node in named if isinstance(node.ctx, ast.Load) and span.line <= node.lineno <= span.end_line]) > 1
 

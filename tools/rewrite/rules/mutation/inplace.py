@@ -72,45 +72,45 @@ class ReplaceInplaceUpdates(_Writes):
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         target = original.targets[0].target
-        # A later write to a view must say again how the view was made (`_synchronised`).
+        # A later write to a view must say again how the view was made (`_with_aliases`).
         self.context.assigned[self.context.span(original).line] = (original, updated)
-        if isinstance(target, (cst.Tuple, cst.List)) and any(self._part(element.value) for element in target.elements):
-            return self._try(original, lambda: self._write_all(original, target, updated))
-        if not isinstance(target, cst.Subscript) or not self._tensor(target.value):
+        if isinstance(target, (cst.Tuple, cst.List)) and any(self._is_part(element.value) for element in target.elements):
+            return self._write_or_hole(original, lambda: self._write_all(original, target, updated))
+        if not isinstance(target, cst.Subscript) or not self._is_tensor(target.value):
             return None
         if len(original.targets) > 1:
             self.context.hole(original, "several targets, one of them a part of a tensor", "alias-write")
             return None
         new = updated.targets[0].target
         assert isinstance(new, cst.Subscript)
-        return self._try(original, lambda: self._write(target, new, updated.value, original.value))
+        return self._write_or_hole(original, lambda: self._write(target, new, updated.value, original.value))
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
         target, new = original.target, updated.target
         if isinstance(target, cst.Name):
             if is_tensor(self.context.observed(target)):
-                return self._synchronised(target, updated)
+                return self._with_aliases(target, updated)
             return None
         kind = type(updated.operator)
-        if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._tensor(target.value) and kind in OPERATORS:
-            value = cst.BinaryOperation(new, OPERATORS[kind](), self._atom(updated.value))
-            return self._try(original, lambda: self._assign(target, self._next(target), value))
+        if isinstance(target, cst.Attribute) and target.attr.value == "data" and self._is_tensor(target.value) and kind in OPERATORS:
+            value = cst.BinaryOperation(new, OPERATORS[kind](), self._parenthesised(updated.value))
+            return self._write_or_hole(original, lambda: self._assign(target, self._receiver_form(target), value))
         # `self.x += y` alone binds the attribute to a new array: it is wrong only where another name shares the memory.
-        if isinstance(target, cst.Attribute) and self._tensor(target) and kind in OPERATORS and self._aliases(target):
-            value = cst.BinaryOperation(self._again(target), OPERATORS[kind](), self._atom(updated.value))
-            return self._try(original, lambda: self._assign(target, self._next(target), value))
-        if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._tensor(target.value):
+        if isinstance(target, cst.Attribute) and self._is_tensor(target) and kind in OPERATORS and self._aliases(target):
+            value = cst.BinaryOperation(self._rewrite_again(target), OPERATORS[kind](), self._parenthesised(updated.value))
+            return self._write_or_hole(original, lambda: self._assign(target, self._receiver_form(target), value))
+        if not isinstance(target, cst.Subscript) or not isinstance(new, cst.Subscript) or not self._is_tensor(target.value):
             return None
         # `x.at[index].add(…)` adds once for each time that an index occurs, torch's `x[index] += y` once in all.
-        if kind in AT_METHODS and self._basic(target):
-            return self._try(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
+        if kind in AT_METHODS and self._has_no_array(target):
+            return self._write_or_hole(original, lambda: self._update(target, new, AT_METHODS[kind], updated.value))
         operator = OPERATORS.get(kind)
         if operator is None:
             return None
-        if self._selects(target):
-            return self._try(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
-        value = cst.BinaryOperation(new, operator(), self._atom(updated.value))
-        return self._try(original, lambda: self._write(target, new, value, original.value))
+        if self._has_mask(target):
+            return self._write_or_hole(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
+        value = cst.BinaryOperation(new, operator(), self._parenthesised(updated.value))
+        return self._write_or_hole(original, lambda: self._write(target, new, value, original.value))
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
         call = original.value
@@ -121,10 +121,10 @@ class ReplaceInplaceUpdates(_Writes):
             fact = self.context.observed(receiver)
             if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value) and self.context.file.names_torch)):
                 return None
-            return self._try(original, lambda: self._assign(receiver, self._next(receiver), updated.value))
-        target = self._out(call)
+            return self._write_or_hole(original, lambda: self._assign(receiver, self._receiver_form(receiver), updated.value))
+        target = self._out_argument(call)
         if target is not None:
-            return self._try(original, lambda: self._assign(target, self._again(target), updated.value))
+            return self._write_or_hole(original, lambda: self._assign(target, self._rewrite_again(target), updated.value))
         return None
 
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
@@ -146,7 +146,7 @@ class ReplaceInplaceUpdates(_Writes):
             parent = context.parent()
             if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
                 return  # see `RebindChangedArguments`
-            if self._repeated(receiver) or (not isinstance(parent, cst.Return) and self._read_later(receiver)):
+            if self._is_repeated(receiver) or (not isinstance(parent, cst.Return) and self._is_read_later(receiver)):
                 context.hole(original, f"{receiver.value} is changed in place inside an expression and read later", "alias-write")
             else:
                 self._check_alias(receiver)
@@ -155,7 +155,7 @@ class ReplaceInplaceUpdates(_Writes):
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
-    def _try(self, original: cst.BaseSmallStatement, make: Callable[[], cst.BaseSmallStatement]) -> cst.BaseSmallStatement | None:
+    def _write_or_hole(self, original: cst.BaseSmallStatement, make: Callable[[], cst.BaseSmallStatement]) -> cst.BaseSmallStatement | None:
         try:
             return make()
         except Refuse as refusal:
@@ -166,8 +166,8 @@ class ReplaceInplaceUpdates(_Writes):
         self, target: cst.Subscript, new: cst.Subscript, value: cst.BaseExpression, source: cst.BaseExpression
     ) -> cst.BaseSmallStatement:
         """`base[index] = value`."""
-        mask = self._mask(target)
-        base = self._base(target, new)
+        mask = self._mask_fact(target)
+        base = self._written_base(target, new)
         if mask is not None:
             fact = self.context.observed(source)
             # One number fits however many elements the mask selects.
@@ -188,11 +188,11 @@ class ReplaceInplaceUpdates(_Writes):
                     self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
                 )
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
-        return self._assign(target.value, base, self._at(base, new, "set", self._truth(target, value)))
+        return self._assign(target.value, base, self._at_call(base, new, "set", self._as_bool(target, value)))
 
-    def _part(self, target: cst.BaseExpression) -> bool:
+    def _is_part(self, target: cst.BaseExpression) -> bool:
         """Whether a target is a part of a tensor."""
-        return isinstance(target, cst.Subscript) and self._tensor(target.value)
+        return isinstance(target, cst.Subscript) and self._is_tensor(target.value)
 
     def _write_all(self, original: cst.Assign, target: cst.Tuple | cst.List, updated: cst.Assign) -> cst.BaseSmallStatement:
         """`x[0], y = a, b`: the values first, then one write after the other."""
@@ -202,14 +202,14 @@ class ReplaceInplaceUpdates(_Writes):
         sources = list(value.elements) if isinstance(value, cst.Tuple) else []
         if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
             raise Refuse("several targets, one of them a part of a tensor", "alias-write")
-        written = {root(_expression(element.value)) for element in target.elements if self._part(element.value)}
+        written = {root(_parse_expression(element.value)) for element in target.elements if self._is_part(element.value)}
         # A value may be a view: in torch the second write would read what the first has changed.
-        if any(root(_expression(source)) in written for source in ([source.value for source in sources] or [value])):
+        if any(root(_parse_expression(source)) in written for source in ([source.value for source in sources] or [value])):
             raise Refuse("parts of a tensor take values that share its memory: write one after the other", "alias-write")
         loose: list[cst.BaseElement] = [cst.Element(cst.Name(name)) for name in names]
         statements: list[cst.BaseSmallStatement] = [cst.Assign([cst.AssignTarget(cst.Tuple(loose, lpar=[], rpar=[]))], updated.value)]
         for position, (old, element, name) in enumerate(zip(target.elements, new.elements, names, strict=True)):
-            if self._part(old.value):
+            if self._is_part(old.value):
                 source = sources[position].value if len(sources) == len(names) else cst.Name(name)
                 assert isinstance(old.value, cst.Subscript) and isinstance(element.value, cst.Subscript)
                 statement = self._write(old.value, element.value, cst.Name(name), source)
@@ -219,9 +219,9 @@ class ReplaceInplaceUpdates(_Writes):
             statements += statement if isinstance(statement, cst.FlattenSentinel) else [statement]
         return cst.FlattenSentinel(statements)  # type: ignore[return-value]
 
-    def _truth(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression:
+    def _as_bool(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression:
         """`mask[0] = 1` sets a boolean, which JAX wants to be one."""
-        function, name = self._function(), target.value
+        function, name = self._function_with_copies(), target.value
         if not isinstance(value, cst.Integer) or not isinstance(name, cst.Name) or function is None:
             return value
         named = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name.value]
@@ -229,9 +229,9 @@ class ReplaceInplaceUpdates(_Writes):
         dtypes = {dtype for fact in facts if fact is not None for dtype in (fact.dtypes if is_tensor(fact) else ("none",))}
         return cst.Name(str(value.value != "0")) if dtypes == {"bool"} else value
 
-    def _selects(self, target: cst.Subscript) -> bool:
+    def _has_mask(self, target: cst.Subscript) -> bool:
         try:
-            return self._mask(target) is not None
+            return self._mask_fact(target) is not None
         # It is refused again, with its reason, where the update is built.
         except Refuse:
             return True
@@ -245,14 +245,14 @@ class ReplaceInplaceUpdates(_Writes):
         operator: cst.BaseBinaryOp,
     ) -> cst.BaseSmallStatement:
         """`base[mask] += value`: the sum everywhere, taken where the mask holds."""
-        self._mask(target)
-        base, index = self._base(target, new), new.slice[0].slice
+        self._mask_fact(target)
+        base, index = self._written_base(target, new), new.slice[0].slice
         assert isinstance(index, cst.Index)
         single = scalar(self.context.observed(original.value))
         right = value if single else self._unmasked(target, new, original.value, value)
         if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
-        whole = cst.BinaryOperation(base, operator, self._atom(right))
+        whole = cst.BinaryOperation(base, operator, self._parenthesised(right))
         masked = self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole)
         return self._assign(target.value, base, masked)
 
@@ -263,15 +263,15 @@ class ReplaceInplaceUpdates(_Writes):
         return unmasked(self.context, source, value, texts)
 
     def _update(self, target: cst.Subscript, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseSmallStatement:
-        base = self._base(target, new)
-        return self._assign(target.value, base, self._at(base, new, method, value))
+        base = self._written_base(target, new)
+        return self._assign(target.value, base, self._at_call(base, new, method, value))
 
     # -- questions --------------------------------------------------------------------------------------------------
 
-    def _tensor(self, node: cst.BaseExpression) -> bool:
+    def _is_tensor(self, node: cst.BaseExpression) -> bool:
         return is_tensor(self.context.observed(node)) or variable(self, node)
 
-    def _basic(self, target: cst.Subscript) -> bool:
+    def _has_no_array(self, target: cst.Subscript) -> bool:
         """Whether the index has no array in it, so that no element is written twice."""
         for element in target.slice:
             if isinstance(element.slice, cst.Index):
@@ -282,18 +282,18 @@ class ReplaceInplaceUpdates(_Writes):
                     return False
         return True
 
-    def _out(self, call: cst.Call) -> cst.BaseExpression | None:
+    def _out_argument(self, call: cst.Call) -> cst.BaseExpression | None:
         """What a torch function called as a statement writes to: `out=`, or its first argument (`inplace=True`, `torch.relu_(x)`)."""
         if not self.context.dotted(call.func).startswith("torch."):
             return None
         out = next((a.value for a in call.args if a.keyword and a.keyword.value == "out"), None)
         return out if out is not None else self._inplace_argument(call)
 
-    def _read_later(self, name: cst.Name) -> bool:
-        function = self._function()
+    def _is_read_later(self, name: cst.Name) -> bool:
+        function = self._function_with_copies()
         return function is not None and read_after(function, name.value, self.context.span(name).line)
 
-    def _repeated(self, name: cst.Name) -> bool:
+    def _is_repeated(self, name: cst.Name) -> bool:
         """Whether a comprehension changes what it did not make itself, once for each element."""
         inside = [node for node in self.context.stack if isinstance(node, cst.BaseComp)]
         loop_names = {
@@ -306,7 +306,7 @@ class ReplaceInplaceUpdates(_Writes):
         return bool(inside) and name.value not in loop_names
 
 
-def _expression(node: cst.BaseExpression) -> ast.expr:
+def _parse_expression(node: cst.BaseExpression) -> ast.expr:
     return ast.parse(f"({cst.Module([]).code_for_node(node)}\n)", mode="eval").body
 
 

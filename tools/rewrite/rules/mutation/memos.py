@@ -69,7 +69,7 @@ class RecomputeMemos(Rule):
             return updated.with_changes(body=[cst.Assign([cst.AssignTarget(cst.Name(memo.local))], cst.Name("None"))])
         if span == memo.start or memo.plain:
             return cst.RemoveFromParent()
-        value = _value(updated.body[0]) if updated.body else None
+        value = _stored_value(updated.body[0]) if updated.body else None
         return None if value is None else updated.with_changes(body=[cst.Assign([cst.AssignTarget(cst.Name(memo.local))], value)])
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -80,7 +80,7 @@ class RecomputeMemos(Rule):
         return cst.Name(memo.local) if memo and context.path[-1] == memo.method else None
 
 
-def _value(statement: cst.BaseSmallStatement) -> cst.BaseExpression | None:
+def _stored_value(statement: cst.BaseSmallStatement) -> cst.BaseExpression | None:
     """What a statement keeps: the assigned value, without the variable that a buffer would be."""
     if not isinstance(statement, cst.Assign):
         return None

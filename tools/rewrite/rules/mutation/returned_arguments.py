@@ -63,7 +63,7 @@ class ReturnChangedArguments(Rule):
 
     def leave_Return(self, original: cst.Return, updated: cst.Return) -> cst.Return | None:
         names = handed_back(self.context, self._key())
-        return _return(names) if names and original.value is None and len(self.context.functions) == 1 else None
+        return _return_statement(names) if names and original.value is None and len(self.context.functions) == 1 else None
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         names = handed_back(self.context, self._key())
@@ -72,7 +72,7 @@ class ReturnChangedArguments(Rule):
         # The function does not reach its end.
         if leaves(updated.body):
             return None
-        body = [*updated.body.body, cst.SimpleStatementLine([_return(names)])]
+        body = [*updated.body.body, cst.SimpleStatementLine([_return_statement(names)])]
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
     def _key(self) -> FunctionKey:
@@ -100,7 +100,7 @@ class ReturnChangedArguments(Rule):
         return [(name, value) for name, value in rows if name in names]
 
     def _read_again(self, call: cst.Call, value: cst.BaseExpression) -> bool:
-        value = _viewed(value)
+        value = _viewed_base(value)
         if isinstance(value, cst.Attribute):
             return True
         context = self.context
@@ -119,7 +119,7 @@ class ReturnChangedArguments(Rule):
         return any(n.lineno >= start and not line <= n.lineno <= end for n in reads)
 
 
-def _viewed(value: cst.BaseExpression) -> cst.BaseExpression:
+def _viewed_base(value: cst.BaseExpression) -> cst.BaseExpression:
     """What an argument such as `x[0]` or `x.t()` is a view of."""
     while True:
         match value:
@@ -153,6 +153,6 @@ def handed_back(context: Context, key: FunctionKey) -> tuple[str, ...]:
     return tuple(name for name in argument_names(node) if name in names)
 
 
-def _return(names: tuple[str, ...]) -> cst.Return:
+def _return_statement(names: tuple[str, ...]) -> cst.Return:
     values: list[cst.BaseExpression] = [cst.Name(name) for name in names]
     return cst.Return(values[0] if len(values) == 1 else cst.Tuple([cst.Element(value) for value in values], lpar=[], rpar=[]))

@@ -41,35 +41,39 @@ class _Writes(Rule):
             case cst.Name() if self.context.is_handle(receiver):
                 return cst.Assign([cst.AssignTarget(subscript(receiver))], value)
             case cst.Name():
-                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
+                return self._with_aliases(receiver, cst.Assign([cst.AssignTarget(cst.Name(receiver.value))], value))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if is_inplace(name):
-                return self._assign(inner, self._next(inner), value)
+                return self._assign(inner, self._receiver_form(inner), value)
             case cst.Attribute(value=inner, attr=cst.Name(value="T" | "mT")):
-                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), receiver.attr))
+                return self._assign(inner, self._receiver_form(inner), cst.Attribute(self._parenthesised(value), receiver.attr))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="t")), args=[]):
-                return self._assign(inner, self._next(inner), cst.Attribute(self._atom(value), cst.Name("T")))
+                return self._assign(inner, self._receiver_form(inner), cst.Attribute(self._parenthesised(value), cst.Name("T")))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="transpose" | "swapaxes")), args=[first, second]):
-                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._atom(value), a=first.value, b=second.value)
-                return self._assign(inner, self._next(inner), back)
+                back = self.context.build("{value}.swapaxes({a}, {b})", value=self._parenthesised(value), a=first.value, b=second.value)
+                return self._assign(inner, self._receiver_form(inner), back)
             case cst.Attribute(value=inner, attr=cst.Name(value=name)) if name in THROUGH:
-                return self._assign(inner, self._next(inner), value)
+                return self._assign(inner, self._receiver_form(inner), value)
             case cst.Attribute() if self._plain_attribute(receiver):
-                return self._synchronised(receiver, cst.Assign([cst.AssignTarget(new)], value))  # type: ignore[arg-type]
+                return self._with_aliases(receiver, cst.Assign([cst.AssignTarget(new)], value))  # type: ignore[arg-type]
             case cst.Attribute():
-                return self._synchronised(receiver, written(self, receiver, value))
+                return self._with_aliases(receiver, written(self, receiver, value))
             case cst.Subscript(value=inner):
-                again = self._again(receiver)
+                again = self._rewrite_again(receiver)
                 assert isinstance(again, cst.Subscript)
-                if kind := self._holder(inner):
-                    return self._hold(kind, inner, again, value)
+                if kind := self._container_kind(inner):
+                    return self._store_in_container(kind, inner, again, value)
                 # Indexing by a mask copies in torch, so a write to what was selected reaches nothing but that copy.
-                if self._mask(receiver) is not None:
+                if self._mask_fact(receiver) is not None:
                     raise Refuse("an update of what a boolean mask selects", "dynamic-shape")
-                base = self._base(receiver, again)
-                return self._assign(inner, base, self._at(base, again, "set", value))
+                base = self._written_base(receiver, again)
+                return self._assign(inner, base, self._at_call(base, again, "set", value))
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name))) if name in RESHAPES | THROUGH:
-                base = self._again(inner)
-                back = value if name in THROUGH else self.context.build("{value}.reshape({base}.shape)", value=self._atom(value), base=base)
+                base = self._rewrite_again(inner)
+                back = (
+                    value
+                    if name in THROUGH
+                    else self.context.build("{value}.reshape({base}.shape)", value=self._parenthesised(value), base=base)
+                )
                 return self._assign(inner, base, back)
         raise Refuse("a write through a view that is not followed", "alias-write")
 
@@ -78,47 +82,47 @@ class _Writes(Rule):
         inherited = any(node.attr.value in layers()[base].params for base in own_layer(self))
         return self.context.is_self(node.value) and not variable(self, node) and not inherited
 
-    def _next(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _receiver_form(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The rewritten form of a receiver, as far as writing to it needs one."""
-        return node if isinstance(node, cst.Call) else self._again(node)
+        return node if isinstance(node, cst.Call) else self._rewrite_again(node)
 
-    def _again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _rewrite_again(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The rewritten form of an original expression, for a second use."""
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
-            return self._again(node.value)
+            return self._rewrite_again(node.value)
         if variable(self, node):
             return subscript(node)
         if isinstance(node, cst.Subscript):
-            return node.with_changes(value=self._again(node.value))
+            return node.with_changes(value=self._rewrite_again(node.value))
         if isinstance(node, (cst.Name, cst.Attribute)):
             return node
-        return self._view_again(node)
+        return self._rewrite_view_again(node)
 
-    def _view_again(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _rewrite_view_again(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A view, written anew in JAX's spelling; what its axes or sizes are must be plain."""
         match node:
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if all(_plain(a) for a in args):
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if all(_is_plain(a) for a in args):
                 values = [a.value for a in args]
                 if name == "t" and not values:
-                    return cst.Attribute(self._again(inner), cst.Name("T"))
+                    return cst.Attribute(self._rewrite_again(inner), cst.Name("T"))
                 if name in ("transpose", "swapaxes") and len(values) == 2:
-                    return self.context.build("{x}.swapaxes({a}, {b})", x=self._again(inner), a=values[0], b=values[1])
+                    return self.context.build("{x}.swapaxes({a}, {b})", x=self._rewrite_again(inner), a=values[0], b=values[1])
                 if name in ("view", "reshape") and values:
-                    return cst.Call(cst.Attribute(self._again(inner), cst.Name("reshape")), args)
+                    return cst.Call(cst.Attribute(self._rewrite_again(inner), cst.Name("reshape")), args)
                 if name == "unsqueeze" and len(values) == 1:
-                    return self.context.build("jnp.expand_dims({x}, {a})", x=self._again(inner), a=values[0])
+                    return self.context.build("jnp.expand_dims({x}, {a})", x=self._rewrite_again(inner), a=values[0])
         raise Refuse("a write through a view that is not followed", "alias-write")
 
-    def _base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
+    def _written_base(self, target: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
         """The array that is written into: `self.x[...]` where `self.x` is a variable."""
         is_variable = variable(self, target.value) or self.context.is_handle(target.value)
         return subscript(new.value) if is_variable and not isinstance(new.value, cst.Subscript) else new.value
 
-    def _at(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
+    def _at_call(self, base: cst.BaseExpression, new: cst.Subscript, method: str, value: cst.BaseExpression) -> cst.BaseExpression:
         at = cst.Subscript(cst.Attribute(base, cst.Name("at")), new.slice)
         return cst.Call(cst.Attribute(at, cst.Name(method)), [cst.Arg(value)])
 
-    def _mask(self, target: cst.Subscript) -> Observed | None:
+    def _mask_fact(self, target: cst.Subscript) -> Observed | None:
         for element in target.slice:
             if isinstance(element.slice, cst.Index):
                 fact = self.context.observed(element.slice.value)
@@ -128,19 +132,19 @@ class _Writes(Rule):
                     return fact
         return None
 
-    def _atom(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _parenthesised(self, node: cst.BaseExpression) -> cst.BaseExpression:
         return wrap(node, None)
 
-    def _function(self) -> ast.AST | None:
+    def _function_with_copies(self) -> ast.AST | None:
         path = ".".join(self.context.path)
         function = self.context.file.functions.get(path)
         if function is None:
             return None
         if path not in self.context.with_copies:
-            self.context.with_copies[path] = mark_copies(function, self._picks)
+            self.context.with_copies[path] = mark_copies(function, self._copies_elements)
         return self.context.with_copies[path]
 
-    def _picks(self, index: ast.expr) -> bool:
+    def _copies_elements(self, index: ast.expr) -> bool:
         """Whether an index was seen to be a tensor of elements or of truth values, or is a list, so that what it selects is a copy."""
         if isinstance(index, ast.List):
             return bool(index.elts) and all(isinstance(element, ast.Constant | ast.UnaryOp) for element in index.elts)
@@ -164,13 +168,15 @@ class _Writes(Rule):
                 return first.value if not first.keyword else None
         return None
 
-    def _holder(self, node: cst.BaseExpression) -> str:
+    def _container_kind(self, node: cst.BaseExpression) -> str:
         """Which kind of container of tensors an expression was seen to be, or ""."""
         fact = self.context.observed(node)
         kinds = set(fact.kinds) if fact else set()
         return next(iter(kinds)) if len(kinds) == 1 and kinds <= {"list", "dict", "tuple"} else ""
 
-    def _hold(self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression) -> cst.BaseSmallStatement:
+    def _store_in_container(
+        self, kind: str, container: cst.BaseExpression, element: cst.Subscript, value: cst.BaseExpression
+    ) -> cst.BaseSmallStatement:
         """`parts[0] = value`, for a tensor that a list or dictionary holds."""
         # A tuple takes no new element.
         if kind == "tuple":
@@ -182,13 +188,17 @@ class _Writes(Rule):
     def _check_alias(self, name: cst.Name | cst.Attribute) -> None:
         """A hole where the write cannot be made visible through the other name."""
         for alias in self._aliases(name)[:1]:
-            self._stale(name, alias)
+            self._refuse_stale(name, alias)
 
     def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
         """Along which a write to this name or attribute must be passed on."""
-        function = self._function()
+        function = self._function_with_copies()
         returned = handed_back(self.context, self.context.function_key)
-        aliases = stale_aliases(function, _text(name), self.context.span(name).line, returned, self._seen) if function is not None else []
+        aliases = (
+            stale_aliases(function, _text(name), self.context.span(name).line, returned, self._is_observed_tensor)
+            if function is not None
+            else []
+        )
         # What torch saves for a backward pass is the tensor, and not its value at that point: saved last, the new value is what is saved.
         saved = [alias for alias in aliases if alias.one.endswith(f".{SAVE}")]
         if saved and function is not None and movable_save(function) is not None:
@@ -196,21 +206,21 @@ class _Writes(Rule):
             return [alias for alias in aliases if alias not in saved]
         return aliases
 
-    def _seen(self, node: ast.expr) -> bool:
+    def _is_observed_tensor(self, node: ast.expr) -> bool:
         """Whether an expression of the source was seen to be a tensor."""
         return is_tensor(self.context.facts.observed.get(span_of(node, self.context.file.lines)))
 
-    def _stale(self, name: cst.Name | cst.Attribute, alias: Alias) -> None:
+    def _refuse_stale(self, name: cst.Name | cst.Attribute, alias: Alias) -> None:
         other = alias.other if alias.one == _text(name) else alias.one
         self.context.hole(name, f"{_text(name)} is changed in place while {other}, which shares its memory, is read later", "alias-write")
 
-    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+    def _with_aliases(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         """The write, followed by an assignment that brings a name of the same memory up to date where one is read later."""
-        function, text = self._function(), _text(name)
+        function, text = self._function_with_copies(), _text(name)
         if isinstance(name, cst.Name) and function is not None:
-            self._reach_out(function, name)
+            self._note_outer_name(function, name)
         if function is not None and (loop := binding_loop(function, text, self.context.span(name).line)):
-            if not self._put_together(function, loop, text):
+            if not self._note_slices(function, loop, text):
                 self.context.hole(name, f"{text}, an element of what a loop goes through, is changed in place", "alias-write")
                 return write
             whole = self.context.parted[loop.lineno][text].base
@@ -222,7 +232,7 @@ class _Writes(Rule):
             before = self.context.assigned.get(alias.line)
             # The other name can only be said again where the statement that made it is known.
             if not alias.exact or before is None or isinstance(self.context.parent(), cst.FlattenSentinel):
-                self._stale(name, alias)
+                self._refuse_stale(name, alias)
                 return write
             original, rewritten = before
             # One name of the pair has its new value; the other follows from it, whichever of them is the view.
@@ -235,7 +245,7 @@ class _Writes(Rule):
             return write
         return cst.FlattenSentinel([write.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), *follow])  # type: ignore[return-value]
 
-    def _reach_out(self, function: ast.AST, name: cst.Name) -> None:
+    def _note_outer_name(self, function: ast.AST, name: cst.Name) -> None:
         """Note a name of an enclosing function that the function now binds anew."""
         outer = [self.context.file.functions.get(".".join(self.context.path[:-depth])) for depth in range(1, len(self.context.functions))]
         binding = next((node for node in outer if node is not None and name.value in bound_names(node)), None)
@@ -248,9 +258,9 @@ class _Writes(Rule):
             )
         self.context.nonlocals.setdefault(".".join(self.context.path), set()).add(name.value)
 
-    def _put_together(self, function: ast.AST, loop: ast.For, name: str) -> bool:
+    def _note_slices(self, function: ast.AST, loop: ast.For, name: str) -> bool:
         """Note that the new parts which a loop makes are put together after it; whether that can be done."""
-        slices = loop_part(function, loop, name, self._seen)
+        slices = loop_part(function, loop, name, self._is_observed_tensor)
         if slices is None or parts_name(slices) in self.context.taken:
             return False
         self.context.parted.setdefault(loop.lineno, {})[name] = slices
@@ -262,9 +272,9 @@ class _Writes(Rule):
             return cst.Assign([cst.AssignTarget(cst.Name(view.value))], value)
         match view:
             case cst.Attribute(attr=cst.Name(value=name)) if name not in VIEWING:
-                return _Quiet(self.context)._assign(view, self._again(view), value)
+                return _Quiet(self.context)._assign(view, self._rewrite_again(view), value)
             case cst.Subscript(value=cst.Name() | cst.Attribute()):
-                return _Quiet(self.context)._assign(view, self._again(view), value)
+                return _Quiet(self.context)._assign(view, self._rewrite_again(view), value)
             case cst.Call(func=cst.Attribute(value=cst.Name() | cst.Attribute() as base)) | cst.Attribute(value=cst.Name() as base):
                 return _Quiet(self.context)._assign(view, base, value)
         raise Refuse("a write through a view of a view is not followed", "alias-write")
@@ -274,7 +284,7 @@ def _text(node: cst.BaseExpression) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-def _plain(argument: cst.Arg) -> bool:
+def _is_plain(argument: cst.Arg) -> bool:
     """Whether an argument is a number or a name, which are the same before and after rewriting."""
     value = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
     return isinstance(value, (cst.Integer, cst.Name)) and not argument.star and argument.keyword is None
@@ -283,5 +293,5 @@ def _plain(argument: cst.Arg) -> bool:
 class _Quiet(_Writes):
     """The same writes, without looking for further aliases."""
 
-    def _synchronised(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+    def _with_aliases(self, name: cst.Name | cst.Attribute, write: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
         return write

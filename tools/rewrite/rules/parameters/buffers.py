@@ -47,16 +47,16 @@ class SetBuffers(Rule):
         if persistent is None or not is_tensor(fact) or fact is None or "none" in fact.kinds or "parameter" in fact.kinds:
             return None
         if not context.constructing:
-            if len({*self._shapes(name), *fact.shapes}) < 2:
+            if len({*self._observed_shapes(name), *fact.shapes}) < 2:
                 return None
             call = context.build("{owner}.set_value({value})", owner=target, value=updated.value)
             return cst.Expr(call)
         # On this branch torch has a plain attribute, and the state dictionary no entry.
-        if self._instead(original, name):
+        if self._replaces_registration(original, name):
             return None
         return updated.with_changes(value=context.build(f"nnx.{'Variable' if persistent else 'Cache'}({{value}})", value=updated.value))
 
-    def _shapes(self, name: str) -> Iterator[tuple[int, ...]]:
+    def _observed_shapes(self, name: str) -> Iterator[tuple[int, ...]]:
         """The shapes that the buffer was seen to have where the class reads it."""
         context = self.context
         assert context.cls
@@ -65,23 +65,25 @@ class SetBuffers(Rule):
                 fact = context.facts.observed.get(span_of(node, context.file.lines))
                 yield from fact.shapes if fact else ()
 
-    def _instead(self, assign: cst.Assign, name: str) -> bool:
+    def _replaces_registration(self, assign: cst.Assign, name: str) -> bool:
         """Whether the buffer is registered in other arms of branches around the assignment, and nowhere else."""
         context = self.context
         assert context.cls
         line = context.span(assign).line
-        registrations = [node.lineno for node in walk(context.cls.node) if isinstance(node, ast.Call) and _registers(node, name)]
+        registrations = [node.lineno for node in walk(context.cls.node) if isinstance(node, ast.Call) and _is_registration(node, name)]
         branches = [node for node in walk(context.cls.node) if isinstance(node, ast.If) and node.orelse]
-        return bool(registrations) and all(any(_apart(branch, line, registration) for branch in branches) for registration in registrations)
+        return bool(registrations) and all(
+            any(_in_different_arms(branch, line, registration) for branch in branches) for registration in registrations
+        )
 
 
-def _registers(call: ast.Call, name: str) -> bool:
+def _is_registration(call: ast.Call, name: str) -> bool:
     names = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "name")]
     named = any(isinstance(value, ast.Constant) and value.value == name for value in names)
     return isinstance(call.func, ast.Attribute) and call.func.attr == "register_buffer" and named
 
 
-def _apart(branch: ast.If, one: int, other: int) -> bool:
+def _in_different_arms(branch: ast.If, one: int, other: int) -> bool:
     """Whether two lines stand in different arms of a branch."""
     end = branch.body[-1].end_lineno or 0
     first, second = (branch.body[0].lineno <= line <= end for line in (one, other))

@@ -52,7 +52,7 @@ class FreezeParameters(Rule):
         body = original.body.body
         line = body[0] if len(body) == 1 else None
         statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
-        target = self._frozen(statement)
+        target = self._frozen_target(statement)
         if target is None or walked.func.attr.value not in ("parameters", "named_parameters"):
             return None
         names = [e.value for e in original.target.elements] if isinstance(original.target, cst.Tuple) else [original.target]
@@ -69,21 +69,21 @@ class FreezeParameters(Rule):
         target = original.targets[0].target
         if not (isinstance(target, cst.Attribute) and target.attr.value == "requires_grad" and len(original.targets) == 1):
             return None
-        if self._for_a_while(target):
+        if self._is_thawed_again(target):
             return None
-        return self._variable(original, target.value, original.value)
+        return self._freeze_variable(original, target.value, original.value)
 
     def leave_SimpleStatementLine(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.RemovalSentinel | None:
         """Both ends of a block's while without gradients."""
-        flag = _flag(original)
-        return cst.RemoveFromParent() if flag is not None and self._for_a_while(flag.target) else None
+        flag = _gradient_flag(original)
+        return cst.RemoveFromParent() if flag is not None and self._is_thawed_again(flag.target) else None
 
-    def _for_a_while(self, target: cst.Attribute) -> bool:
+    def _is_thawed_again(self, target: cst.Attribute) -> bool:
         """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""
         block = next(node for node in reversed(self.context.stack) if isinstance(node, cst.IndentedBlock | cst.Module))
-        flags = [flag for flag in map(_flag, block.body) if flag is not None and flag.target.deep_equals(target)]
+        flags = [flag for flag in map(_gradient_flag, block.body) if flag is not None and flag.target.deep_equals(target)]
         # Torch lets nobody write to a leaf that requires a gradient; arrays need no such permission.
-        return len(flags) == 2 and _is(flags[0].value, "False") and _is(flags[1].value, "True")
+        return len(flags) == 2 and _is_name(flags[0].value, "False") and _is_name(flags[1].value, "True")
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.Assign | None:
         call = original.value
@@ -91,7 +91,7 @@ class FreezeParameters(Rule):
             return None
         if self.context.is_module(call.func.value):
             return None
-        return self._variable(original, call.func.value, call.args[0].value if call.args else cst.Name("True"))
+        return self._freeze_variable(original, call.func.value, call.args[0].value if call.args else cst.Name("True"))
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """`net.requires_grad_(False)` of a module."""
@@ -100,18 +100,18 @@ class FreezeParameters(Rule):
             return None
         if not self.context.is_module(func.value) or not original.args:
             return None
-        if not _is(original.args[0].value, "False"):
-            if not _is(original.args[0].value, "True"):
+        if not _is_name(original.args[0].value, "False"):
+            if not _is_name(original.args[0].value, "True"):
                 self.context.hole(original, "whether a module is trained depends on a value", "frozen")
             return None
         return self.context.build("vendored.freeze({module})", module=new.value)
 
-    def _variable(self, statement: cst.BaseSmallStatement, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
+    def _freeze_variable(self, statement: cst.BaseSmallStatement, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
         """One parameter that is frozen."""
         target = self._variable_of(node)
-        if not _is(value, "False") or target is None:
+        if not _is_name(value, "False") or target is None:
             fact = self.context.observed(node)
-            if fact is not None and set(fact.kinds) <= {"parameter"} and not _is(value, "True"):
+            if fact is not None and set(fact.kinds) <= {"parameter"} and not _is_name(value, "True"):
                 self.context.hole(statement, "whether a parameter is trained is decided one by one", "frozen")
             return None
         return cst.Assign([cst.AssignTarget(target)], self.context.build("vendored.frozen({x})", x=target.deep_clone()))
@@ -137,7 +137,7 @@ class FreezeParameters(Rule):
                 parameter_count += isinstance(target, ast.Name) and target.id == node.value and dotted in PARAMETERS
         return 0 < stores == parameter_count
 
-    def _frozen(self, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
+    def _frozen_target(self, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
         """What a statement freezes, or `None`."""
         match statement:
             case cst.Assign(
@@ -158,7 +158,7 @@ class _Flag(NamedTuple):
     value: cst.BaseExpression
 
 
-def _flag(line: cst.BaseStatement | cst.BaseSmallStatement) -> _Flag | None:
+def _gradient_flag(line: cst.BaseStatement | cst.BaseSmallStatement) -> _Flag | None:
     match line:
         case cst.SimpleStatementLine(
             body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name("requires_grad")) as target)], value=value)]
@@ -167,7 +167,7 @@ def _flag(line: cst.BaseStatement | cst.BaseSmallStatement) -> _Flag | None:
     return None
 
 
-def _is(node: cst.BaseExpression, name: str) -> bool:
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 

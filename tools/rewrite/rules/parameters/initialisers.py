@@ -82,26 +82,30 @@ class ReplaceInitialisers(Rule):
         ),
     )
 
-    def _row(self, call: cst.BaseExpression) -> str:
+    def _row_name(self, call: cst.BaseExpression) -> str:
         dotted = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
         name = dotted.removeprefix("torch.nn.init.").removesuffix("_")
         return name if dotted.startswith("torch.nn.init.") and name in ROWS else ""
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        name, value = self._row(original), initialiser(self.context, original)
+        name, value = self._row_name(original), initialiser(self.context, original)
         if not name and not value:
             return None
         try:
-            return self.context.parenthesise(self._value(name, original, updated) if name else self._passed(original, updated))
+            return self.context.parenthesise(self._new_value(name, original, updated) if name else self._call_with_key(original, updated))
         except (Refuse, BindError) as refusal:
             self.context.hole(original, f"torch.nn.init.{name or 'a'}_: {refusal}", getattr(refusal, "code", "unbound-call"))
             return None
 
-    def _value(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    def _new_value(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         text, template = ROWS[name]
         bound = bind(parse_signature(text), updated.args, original.args)
         target = bound.values["tensor"]
-        if (source := bound.sources.get("tensor")) is not None and self._itself(source) is not source and isinstance(target, cst.Call):
+        if (
+            (source := bound.sources.get("tensor")) is not None
+            and self._without_as_tensor(source) is not source
+            and isinstance(target, cst.Call)
+        ):
             target = target.args[0].value
             bound = type(bound)({**bound.values, "tensor": target}, bound.variadic, bound.dropped, bound.sources)
         # `nn.init.zeros_(nn.Parameter(x))` gives the parameter, not its values: they go inside the new variable.
@@ -112,36 +116,36 @@ class ReplaceInitialisers(Rule):
             return target.with_changes(args=[cst.Arg(value)])
         return expand(self.context, template, bound, f"nn.init.{name}_")
 
-    def _passed(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    def _call_with_key(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         """The call of an initialiser that is a value: it is given a key first."""
         key = self.context.key()
         if key is None:
             raise Refuse("an initialiser is called where no nnx.Rngs is at hand", "randomness")
         return updated.with_changes(args=tidy([cst.Arg(key), *updated.args]))
 
-    def _itself(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    def _without_as_tensor(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """`torch.as_tensor(w)` of a parameter is `w`."""
         if isinstance(node, cst.Call) and len(node.args) == 1 and self.context.dotted(node.func) == "torch.as_tensor":
             return node.args[0].value
         return node
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
-        target = self._initialised(original.value)
+        target = self._target_of(original.value)
         # An unchanged call was refused, and its hole stands.
         return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
-        assigned, target = original.targets[0].target, self._initialised(original.value)
+        assigned, target = original.targets[0].target, self._target_of(original.value)
         if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(assigned, cst.Attribute):
             return None
         return self._write(original, target, updated.value) if assigned.deep_equals(target) else None
 
-    def _initialised(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
+    def _target_of(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
         """What an original call initialises, where it is one that does."""
-        if not isinstance(call, cst.Call) or not (self._row(call) or initialiser(self.context, call)):
+        if not isinstance(call, cst.Call) or not (self._row_name(call) or initialiser(self.context, call)):
             return None
-        return self._itself(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
+        return self._without_as_tensor(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
 
     def _write(
         self, original: cst.BaseSmallStatement, target: cst.BaseExpression, value: cst.BaseExpression

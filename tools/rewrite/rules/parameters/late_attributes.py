@@ -36,7 +36,7 @@ class MarkLateAttributes(Rule):
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         context = self.context
         target = original.targets[0].target
-        if isinstance(target, cst.Attribute) and len(original.targets) == 1 and self._was_plain(original, target):
+        if isinstance(target, cst.Attribute) and len(original.targets) == 1 and self._held_plain_value(original, target):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
         if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
             return None
@@ -53,7 +53,7 @@ class MarkLateAttributes(Rule):
             return None
         return updated.with_changes(value=context.build("nnx.data(None)"))
 
-    def _was_plain(self, assign: cst.Assign, target: cst.Attribute) -> bool:
+    def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute) -> bool:
         """Whether the constructor gives a module to an attribute that it gave a number, text or truth value before."""
         context, fact = self.context, self.context.observed(assign.value)
         method = context.cls.methods.get("__init__") if context.cls and context.repo.is_module_class(context.cls) else None

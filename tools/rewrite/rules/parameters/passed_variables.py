@@ -59,12 +59,12 @@ class PassVariables(Rule):
 
     def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
         call = self.context.parent()
-        if not isinstance(call, cst.Call) or original.star or not self._written(call, original):
+        if not isinstance(call, cst.Call) or original.star or not self._is_written_by(call, original):
             return None
         value = self._reference(original.value, updated.value)
         return None if value is None else updated.with_changes(value=value)
 
-    def _written(self, call: cst.Call, argument: cst.Arg) -> bool:
+    def _is_written_by(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether the called function writes to this argument."""
         position = next(i for i, a in enumerate(call.args) if a is argument)
         written = self.context.randomness.written
@@ -113,7 +113,7 @@ class PassVariables(Rule):
         if isinstance(parent, cst.Subscript):
             return parent.value is node
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
-            return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._written(grand, parent)
+            return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._is_written_by(grand, parent)
         return False
 
     def _reference(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -60,25 +60,25 @@ class ReplaceRegistrations(Rule):
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | cst.RemovalSentinel | None:
         if not isinstance(original.value, cst.Call) or not isinstance(updated.value, cst.Call):
             return None
-        parts = self._parts(original.value, updated.value)
+        parts = self._registration(original.value, updated.value)
         if parts is None:
             return None
         owner, name, value = parts
-        text = _literal(name)
-        if text is not None and text.isidentifier() and self.context.is_self(owner) and not self._container(owner):
+        text = _literal_text(name)
+        if text is not None and text.isidentifier() and self.context.is_self(owner) and not self._container_class(owner):
             # `self.register_parameter("w", self.w)` only says again what the assignment before has said.
             if value.deep_equals(cst.Attribute(owner, cst.Name(text))):
                 return cst.RemoveFromParent()
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
-        return cst.Expr(self._registered(original.value, *parts))
+        return cst.Expr(self._registering_call(original.value, *parts))
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         """As an expression, such as the body of a lambda."""
-        if isinstance(self.context.parent(), cst.Expr) or (parts := self._parts(original, updated)) is None:
+        if isinstance(self.context.parent(), cst.Expr) or (parts := self._registration(original, updated)) is None:
             return None
-        return self._registered(original, *parts)
+        return self._registering_call(original, *parts)
 
-    def _parts(self, call: cst.Call, new: cst.Call) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
+    def _registration(self, call: cst.Call, new: cst.Call) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
         """Owner, name and the (wrapped) value that a call registers; `None` for any other call."""
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value not in REGISTERING or not isinstance(new.func, cst.Attribute):
@@ -99,7 +99,7 @@ class ReplaceRegistrations(Rule):
         ):
             value = value.value  # the parameter itself, which another name may have too
         if func.attr.value == "register_buffer":
-            value = self._buffer(value, "Cache" if _is(values.get("persistent"), "False") else "Variable")
+            value = self._buffer_value(value, "Cache" if _is_name(values.get("persistent"), "False") else "Variable")
             # Torch registers no buffer for `None`; a variable around `None` would be there, and not be `None`.
             if isinstance(values["value"], cst.Name) and self._is_tested_for_none(values["value"].value):
                 value = self.context.build("({made} if {value} is not None else None)", made=value, value=values["value"])
@@ -116,28 +116,28 @@ class ReplaceRegistrations(Rule):
         branches = [node for node in walk(function) if isinstance(node, ast.If)] if function else []
         return any(ast.unparse(node.test) == f"{name} is not None" and not node.orelse for node in branches)
 
-    def _buffer(self, value: cst.BaseExpression, kind: str) -> cst.BaseExpression:
+    def _buffer_value(self, value: cst.BaseExpression, kind: str) -> cst.BaseExpression:
         """The value in a variable; where it is `None`, for one of its conditions too, there is no variable."""
-        if _is(value, "None"):
+        if _is_name(value, "None"):
             return value
-        if isinstance(value, cst.IfExp) and (_perhaps_none(value.body) or _perhaps_none(value.orelse)):
-            whole = value.with_changes(body=self._buffer(value.body, kind), orelse=self._buffer(value.orelse, kind))
+        if isinstance(value, cst.IfExp) and (_may_be_none(value.body) or _may_be_none(value.orelse)):
+            whole = value.with_changes(body=self._buffer_value(value.body, kind), orelse=self._buffer_value(value.orelse, kind))
             return whole if whole.lpar else whole.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return self.context.build(f"nnx.{kind}({{value}})", value=value)
 
-    def _registered(
+    def _registering_call(
         self, call: cst.Call, owner: cst.BaseExpression, name: cst.BaseExpression, value: cst.BaseExpression
     ) -> cst.BaseExpression:
         """An expression that registers."""
         assert isinstance(call.func, cst.Attribute)
-        method = {"Sequential": "add_module", "ModuleDict": "__setitem__"}.get(self._container(call.func.value))
+        method = {"Sequential": "add_module", "ModuleDict": "__setitem__"}.get(self._container_class(call.func.value))
         if method and call.func.attr.value in ("add_module", "register_module"):
             return cst.Call(cst.Attribute(owner, cst.Name(method)), tidy([cst.Arg(name), cst.Arg(value)]))
         return cst.Call(cst.Name("setattr"), tidy([cst.Arg(owner), cst.Arg(name), cst.Arg(value)]))
 
-    def _container(self, node: cst.BaseExpression) -> str:
+    def _container_class(self, node: cst.BaseExpression) -> str:
         """`Sequential` or `ModuleDict` where the module derives from it, else ""."""
-        bases = {name.removeprefix("torch.nn.") for name in _bases(self, node)}
+        bases = {name.removeprefix("torch.nn.") for name in _layer_bases(self, node)}
         return next((name for name in ("Sequential", "ModuleDict") if name in bases), "")
 
 
@@ -168,12 +168,12 @@ class RegisterSequentialParts(Rule):
         return cst.Expr(cst.Call(cst.Attribute(target.value, cst.Name("add_module")), tidy([cst.Arg(name), cst.Arg(updated.value)])))
 
 
-def _perhaps_none(value: cst.BaseExpression) -> bool:
+def _may_be_none(value: cst.BaseExpression) -> bool:
     """Whether this is `None`, or a conditional expression with `None` in an arm."""
-    return _is(value, "None") or (isinstance(value, cst.IfExp) and (_perhaps_none(value.body) or _perhaps_none(value.orelse)))
+    return _is_name(value, "None") or (isinstance(value, cst.IfExp) and (_may_be_none(value.body) or _may_be_none(value.orelse)))
 
 
-def _bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
+def _layer_bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
     """The torch layers that the module `node` (`self` or observed) is or derives from."""
     context = rule.context
     if context.is_self(node):
@@ -187,11 +187,11 @@ def _bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
     return bases
 
 
-def _is(node: cst.BaseExpression | None, name: str) -> bool:
+def _is_name(node: cst.BaseExpression | None, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 
-def _literal(node: cst.BaseExpression) -> str | None:
+def _literal_text(node: cst.BaseExpression) -> str | None:
     if isinstance(node, cst.SimpleString):
         value = ast.literal_eval(node.value)
         return value if isinstance(value, str) else None

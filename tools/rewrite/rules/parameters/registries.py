@@ -27,7 +27,7 @@ class ReplaceModuleRegistries(Rule):
         if original.attr.value != "_modules" or not self._is_module(original.value):
             return None
         # `named_children` gives a new dictionary: a change to that would reach nothing.
-        if self._changes(original):
+        if self._is_changed(original):
             self.context.hole(original, "the registry of a module's parts is changed: NNX keeps parts as attributes", "module-method")
             return None
         return self.context.build("dict(vendored.named_children({module}))", module=updated.value)
@@ -39,7 +39,7 @@ class ReplaceModuleRegistries(Rule):
         fact = context.observed(node)
         return bool(fact and fact.kinds) and all(kind.startswith("module:") for kind in fact.kinds)  # type: ignore[union-attr]
 
-    def _changes(self, node: cst.Attribute) -> bool:
+    def _is_changed(self, node: cst.Attribute) -> bool:
         """Whether the registry itself is assigned to, an entry is set or deleted, or a method changes it."""
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, (cst.AssignTarget, cst.Del)):

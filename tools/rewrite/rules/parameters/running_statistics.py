@@ -42,7 +42,7 @@ class MoveInheritedStatistics(Rule):
         for position, argument in enumerate(original.args):
             name = argument.keyword.value if argument.keyword else {1: "running_mean", 2: "running_var"}.get(position, "")
             if name in STATISTICS:
-                value = self._variable(argument.value, arguments[position].value, name)
+                value = self._statistic_variable(argument.value, arguments[position].value, name)
                 if value is None:
                     return None
                 arguments[position] = arguments[position].with_changes(value=value)
@@ -50,7 +50,7 @@ class MoveInheritedStatistics(Rule):
         # The helper moves both statistics, so both must be variables (or None).
         return cst.Call(self.context.helper("tracked_batch_norm"), arguments) if replaced == STATISTICS.keys() else None
 
-    def _variable(self, original: cst.BaseExpression, updated: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
+    def _statistic_variable(self, original: cst.BaseExpression, updated: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
         """The variable that holds what an expression reads; `None` where it reads anything but the layer's own statistic, or None."""
         match original, updated:
             case cst.Name(value="None"), _:
@@ -58,7 +58,7 @@ class MoveInheritedStatistics(Rule):
             case cst.Attribute(attr=cst.Name(value=read)), cst.Attribute() if read == name and self.context.is_self(original.value):
                 return updated.with_changes(attr=cst.Name(STATISTICS[name]))
             case cst.IfExp(), cst.IfExp():
-                body = self._variable(original.body, updated.body, name)
-                other = self._variable(original.orelse, updated.orelse, name)
+                body = self._statistic_variable(original.body, updated.body, name)
+                other = self._statistic_variable(original.orelse, updated.orelse, name)
                 return updated.with_changes(body=body, orelse=other) if body and other else None
         return None

@@ -52,13 +52,13 @@ class ShareVariables(Rule):
     def leave_Arg(self, original: cst.Arg, updated: cst.Arg) -> cst.Arg | None:
         call, source, new = self.context.parent(), original.value, updated.value
         fact = self.context.observed(source)
-        if not isinstance(call, cst.Call) or fact is None or fact.kinds != ("parameter",) or not self._keeps(call, original):
+        if not isinstance(call, cst.Call) or fact is None or fact.kinds != ("parameter",) or not self._is_kept_by(call, original):
             return None
         if variable(self, source) and isinstance(new, cst.Subscript):
             return updated.with_changes(value=new.value)
         if not isinstance(source, cst.Attribute) or not isinstance(new, cst.Attribute):
             return None
-        kinds = _layers(self.context.observed(source.value))
+        kinds = _layer_names(self.context.observed(source.value))
         templates = {layers()[kind].params.get(source.attr.value, "") for kind in kinds}
         if len(templates) != 1 or not (template := templates.pop()):
             return None
@@ -68,7 +68,7 @@ class ShareVariables(Rule):
             return None
         return updated.with_changes(value=fill(template, {"self": new.value}))
 
-    def _keeps(self, call: cst.Call, argument: cst.Arg) -> bool:
+    def _is_kept_by(self, call: cst.Call, argument: cst.Arg) -> bool:
         """Whether this constructs a module of the repository that keeps the argument as it is given: `self.weight = weight`."""
         model = self.context.repo.class_of(self.context.dotted(call.func)) if self.context.dotted(call.func) else None
         if model is None or not self.context.repo.is_module_class(model) or "__init__" not in model.methods or argument.star:
@@ -88,14 +88,14 @@ class ShareVariables(Rule):
         if not isinstance(source, cst.Attribute) or not isinstance(target, cst.Attribute):
             return None
         fact = self.context.observed(source)
-        kinds = _layers(self.context.observed(source.value))
+        kinds = _layer_names(self.context.observed(source.value))
         if fact is None or fact.kinds != ("parameter",) or not kinds:
             return None
         name = source.attr.value
         templates = {layers()[kind].params.get(name, "") for kind in kinds}
         if len(templates) != 1 or not (template := templates.pop()):
             return None
-        owner = _layers(self.context.observed(target.value))
+        owner = _layer_names(self.context.observed(target.value))
         moved = any(name in properties(layers()[kind].vendored) for kind in kinds)
         # Only a layer that converts the layout as well reads the shared variable rightly.
         if moved and not (owner and all(target.attr.value in properties(layers()[kind].vendored) for kind in owner)):
@@ -120,7 +120,7 @@ class ShareVariables(Rule):
         return plain and once and len(uses) == len(reads) + 1
 
 
-def _layers(fact: Observed | None) -> list[str]:
+def _layer_names(fact: Observed | None) -> list[str]:
     """The torch layers that an expression is, where it is nothing else."""
     names = [kind.removeprefix("module:") for kind in fact.kinds] if fact else []
     return names if names and all(name in layers() for name in names) else []

@@ -54,35 +54,35 @@ class WrapUnregisteredModules(Rule):
             return None
         if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
             return None
-        kind = self._local(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
+        kind = self._local_display(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
         is_list = kind in ("List", "ListComp", "Tuple")
         if not (is_list or kind in ("Dict", "DictComp")):
             return None
         # Functions (`jax.nn.relu`) have no state: NNX takes a plain list of them.
-        if not (self._without_parameters(original.value) and not _functions(updated.value)) and not (
-            self._registers()
+        if not (self._needs_no_registration(original.value) and not _are_functions(updated.value)) and not (
+            self._registers_by_call()
             and kind != "Tuple"
-            and (self._of_modules(original.value) or self._filled(target.attr.value) or self._filled_here(original))
+            and (self._holds_modules(original.value) or self._is_filled_with_modules(target.attr.value) or self._is_filled_before(original))
         ):
             return None
         name = "UnregisteredList" if is_list else "UnregisteredDict"
         empty = isinstance(updated.value, (cst.List, cst.Dict)) and not updated.value.elements
         return updated.with_changes(value=cst.Call(context.helper(name), [] if empty else [cst.Arg(updated.value)]))
 
-    def _nodes(self) -> list[ast.AST]:
+    def _method_nodes(self) -> list[ast.AST]:
         assert self.context.cls is not None
         return [node for method in self.context.cls.methods.values() for node in walk(method)]
 
-    def _registers(self) -> bool:
+    def _registers_by_call(self) -> bool:
         """Whether the class registers something by a call."""
-        for node in self._nodes():
+        for node in self._method_nodes():
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 if name == "setattr" or name in REGISTERING - {"register_buffer", "register_parameter"}:
                     return True
         return False
 
-    def _without_parameters(self, display: cst.BaseExpression) -> bool:
+    def _needs_no_registration(self, display: cst.BaseExpression) -> bool:
         """Whether some of what stands in a display are layers without parameters or attributes that are modules, and none are other modules."""
         values = [(value, self.context.dotted(value.func) if isinstance(value, cst.Call) else "") for value in _values(display)]
         own = [
@@ -90,7 +90,7 @@ class WrapUnregisteredModules(Rule):
             for value, _ in values
             if isinstance(value, cst.Attribute) and self.context.is_self(value.value) and self._is_module(value)
         ]
-        bare = [value for value, dotted in values if dotted in layers() and _bare(dotted)]
+        bare = [value for value, dotted in values if dotted in layers() and _has_no_parameters(dotted)]
         others = [v for v, dotted in values if (dotted and self.context.repo.is_module(dotted)) or self._is_module(v)]
         return bool(own or bare) and all(value in own or value in bare for value in others)
 
@@ -98,16 +98,18 @@ class WrapUnregisteredModules(Rule):
         fact = self.context.observed(node)
         return fact is not None and any(kind.startswith("module:") for kind in fact.kinds)
 
-    def _of_modules(self, display: cst.BaseExpression) -> bool:
+    def _holds_modules(self, display: cst.BaseExpression) -> bool:
         facts = [self.context.observed(value) for value in _values(display)]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
 
-    def _local(self, name: str) -> str:
+    def _local_display(self, name: str) -> str:
         """What display the constructor binds a local name to, as its only value, or ""."""
-        stores = [node for node in self._nodes() if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
+        stores = [
+            node for node in self._method_nodes() if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        ]
         bound = [
             node.value
-            for node in self._nodes()
+            for node in self._method_nodes()
             if isinstance(node, ast.Assign)
             and len(node.targets) == 1
             and isinstance(node.targets[0], ast.Name)
@@ -115,13 +117,13 @@ class WrapUnregisteredModules(Rule):
         ]
         return type(bound[0]).__name__ if len(stores) == len(bound) == 1 else ""
 
-    def _filled(self, name: str) -> bool:
+    def _is_filled_with_modules(self, name: str) -> bool:
         """Whether modules are put into `self.<name>`, and nothing else."""
-        return self._modules(
+        return self._are_modules(
             [value for container, value in self._additions() if isinstance(container, ast.Attribute) and container.attr == name]
         )
 
-    def _filled_here(self, statement: cst.Assign) -> bool:
+    def _is_filled_before(self, statement: cst.Assign) -> bool:
         """Whether modules are put into the local container that a statement keeps, and nothing else, and none after it."""
         if not isinstance(statement.value, cst.Name):
             return False
@@ -130,23 +132,23 @@ class WrapUnregisteredModules(Rule):
             (container.lineno, value) for container, value in self._additions() if isinstance(container, ast.Name) and container.id == name
         ]
         # `UnregisteredList(parts)` copies: what is added to the local list afterwards would be missing.
-        return all(at < line for at, _ in additions) and self._modules([value for _, value in additions])
+        return all(at < line for at, _ in additions) and self._are_modules([value for _, value in additions])
 
     def _additions(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Each value that is put into a container, with the container."""
-        for node in self._nodes():
+        for node in self._method_nodes():
             match node:
                 case ast.Assign(targets=[ast.Subscript(value=place)], value=value):
                     yield place, value
                 case ast.Call(func=ast.Attribute(value=place, attr=method), args=[*_, value]) if method in ADDING:
                     yield place, value
 
-    def _modules(self, values: Sequence[ast.expr]) -> bool:
+    def _are_modules(self, values: Sequence[ast.expr]) -> bool:
         facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in values]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
 
 
-def _bare(dotted: str) -> bool:
+def _has_no_parameters(dotted: str) -> bool:
     """Whether a layer has neither parameters nor parts."""
     layer = layers()[dotted]
     # A layer that needs `rngs` has parameters to initialise, except dropout, which only draws.
@@ -164,6 +166,6 @@ def _values(display: cst.BaseExpression) -> list[cst.BaseExpression]:
     return []
 
 
-def _functions(display: cst.BaseExpression) -> bool:
+def _are_functions(display: cst.BaseExpression) -> bool:
     """Whether all that stands in a rewritten display became functions of JAX."""
     return all(cst.Module([]).code_for_node(value).startswith(("jax.", "jnp.")) for value in _values(display))

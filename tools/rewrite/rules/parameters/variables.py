@@ -25,17 +25,17 @@ def variable(rule: Rule, node: cst.CSTNode) -> bool:
     """Whether an original `self.name` is an `nnx.Variable` in the rewrite: a parameter or a registered buffer."""
     context = rule.context
     if isinstance(node, cst.Call):
-        return _looked_up(rule, node)
+        return _is_looked_up(rule, node)
     if not (isinstance(node, cst.Attribute) and context.cls and context.is_self(node.value)):
         return False
     if context.repo.buffer(context.cls, node.attr.value) is not None or context.counts(node.attr.value):
         return True
-    kinds = _assigned(rule, context.cls, node.attr.value)
+    kinds = _assigned_kinds(rule, context.cls, node.attr.value)
     # A buffer that is registered under a computed name is assigned nowhere in the source.
-    return "parameter" in kinds or (not kinds and _named_at_run_time(rule, context.cls, node))
+    return "parameter" in kinds or (not kinds and _has_computed_name(rule, context.cls, node))
 
 
-def _looked_up(rule: Rule, call: cst.Call) -> bool:
+def _is_looked_up(rule: Rule, call: cst.Call) -> bool:
     """Whether this is `getattr(module, name)` that gives a parameter or buffer."""
     context = rule.context
     if not (isinstance(call.func, cst.Name) and call.func.value == "getattr" and len(call.args) == 2 and not context.dotted(call.func)):
@@ -47,7 +47,7 @@ def _looked_up(rule: Rule, call: cst.Call) -> bool:
     return "parameter" in fact.kinds or (context.is_self(owner) and computing)
 
 
-def _named_at_run_time(rule: Rule, model: ClassModel, node: cst.Attribute) -> bool:
+def _has_computed_name(rule: Rule, model: ClassModel, node: cst.Attribute) -> bool:
     """Whether `self.<name>` is a tensor that only a `register_buffer` with a computed name can have put there."""
     repo, fact = rule.context.repo, rule.context.observed(node)
     ancestors = list(repo.ancestors(model))
@@ -97,9 +97,11 @@ def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression)
         node = node.value
     match node:
         # The owner is taken from the source, so it must be one that reads the same after rewriting.
-        case cst.Attribute(value=owner, attr=cst.Name(value=name)) if not rule.context.is_self(owner) and _plain(owner):
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)) if not rule.context.is_self(owner) and _reads_the_same(owner):
             key: cst.BaseExpression = cst.SimpleString(f'"{name}"')
-        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if _plain(owner) and _plain(key):
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if _reads_the_same(
+            owner
+        ) and _reads_the_same(key):
             pass
         case _:
             text = cst.Module([]).code_for_node(node)
@@ -107,10 +109,10 @@ def overwritten(rule: Rule, node: cst.BaseExpression, value: cst.BaseExpression)
     return cst.Expr(rule.context.build("vendored.overwrite({owner}, {key}, {value})", owner=owner, key=key, value=value))
 
 
-def _plain(node: cst.BaseExpression) -> bool:
+def _reads_the_same(node: cst.BaseExpression) -> bool:
     """Whether an expression reads the same in the rewrite: names, their attributes, and literals."""
     if isinstance(node, cst.Attribute):
-        return _plain(node.value)
+        return _reads_the_same(node.value)
     return isinstance(node, (cst.Name, cst.Integer, cst.SimpleString))
 
 
@@ -129,13 +131,13 @@ def _is_property(rule: Rule, dotted: str, name: str) -> bool | None:
     model = rule.context.repo.class_of(dotted)
     if model is None:
         return None
-    if rule.context.repo.buffer(model, name) is not None or "parameter" in _assigned(rule, model, name):
+    if rule.context.repo.buffer(model, name) is not None or "parameter" in _assigned_kinds(rule, model, name):
         return False
     bases = [base for current in rule.context.repo.ancestors(model) for base in rule.context.repo.bases(current) if base in layers()]
     return _is_property(rule, bases[0], name) if bases else None
 
 
-def _assigned(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
+def _assigned_kinds(rule: Rule, model: ClassModel, name: str) -> tuple[str, ...]:
     fact = rule.context.repo.attribute(model, name)
     return fact.kinds if fact else ()
 
@@ -149,7 +151,7 @@ def trained(rule: Rule, name: str) -> bool:
     context = rule.context
     if context.cls is None or context.repo.buffer(context.cls, name) is not None:
         return False
-    return "parameter" in _assigned(rule, context.cls, name)
+    return "parameter" in _assigned_kinds(rule, context.cls, name)
 
 
 class MakeParameters(Rule):
@@ -229,7 +231,7 @@ class ReadVariables(Rule):
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
-        if self._of_another(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
+        if self._is_buffer_of_other(original) and not isinstance(self.context.parent(), (cst.Attribute, cst.AssignTarget, cst.Del)):
             return None if self._means_variable(original) else subscript(updated)
         if not variable(self, original) or self._means_variable(original):
             return None
@@ -239,7 +241,7 @@ class ReadVariables(Rule):
             self.context.hole(original, f"{cst.Module([]).code_for_node(original)} {reason}", "tied-weight")
             return None
         # A number or `None` has no `[...]`.
-        if self._at_times_plain(original) or (isinstance(self.context.parent(), cst.Arg) and self._optional(original)):
+        if self._may_be_number(original) or (isinstance(self.context.parent(), cst.Arg) and self._may_be_none(original)):
             return self.context.build("vendored.value_of({x})", x=updated)
         return subscript(updated)
 
@@ -252,7 +254,7 @@ class ReadVariables(Rule):
             return False
         return any(isinstance(t.target, cst.Attribute) and self.context.is_self(t.target.value) for t in node.targets)
 
-    def _of_another(self, node: cst.Attribute) -> bool:
+    def _is_buffer_of_other(self, node: cst.Attribute) -> bool:
         """Whether this is a buffer of another module, whose class the repository defines."""
         fact, repo = self.context.observed(node.value), self.context.repo
         if fact is None or not all(kind.startswith("module:") for kind in fact.kinds) or self.context.is_self(node.value):
@@ -270,7 +272,7 @@ class ReadVariables(Rule):
         fact = context.observed(original)
         if not fact or fact.kinds != ("parameter",) or not isinstance(context.parent(), cst.Arg) or not isinstance(call, cst.Call):
             return None
-        if self._read(original.value):
+        if self._holds_array(original.value):
             return None
         dotted = context.dotted(call.func)
         if (
@@ -281,7 +283,7 @@ class ReadVariables(Rule):
             return subscript(updated)
         return None
 
-    def _read(self, name: str) -> bool:
+    def _holds_array(self, name: str) -> bool:
         """Whether all that binds this local name is `name = self.w`, which gives the array, or computes."""
         context = self.context
         function = context.function
@@ -292,7 +294,7 @@ class ReadVariables(Rule):
         stores = sum(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in walk(function))
         return 0 < stores == len(values) and all(id(value) in own or isinstance(value, ast.Call | ast.BinOp) for value in values)
 
-    def _at_times_plain(self, node: cst.Attribute) -> bool:
+    def _may_be_number(self, node: cst.Attribute) -> bool:
         """Whether the attribute may hold a number (`self.scale = 1` unless it is learned)."""
         context = self.context
         if context.counts(node.attr.value):
@@ -300,7 +302,7 @@ class ReadVariables(Rule):
         fact = context.cls and context.repo.attribute(context.cls, node.attr.value)
         return bool(fact) and bool(set(fact.kinds) & {"int", "float", "bool", "complex"})  # type: ignore[union-attr]
 
-    def _optional(self, node: cst.Attribute) -> bool:
+    def _may_be_none(self, node: cst.Attribute) -> bool:
         """Whether the constructor may leave the attribute `None`; the bias of a layer may be that."""
         model = self.context.cls
         if model is None:
@@ -308,12 +310,12 @@ class ReadVariables(Rule):
         statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
         from_layers = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
         attributes = {target.attr for assign in from_layers for target in assign.targets if isinstance(target, ast.Attribute)}
-        return node.attr.value in attributes or "none" in _assigned(self, model, node.attr.value)
+        return node.attr.value in attributes or "none" in _assigned_kinds(self, model, node.attr.value)
 
     def _means_variable(self, node: cst.Attribute | cst.Call) -> bool:
         parent, grand = self.context.parent(), self.context.parent(2)
         if isinstance(parent, cst.AssignTarget):
-            return self.context.constructing or self._tied(grand)
+            return self.context.constructing or self._replaces_variable(grand)
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
             return True
         if isinstance(parent, cst.Attribute):
@@ -321,9 +323,9 @@ class ReadVariables(Rule):
             return parent.attr.value in PLAIN_READS - {"size"}
         if isinstance(parent, cst.Subscript) and parent.value is node:
             # A variable is indexed as its array is; only a write needs the array itself, to make a new one of it.
-            return not self._written(grand)
+            return not self._is_written(grand)
         if isinstance(parent, (cst.ComparisonTarget, cst.Comparison)):
-            return self._none_test(parent)
+            return self._is_none_test(parent)
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
             # A parameter is a `torch.Tensor`, but an `nnx.Variable` is no `jax.Array`.
             if _callee(grand) == "isinstance" and len(grand.args) == 2 and TENSOR.fullmatch(self.context.dotted(grand.args[1].value)):
@@ -333,16 +335,16 @@ class ReadVariables(Rule):
             return self.context.constructing and self.context.is_self(parent.targets[0].target.value) is False
         return False
 
-    def _written(self, grand: cst.CSTNode | None) -> bool:
+    def _is_written(self, grand: cst.CSTNode | None) -> bool:
         return isinstance(grand, (cst.AssignTarget, cst.AugAssign))
 
-    def _tied(self, assign: cst.CSTNode | None) -> bool:
+    def _replaces_variable(self, assign: cst.CSTNode | None) -> bool:
         """Assigning a Parameter (or None) replaces the variable itself."""
         value = assign.value if isinstance(assign, cst.Assign) else None
         fact = self.context.observed(value) if value is not None else None
         return bool(fact and set(fact.kinds) <= {"parameter", "none"})
 
-    def _none_test(self, node: cst.CSTNode) -> bool:
+    def _is_none_test(self, node: cst.CSTNode) -> bool:
         text = cst.Module([]).code_for_node(node)
         return " None" in text
 
