@@ -10,7 +10,7 @@ each call.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
@@ -23,7 +23,7 @@ READ_AS_VALUES = frozenset({"property", "cached_property"})
 HELD = "a function that holds the module itself, which NNX rebuilds from its state; "
 
 
-@dataclass
+@dataclass(frozen=True)
 class SelfReferences:
     """The spans of a class at which stored functions hold the instance.
 
@@ -32,11 +32,20 @@ class SelfReferences:
     have no other form → the reason.
     """
 
-    methods: set[Span] = field(default_factory=set)
-    functions: set[Span] = field(default_factory=set)
-    calls: set[Span] = field(default_factory=set)
-    values: set[Span] = field(default_factory=set)
-    refused: dict[Span, str] = field(default_factory=dict)
+    methods: frozenset[Span] = frozenset()
+    functions: frozenset[Span] = frozenset()
+    calls: frozenset[Span] = frozenset()
+    values: frozenset[Span] = frozenset()
+    refused: Mapping[Span, str] = field(default_factory=dict)
+
+    def __or__(self, other: SelfReferences) -> SelfReferences:
+        return SelfReferences(
+            self.methods | other.methods,
+            self.functions | other.functions,
+            self.calls | other.calls,
+            self.values | other.values,
+            {**self.refused, **other.refused},
+        )
 
 
 @dataclass(frozen=True)
@@ -59,34 +68,39 @@ class _Store:
 
 def self_references(repo: Repo, model: ClassModel) -> SelfReferences:
     """The functions stored on a module class that hold its instance; empty for other classes."""
-    references = SelfReferences()
     if not repo.is_module_class(model):
-        return references
+        return SelfReferences()
     members = family(repo, model)
-    methods = {name: method for one in members for name, method in one.methods.items()}
-    stored = [one for member in members for one in _stores(repo, member, methods)]
+    methods = {name: method for member in members for name, method in member.methods.items()}
     by_name: dict[str, list[_Store]] = {}
-    for one in stored:
-        by_name.setdefault(one.name, []).append(one)
-    holding = {name: stores for name, stores in by_name.items() if any(one.held or one.reason for one in stores)}
+    for store in (store for member in members for store in _stores(repo, member, methods)):
+        by_name.setdefault(store.name, []).append(store)
+    holding = {name: stores for name, stores in by_name.items() if any(store.held or store.reason for store in stores)}
+    # Most classes end here; the parents of all nodes would be found for nothing.
     if not holding:
-        return references
+        return SelfReferences()
     parents = {id(child): node for node in walk(model.node) for child in ast.iter_child_nodes(node)}
+    references = SelfReferences()
     for name, stores in holding.items():
         reason = _conflict(stores, methods) or unseen_read(repo, members, name)
-        uses = SelfReferences()
-        if not reason and not _uses(model, parents, name, stores, uses):
-            reason = "and which is read where it cannot be handed the module"
-        own = [one for one in stores if one.model is model]
-        if reason:
-            references.refused |= {span_of(one.statement, model.file.lines): HELD + reason for one in own if one.held or one.reason}
-            continue
-        references.calls |= uses.calls
-        references.values |= uses.values
-        for one in own:
-            for node in one.held:
-                (references.methods if isinstance(node, ast.Attribute) else references.functions).add(span_of(node, model.file.lines))
+        uses = None if reason else _uses(model, parents, name, stores)
+        own = [store for store in stores if store.model is model]
+        if uses is None:
+            references |= _refused(model, own, reason or "and which is read where it cannot be handed the module")
+        else:
+            references |= _stored_functions(model, own) | uses
     return references
+
+
+def _refused(model: ClassModel, stores: Iterable[_Store], reason: str) -> SelfReferences:
+    spans = (span_of(store.statement, model.file.lines) for store in stores if store.held or store.reason)
+    return SelfReferences(refused=dict.fromkeys(spans, HELD + reason))
+
+
+def _stored_functions(model: ClassModel, stores: Iterable[_Store]) -> SelfReferences:
+    held = [node for store in stores for node in store.held]
+    bound = frozenset(span_of(node, model.file.lines) for node in held if isinstance(node, ast.Attribute))
+    return SelfReferences(methods=bound, functions=frozenset(span_of(node, model.file.lines) for node in held) - bound)
 
 
 def family(repo: Repo, model: ClassModel) -> list[ClassModel]:
@@ -274,8 +288,10 @@ def _arms(value: ast.expr) -> list[ast.expr]:
 
 
 # -- how it is used -------------------------------------------------------------------------------------------------
-def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Store], references: SelfReferences) -> bool:
-    """Note the reads of an attribute in a class. False where one of them cannot be rewritten."""
+def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: list[_Store]) -> SelfReferences | None:
+    """The calls and other reads of an attribute in a class; `None` where one of them cannot be rewritten."""
+    calls: set[Span] = set()
+    values: set[Span] = set()
     container = any(one.container for one in stores)
     none = any(one.none for one in stores)
     lines = model.file.lines
@@ -286,15 +302,15 @@ def _uses(model: ClassModel, parents: Mapping[int, ast.AST], name: str, stores: 
         value, parent = (_entry(node, parents) if container else node), parents[id(node)]
         above = parents[id(value)] if value is not None else None
         if isinstance(above, ast.Call) and above.func is value:
-            references.calls.add(span_of(above, lines))
+            calls.add(span_of(above, lines))
         elif _is_existence_test(node, parent):
             continue
         # Where `None` may be stored, `partial(None, self)` would no longer be `None`.
         elif value is not None and not none and isinstance(node.ctx, ast.Load):
-            references.values.add(span_of(value, lines))
+            values.add(span_of(value, lines))
         else:
-            return False
-    return True
+            return None
+    return SelfReferences(calls=frozenset(calls), values=frozenset(values))
 
 
 def _entry(node: ast.Attribute, parents: Mapping[int, ast.AST]) -> ast.expr | None:
