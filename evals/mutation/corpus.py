@@ -1,17 +1,22 @@
-"""The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats, one small file a case.
+"""The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats.
 
-A case is a JAX module; its docstring says in its first line what it is, and below, as `key: value` lines, which `original` it stands for
-(a file of `originals/`, whose docstring holds the examples), its `family`, and the `place` of the divergence. The unit is the class `M`.
+A right rewrite is a JAX module in a file of its own; its docstring says in its first line what it is, and below, as `key: value` lines,
+which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`.
+
+A wrong rewrite or a cheat is a list of edits of a right rewrite: a row `[[case]]` of `wrong/<original>.toml` with `name`, `title`, `family`,
+the `place` of the divergence, `from` (the right rewrite's name), and `old` and `new`, or several `[[case.edit]]` with these two. Each `old`
+stands exactly once in the text. A case that shares little with any right rewrite is a file like those of `right/`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.rewrite.tables import helpers
@@ -26,7 +31,10 @@ UNIT = Unit("model.py", "M", "model_jax.py", "rewrite")
 SELF = "the unit itself"
 """The name of the unit in verdicts where no submodule of it diverges; in a header it is `.`."""
 CASE_KEYS = {"original", "family", "place", "only", "skip"}
+ROW_KEYS = {"name": True, "title": True, "family": True, "place": False, "only": False, "skip": False, "from": True}
+"""Facts of a row of a table, and whether each must be there; beside them it has `old` and `new`, or `edit`."""
 ORIGINAL_KEYS = {"init", "call", "setup", "train", "domain"}
+DOCSTRING = re.compile(r'\Ar?"""(.+?)"""\n*', re.DOTALL)
 CASE_SECONDS = 120.0
 LOCALISED = frozenset(
     """forward_fp64 forward_fp32 forward_bf16 shapes_fp64 edges_fp64 nonfinite worst_input training_fp64 gradients_inputs
@@ -91,7 +99,55 @@ def load_originals(folder: Path = FOLDER) -> dict[str, Original]:
 
 def load_cases(kinds: Sequence[Kind] = KINDS, folder: Path = FOLDER) -> list[Case]:
     """All cases of these kinds, by kind and name. Raises `CorpusError`."""
-    return [_case(kind, path) for kind in kinds for path in sorted((folder / kind).glob("*.py"))]
+    return [case for kind in kinds for case in _cases_of_kind(kind, folder)]
+
+
+def _cases_of_kind(kind: Kind, folder: Path) -> list[Case]:
+    files, tables = sorted((folder / kind).glob("*.py")), sorted((folder / kind).glob("*.toml"))
+    cases: dict[str, Case] = {}
+    for case in [*(_case(kind, path) for path in files), *(case for path in tables for case in _table_cases(kind, path, folder / "right"))]:
+        if case.name in cases:
+            raise CorpusError(f"{folder / kind}: two cases have the name {case.name!r}")
+        cases[case.name] = case
+    return [cases[name] for name in sorted(cases)]
+
+
+def _table_cases(kind: Kind, path: Path, right: Path) -> list[Case]:
+    """The cases of a table of edits; its name is the original's."""
+    try:
+        rows = tomllib.loads(path.read_text(encoding="utf-8")).get("case", [])
+    except tomllib.TOMLDecodeError as error:
+        raise CorpusError(f"{path}: {error}") from error
+    return [_edited_case(kind, path, row, right) for row in rows]
+
+
+def _edited_case(kind: Kind, path: Path, row: Mapping[str, Any], right: Path) -> Case:
+    label = f"{path}: case {row.get('name', '?')!r}"
+    if missing := [key for key, required in ROW_KEYS.items() if required and not row.get(key)]:
+        raise CorpusError(f"{label}: it has no {', '.join(missing)}")
+    if unknown := row.keys() - ROW_KEYS.keys() - {"old", "new", "edit"}:
+        raise CorpusError(f"{label}: unknown keys: {', '.join(sorted(unknown))}")
+    base = right / f"{row['from']}.py"
+    if not base.exists():
+        raise CorpusError(f"{label}: there is no {base}")
+    _, facts, source = _header(base, CASE_KEYS)
+    if facts.get("original") != [path.stem]:
+        raise CorpusError(f"{label}: {base} does not rewrite {path.stem}")
+    text = f'"""{row["title"]}"""\n{_edited(_without_docstring(source), row, label)}'
+    place, only = row.get("place", ""), tuple(row.get("only", "").replace(",", " ").split())
+    return Case(kind, row["name"], row["title"], path.stem, row["family"], SELF if place == "." else place, text, only, row.get("skip", ""))
+
+
+def _edited(text: str, row: Mapping[str, Any], label: str) -> str:
+    """The text with the row's edits made in order. Raises `CorpusError` where an `old` does not stand in it exactly once."""
+    edits = row.get("edit") or [row]
+    for number, edit in enumerate(edits, 1):
+        if not edit.get("old") or "new" not in edit:
+            raise CorpusError(f"{label}: edit {number} needs `old` and `new`")
+        if (count := text.count(edit["old"])) != 1:
+            raise CorpusError(f"{label}: edit {number}: its `old` stands {count} times in {row['from']}.py, not once: {edit['old']!r}")
+        text = text.replace(edit["old"], edit["new"])
+    return text
 
 
 def _original(path: Path) -> Original:
@@ -120,10 +176,10 @@ def _case(kind: Kind, path: Path) -> Case:
 def _header(path: Path, allowed: set[str]) -> tuple[str, Mapping[str, list[str]], str]:
     """First line, facts and whole text of a file. The docstring is read even where the rest does not parse."""
     source = path.read_text(encoding="utf-8")
-    match = re.match(r'r?"""(.+?)"""', source, re.DOTALL)
-    if not match:
+    docstring = DOCSTRING.match(source)
+    if not docstring:
         raise CorpusError(f"{path}: it has no docstring")
-    first, *lines = [line.strip() for line in match[1].strip().splitlines()]
+    first, *lines = [line.strip() for line in docstring[1].strip().splitlines()]
     facts: dict[str, list[str]] = {}
     for line in filter(None, lines):
         key, colon, value = line.partition(": ")
@@ -131,6 +187,10 @@ def _header(path: Path, allowed: set[str]) -> tuple[str, Mapping[str, list[str]]
             raise CorpusError(f"{path}: {line!r} is no line of the form `key: value` with a key of {', '.join(sorted(allowed))}")
         facts.setdefault(key, []).append(value.strip())
     return first, facts, source
+
+
+def _without_docstring(source: str) -> str:
+    return DOCSTRING.sub("", source, count=1)
 
 
 def helper_names(source: str) -> set[str]:

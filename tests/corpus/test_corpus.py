@@ -73,6 +73,46 @@ def test_a_bad_header_is_named(tmp_path: Path) -> None:
         corpus.load_cases(folder=tmp_path)
 
 
+RIGHT = '"""A port.\n\noriginal: mlp\nfamily: fused\n"""\n\nx = 1\ny = 1\n'
+ROW = '[[case]]\nname = "x"\ntitle = "Two."\nfamily = "eps"\nfrom = "mlp"\n'
+
+
+def wrong(folder: Path, row: str) -> list[corpus.Case]:
+    """The cases of a corpus with one right rewrite and this table of wrong ones."""
+    for kind, name, text in (("right", "mlp.py", RIGHT), ("wrong", "mlp.toml", row)):
+        (folder / kind).mkdir(exist_ok=True)
+        (folder / kind / name).write_text(text)
+    return corpus.load_cases(["wrong"], folder)
+
+
+def test_a_row_is_a_right_rewrite_with_edits(tmp_path: Path) -> None:
+    (case,) = wrong(tmp_path, ROW + 'old = "x = 1"\nnew = "x = 2"\n')
+    assert (case.id, case.original, case.family, case.source) == ("wrong/x", "mlp", "eps", '"""Two."""\nx = 2\ny = 1\n')
+    edits = [f'[[case.edit]]\nold = "{name} = 1"\nnew = "{name} = 2"\n' for name in "xy"]
+    (case,) = wrong(tmp_path, ROW + "".join(edits))
+    assert case.source == '"""Two."""\nx = 2\ny = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (ROW + 'old = "= 1"\nnew = "= 2"\n', r"mlp\.toml: case 'x': edit 1: its `old` stands 2 times in mlp\.py, not once: '= 1'"),
+        (ROW + 'old = "z"\nnew = ""\n', "edit 1: its `old` stands 0 times"),
+        (ROW + 'old = "fused"\nnew = ""\n', "stands 0 times"),  # the docstring is not edited
+        (ROW + 'old = "x = 1"\n', "edit 1 needs `old` and `new`"),
+        (ROW + "[[case.edit]]\n", "edit 1 needs `old` and `new`"),
+        (ROW + 'kind = "x"\n', "unknown keys: kind"),
+        (ROW.replace("mlp", "gru"), r"there is no .*gru\.py"),
+        (ROW.replace('family = "eps"\n', ""), "case 'x': it has no family"),
+        ("[[case", r"mlp\.toml: "),
+        (2 * (ROW + 'old = "x = 1"\nnew = "x = 2"\n'), "two cases have the name 'x'"),
+    ],
+)
+def test_a_bad_row_is_named(row: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(corpus.CorpusError, match=message):
+        wrong(tmp_path, row)
+
+
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessSandbox, Path]]:
     """A warm sandbox, and the folder of all cases."""
