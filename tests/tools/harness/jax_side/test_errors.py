@@ -53,9 +53,13 @@ def test_errors_are_told_apart(tmp_path: Path, function: str, kind: str, told: s
         getattr(module, function)()
     found = describe_error(caught.value, tmp_path)
     assert found["kind"] == kind and found["error"].startswith(told)
+    raised = found["raised"]
+    assert (raised["type"], raised["file"]) == (type(caught.value).__name__, "candidate.py")
+    assert raised["code"] == TEXT.splitlines()[raised["line"] - 1].strip()
 
 
 def test_an_error_from_elsewhere_is_no_refusal(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="elsewhere") as caught:
         raise ValueError("elsewhere")
-    assert describe_error(caught.value, tmp_path) == {"error": "ValueError: elsewhere", "kind": "error"}
+    raised = {"type": "ValueError", "message": "elsewhere", "file": "", "line": 0, "code": ""}
+    assert describe_error(caught.value, tmp_path) == {"error": "ValueError: elsewhere", "kind": "error", "raised": raised}
