@@ -49,7 +49,7 @@ def _show_version(asked: bool) -> None:
 
 app = typer.Typer(
     name="migrate-agent",
-    help="Rewrite PyTorch modules to JAX (Flax NNX), and commit only what a fixed verifier finds equivalent.",
+    help="Rewrite PyTorch modules to JAX (Flax NNX). Only what a fixed verifier finds equivalent is committed.",
     epilog="Exit status: 0 all units in scope verified, 1 some are not, 2 wrong usage or configuration, 3 something needed is missing.",
     no_args_is_help=True,
     add_completion=False,
@@ -59,56 +59,70 @@ app = typer.Typer(
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)] = False,
 ) -> None:
     """Options of the program itself."""
 
 
-app.add_typer(sandbox_app, name="sandbox")
-app.command()(check)
-app.command()(weights)
-app.command()(tpu)
-app.command("pr")(submit)
+@app.command()
+def scan(
+    repo: Repo = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    debug: Debug = False,
+) -> None:
+    """List the modules to rewrite, in order, and what needs a redesign. It runs no code and needs no git."""
+    from migrate_agent.agent.commands.scan import scan as show
+
+    show(repo, as_json)
 
 
 @app.command()
 def run(
     repo: Repo = Path(),
     module: Annotated[
-        list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Only this, and what it needs. Repeatable.")
+        list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Migrate only this unit and what it needs. Repeatable.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept what is verified.")] = False,
-    no_llm: Annotated[bool, typer.Option("--no-llm", help="Rules alone; no model is asked.")] = False,
-    no_rules: Annotated[bool, typer.Option("--no-rules", help="The model alone writes the classes, to measure it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing. Each verified unit is accepted.")] = False,
+    no_llm: Annotated[bool, typer.Option("--no-llm", help="Use the rules alone. No model is asked.")] = False,
+    no_rules: Annotated[bool, typer.Option("--no-rules", help="Let the model alone write the classes. This measures a model.")] = False,
     sandbox: Sandbox = None,
     device: Annotated[
         DeviceKind | None,
         typer.Option(
-            "--device", help="What that code may compute on; gpu passes accelerators through.", show_default="from migrate.toml, else cpu"
+            "--device",
+            help="What the code may compute on. gpu passes accelerators into the sandbox.",
+            show_default="from migrate.toml, else cpu",
         ),
     ] = None,
-    branch: Annotated[str, typer.Option(help="Name of the branch to make.", show_default="migrate-agent/<base>")] = "",
-    report: Annotated[Path | None, typer.Option(help="Write the report here as JSON.", dir_okay=False)] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Units verified side by side.", show_default="from migrate.toml, else 1")] = None,
+    branch: Annotated[str, typer.Option(metavar="NAME", help="Name of the new branch.", show_default="migrate-agent/<base commit>")] = "",
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report here as JSON.", dir_okay=False)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Verify N units at the same time.", show_default="from migrate.toml, else 1")
+    ] = None,
     model: Annotated[
-        str, typer.Option(metavar="NAME[,NAME]", help="Language model; several are asked in turn.", show_default="MIGRATE_AGENT_MODEL")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Language model for what the rules leave open. Several are asked in turn.",
+            show_default="MIGRATE_AGENT_MODEL",
+        ),
     ] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Its endpoint.", show_default="OPENAI_BASE_URL")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Endpoint of the model.", show_default="OPENAI_BASE_URL")] = "",
     ensemble: Annotated[
         bool,
-        typer.Option("--ensemble", help="Ask all models each time; of the answers that are verified, the one that changes least wins."),
+        typer.Option("--ensemble", help="Ask all models each time. Of the verified answers, the one with the smallest change wins."),
     ] = False,
     replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take the model's answers from a saved trajectory.", exists=True, dir_okay=False)
+        Path | None, typer.Option(metavar="FILE", help="Take the model's answers from this saved trajectory.", exists=True, dir_okay=False)
     ] = None,
-    max_attempts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Proposals for one unit.", show_default="4")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="What the run's calls may cost.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, metavar="N", help="Tokens that the run may use.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Seconds after which no model is asked.")] = None,
-    pr: Annotated[bool, typer.Option("--pr", help="Then push and open pull requests, as `migrate-agent pr` does.")] = False,
+    max_attempts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most proposals for one unit.", show_default="4")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Most that the calls of the run may cost.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0, metavar="N", help="Most tokens that the run may use.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Ask no model after this many seconds.")] = None,
+    pr: Annotated[bool, typer.Option("--pr", help="Then open pull requests, as `migrate-agent pr` does.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Migrate the repository: one commit for each verified unit, on a branch of its own."""
+    """Migrate the repository. Each verified unit is one commit, on a branch of its own."""
     from migrate_agent.agent.loop.run import Options, start
     from migrate_agent.agent.loop.session import ask
 
@@ -142,7 +156,7 @@ def run(
 
 @app.command()
 def resume(repo: Repo = Path(), debug: Debug = False) -> None:
-    """Go on with a run that was killed, crashed or paused: nothing is lost or done twice."""
+    """Go on with a run that was killed, crashed or paused. Nothing is lost, and nothing is done twice."""
     from migrate_agent.agent.loop.run import resume as take_up
     from migrate_agent.agent.loop.session import ask
 
@@ -150,18 +164,6 @@ def resume(repo: Repo = Path(), debug: Debug = False) -> None:
     result = take_up(repo, services, progress, ask, debug)
     _tell(progress, repo, result)
     raise typer.Exit(result.exit_status)
-
-
-@app.command()
-def scan(
-    repo: Repo = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Show what is there, what must be rewritten and by which strategy, in what order. Runs no code, needs no git."""
-    from migrate_agent.agent.commands.scan import scan as show
-
-    show(repo, as_json)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -172,7 +174,7 @@ def record(
     repo: Repo = Path(),
     debug: Debug = False,
 ) -> None:
-    """Run a command and note every call of every module class of the repository; `run` and `verify` use what it saw."""
+    """Run a command and keep every call of the repository's modules as an example. `run` and `verify` use these examples."""
     from migrate_agent.agent.commands.record import record as capture
 
     raise typer.Exit(capture(repo, command))
@@ -180,25 +182,26 @@ def record(
 
 @app.command()
 def verify(
-    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original.")],
+    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original module.")],
     repo: Repo = Path(),
-    against: Annotated[
-        str, typer.Option(metavar="PATH[:NAME]", help="The rewrite.", show_default="the mirror file and the same name")
-    ] = "",
+    against: Annotated[str, typer.Option(metavar="PATH[:NAME]", help="The rewrite.", show_default="same name in the mirror file")] = "",
     weights: Annotated[
         Path | None,
         typer.Option(
             help="TOML or JSON on a port under other names or of another library (docs/verify/ports.md).", dir_okay=False, exists=True
         ),
     ] = None,
-    replay: Annotated[Path | None, typer.Option(help="Run a saved failure again, call by call.", dir_okay=False)] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the verdicts here as JSON.", dir_okay=False)] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots here.", dir_okay=False)] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Draw other states and inputs.", show_default="from migrate.toml, else 0")] = None,
+    replay: Annotated[Path | None, typer.Option(metavar="FILE", help="Run a saved failure again, call by call.", dir_okay=False)] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the verdicts here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page with plots here.", dir_okay=False)] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Seed of the weights and inputs that are drawn.", show_default="from migrate.toml, else 0"),
+    ] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
-    """Judge a rewrite that lies in the working tree, whoever wrote it, against its original."""
+    """Verify a rewrite in the working tree against its original, whoever wrote it."""
     from migrate_agent.agent.commands.verify import Asked
     from migrate_agent.agent.commands.verify import verify as judge
 
@@ -207,23 +210,32 @@ def verify(
     raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
 
 
+app.command()(check)
+app.command("pr")(submit)
+app.command()(weights)
+app.command()(tpu)
+app.add_typer(sandbox_app, name="sandbox")
+
+
 @app.command("eval")
 def evaluate(
-    suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="Which: modules, ops, peers, zoo, …")],
-    only: Annotated[str, typer.Option("--filter", metavar="TEXT[,TEXT]", help="Only cases with one of these texts in their name.")] = "",
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Processes at a time.")] = 1,
-    samples: Annotated[str, typer.Option(metavar="N|all", help="Inputs of one case, at most.")] = "20",
-    quick: Annotated[bool, typer.Option("--quick", help="zoo: compare in float64 only, without the verifier.")] = False,
-    sandbox: Annotated[SandboxKind, typer.Option(help="zoo: where the packages' code runs.")] = SandboxKind.auto,
+    suite: Annotated[str, typer.Option("--suite", metavar="NAME", help="Suite to run: modules, ops, peers, zoo, …")],
+    only: Annotated[
+        str, typer.Option("--filter", metavar="TEXT[,TEXT]", help="Run only cases with one of these texts in their name.")
+    ] = "",
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Run N processes at the same time.")] = 1,
+    samples: Annotated[str, typer.Option(metavar="N|all", help="Most inputs of one case.")] = "20",
+    quick: Annotated[bool, typer.Option("--quick", help="zoo: compare in float64 only. The verifier does not run.")] = False,
+    sandbox: Annotated[SandboxKind, typer.Option(help="zoo: where the code of the packages runs.")] = SandboxKind.auto,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Leave out what is measured already (suites that keep results by group).")
+        bool, typer.Option("--resume", help="Skip groups that are measured already, in suites that keep results by group.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="verifier: mutants of one file, at most.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="verifier: how often each case is judged, with other seeds.")] = 1,
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.", file_okay=False)] = Path("evals/results"),
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="verifier: most mutants of one file.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="verifier: judge each case with N seeds.")] = 1,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.", file_okay=False)] = Path("evals/results"),
     debug: Debug = False,
 ) -> None:
-    """Measure this program on cases that nobody here wrote. Exit status 0 where all cases in scope are right, 1 where some are not."""
+    """Run a suite that measures this program. The exit status is 0 where all cases in scope are right, else 1. It needs a clone."""
     from migrate_agent.agent.commands.evaluate import evaluate as measure
 
     measured = {"limit": limit, "seeds": seeds}

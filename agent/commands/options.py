@@ -23,10 +23,10 @@ class SandboxKind(StrEnum):
     process = "process"
 
 
-Repo = Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Repo = Annotated[Path, typer.Option("--repo", metavar="DIR", help="The repository to work on.", show_default="the current folder")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Sandbox = Annotated[
-    SandboxKind | None, typer.Option("--sandbox", help="Where untrusted code runs.", show_default="from migrate.toml, else auto")
+    SandboxKind | None, typer.Option("--sandbox", help="Where the repository's code runs.", show_default="from migrate.toml, else auto")
 ]
 
 

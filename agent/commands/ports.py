@@ -20,16 +20,16 @@ class Framework(StrEnum):
 
 def check(
     repo: Repo = Path(),
-    module: Annotated[list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Only these units. Repeatable.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Verify again what has not changed, too.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Say what changed; run no code.")] = False,
-    versions: Annotated[bool, typer.Option("--versions", help="Another version of torch, jax, ... is a change, too.")] = False,
-    update: Annotated[bool, typer.Option("--update", help="Note under .migrate what was verified again and matches.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Write the result here as JSON.", dir_okay=False)] = None,
+    module: Annotated[list[str] | None, typer.Option("--module", metavar="FILE[:NAME]", help="Check only this unit. Repeatable.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Verify unchanged ports again, too.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Only list what changed. No code runs.")] = False,
+    versions: Annotated[bool, typer.Option("--versions", help="Count another version of torch, jax and so on as a change.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Record under .migrate what was verified again and matches.")] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here as JSON.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
-    """Verify again the ports whose original, or own text, changed since they were verified. Runs no code where nothing did."""
+    """Verify again each port that changed, or whose original changed, since it was verified. No code runs where nothing changed."""
     from migrate_agent.agent.commands.check import Asked
     from migrate_agent.agent.commands.check import check as compare
 
@@ -40,26 +40,28 @@ def check(
 
 
 def weights(
-    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original; its port must be in the working tree.")],
+    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original module. Its port must be in the working tree.")],
     checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help=".pt, .pth, .bin, .safetensors, an index of shards, or a folder with one.")
+        Path, typer.Argument(metavar="CHECKPOINT", help="A .pt, .pth, .bin or .safetensors file, an index of shards, or a folder with one.")
     ],
     repo: Repo = Path(),
-    output: Annotated[Path | None, typer.Option(help="Write here.", show_default="CHECKPOINT's name and _jax.safetensors")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Compare; write nothing.")] = False,
-    to: Annotated[Framework, typer.Option(help="torch: CHECKPOINT is the port's, and is converted back.")] = Framework.jax,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result here.", show_default="<checkpoint>_jax.safetensors")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare only. Nothing is written.")] = False,
+    to: Annotated[Framework, typer.Option(help="Framework to convert to. torch converts a checkpoint of the port back.")] = Framework.jax,
     init: Annotated[
         str | None,
-        typer.Option(metavar="ARGUMENTS", help="The constructor's arguments, in the original's names.", show_default="the unit's example"),
+        typer.Option(metavar="ARGUMENTS", help="Arguments of the original's constructor.", show_default="those of the example"),
     ] = None,
-    setup: Annotated[str, typer.Option(metavar="CODE", help="Statements that --init needs, such as imports.")] = "",
+    setup: Annotated[str, typer.Option(metavar="CODE", help="Statements to run before --init, such as imports.")] = "",
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERN", help="Names in the checkpoint that the port does not take. Repeatable.")
+        list[str] | None, typer.Option(metavar="PATTERN", help="Leave out names in the checkpoint that match. Repeatable.")
     ] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
-    """Convert a checkpoint of the original to the port's names and layouts, or back, and show what fits."""
+    """Convert a checkpoint of the original for the port, or back. It shows which names and shapes fit."""
     from migrate_agent.agent.commands.weights import Asked
     from migrate_agent.agent.commands.weights import weights as convert
 

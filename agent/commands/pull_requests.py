@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_agent.agent.commands.options import Debug, Repo
 from migrate_agent.agent.config.secrets import redacted
 
 if TYPE_CHECKING:
@@ -15,23 +16,28 @@ if TYPE_CHECKING:
 
 
 def pr(
-    repo: Annotated[Path, typer.Option("--repo", help="Root of the git repository.", show_default="the present folder")] = Path(),
-    single: Annotated[bool, typer.Option("--single/--stack", help="One request for all, or one for each unit on the one below.")] = False,
-    draft: Annotated[bool, typer.Option("--draft", help="Open drafts.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be pushed and sent, and do nothing.")] = False,
-    label: Annotated[list[str] | None, typer.Option("--label", metavar="NAME", help="Add a label. Repeatable.")] = None,
+    repo: Repo = Path(),
+    single: Annotated[
+        bool,
+        typer.Option("--single/--stack", help="One request for all units, or a stack: one for each unit, on top of the one below."),
+    ] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Open the requests as drafts.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be pushed and sent.")] = False,
+    label: Annotated[list[str] | None, typer.Option("--label", metavar="NAME", help="Label to add. Repeatable.")] = None,
     reviewer: Annotated[
         list[str] | None,
-        typer.Option("--reviewer", metavar="NAME|ORG/TEAM", help="Ask for a review. Repeatable.", show_default="whom CODEOWNERS names"),
+        typer.Option("--reviewer", metavar="NAME|ORG/TEAM", help="Reviewer to ask. Repeatable.", show_default="from CODEOWNERS"),
     ] = None,
-    remote: Annotated[str, typer.Option(metavar="NAME", help="The git remote that is pushed to.")] = "origin",
-    forge: Annotated[str, typer.Option(metavar="github|gitlab", help="What serves it.", show_default="by the remote's address")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Where its interface lies.", show_default="by the remote's address")] = "",
-    project: Annotated[str, typer.Option(metavar="OWNER/NAME", help="The project there.", show_default="by the remote's address")] = "",
+    remote: Annotated[str, typer.Option(metavar="NAME", help="Git remote to push to.")] = "origin",
+    forge: Annotated[str, typer.Option(metavar="github|gitlab", help="Kind of server.", show_default="from the remote's address")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Address of its API.", show_default="from the remote's address")] = "",
+    project: Annotated[
+        str, typer.Option(metavar="OWNER/NAME", help="Project on the server.", show_default="from the remote's address")
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Push without asking.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Debug = False,
 ) -> None:
-    """Open a pull request for each verified unit of the last run, and keep those that are open as they should be. Safe to repeat."""
+    """Open a pull request for each verified unit of the last run, and bring open ones up to date. It is safe to repeat."""
     from migrate_agent.agent.pr.command import Options
     from migrate_agent.agent.pr.wanted import Asked
 

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from migrate_agent.agent.commands.options import Debug
 from migrate_agent.agent.config.errors import MissingError
 from migrate_agent.sandbox import BACKENDS, SandboxError, missing
 
-app = typer.Typer(help="Where untrusted code runs: build its images, see what works here, clean up.", no_args_is_help=True)
+app = typer.Typer(help="Build the sandbox's images, see which backend works here, or clean up.", no_args_is_help=True)
 
 PASSED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 """Variables of this shell that reach an image's build; the engine keeps none of them in the image."""
@@ -33,12 +34,13 @@ def _engine() -> Iterator[Any]:
 
 @app.command()
 def build(
-    base: Annotated[str, typer.Option("--base", metavar="IMAGE", help="Image to build on; `scratch` needs no registry.")] = "scratch",
+    base: Annotated[str, typer.Option("--base", metavar="IMAGE", help="Image to build on. `scratch` needs no registry.")] = "scratch",
     packages: Annotated[
-        bool, typer.Option("--packages", help="Images with torch and JAX of their own, instead of this environment mounted read-only.")
+        bool, typer.Option("--packages", help="Put torch and JAX into the images. Without it, this environment is mounted read-only.")
     ] = False,
+    debug: Debug = False,
 ) -> None:
-    """Build the images in which the Docker backend runs code."""
+    """Build the images of the Docker backend."""
     from migrate_agent.sandbox import engine
 
     targets = ("original", "candidate") if packages else ("base",)
@@ -49,8 +51,8 @@ def build(
 
 
 @app.command()
-def check() -> None:
-    """Say which backends work on this machine, and which one `--sandbox auto` takes."""
+def check(debug: Debug = False) -> None:
+    """Show which backends work on this machine, and which one `--sandbox auto` takes."""
     reasons = {kind: missing(kind) for kind in BACKENDS}
     for kind, reason in reasons.items():
         typer.echo(f"{kind:<12}{reason or 'works'}")
@@ -63,10 +65,11 @@ def check() -> None:
 @app.command()
 def prune(
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where jobs' folders were made.", show_default="the system's temporary folder")
+        Path | None, typer.Option("--folder", metavar="DIR", help="Folder in which jobs ran.", show_default="the system's temporary folder")
     ] = None,
+    debug: Debug = False,
 ) -> None:
-    """Remove the containers and folders that runs which were killed have left."""
+    """Remove containers and folders that killed runs have left."""
     from migrate_agent.sandbox import engine
     from migrate_agent.sandbox.staging import prune as prune_folders
 

@@ -26,39 +26,46 @@ class ProgramKind(StrEnum):
 
 def tpu(
     module: Annotated[
-        str, typer.Argument(metavar="FILE:NAME", help="The original; its rewrite is the mirror's, else what the rules write.")
+        str,
+        typer.Argument(metavar="FILE:NAME", help="The original module. Its rewrite is the one in the mirror, else what the rules write."),
     ],
     repo: Repo = Path(),
     topology: Annotated[
         list[str] | None,
-        typer.Option("--topology", metavar="CHIP:SHAPE", help="Such as v5e:4x4. Repeatable.", show_default="from migrate.toml"),
+        typer.Option(
+            "--topology", metavar="CHIP:SHAPE", help="Chips to compile for, such as v5e:4x4. Repeatable.", show_default="from migrate.toml"
+        ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=0, metavar="N", help="In place of the example's.")] = 0,
-    each: Annotated[bool, typer.Option("--each-chip", help="--batch is that of each chip, not of all together.")] = False,
-    length: Annotated[int, typer.Option(min=0, metavar="N", help="Of the sequence, in place of the example's.")] = 0,
-    dtype: Annotated[DtypeKind | None, typer.Option(help="What floats are in place of float32.")] = None,
+    batch: Annotated[int, typer.Option(min=0, metavar="N", help="Batch size.", show_default="that of the example")] = 0,
+    each: Annotated[bool, typer.Option("--each-chip", help="Take --batch for each chip, not for all together.")] = False,
+    length: Annotated[int, typer.Option(min=0, metavar="N", help="Sequence length.", show_default="that of the example")] = 0,
+    dtype: Annotated[DtypeKind | None, typer.Option(help="Use this dtype in place of float32.")] = None,
     program: Annotated[
-        list[ProgramKind] | None, typer.Option(help="Only this one, without --mesh. Repeatable.", show_default="both")
+        list[ProgramKind] | None, typer.Option(help="Compile only this program. Not with --mesh. Repeatable.", show_default="both")
     ] = None,
-    init: Annotated[str, typer.Option(metavar="TEXT", help="Constructor's arguments, in place of the example's.")] = "",
-    call: Annotated[str, typer.Option(metavar="TEXT", help="The call's arguments, in place of the example's.")] = "",
-    mesh: Annotated[str, typer.Option(metavar="AXIS=N,…", help="Shard over a mesh of data, fsdp and model, such as data=4,model=2.")] = "",
-    kernels: Annotated[bool, typer.Option("--kernels", help="Try the kernel library's TPU kernels in the place of plain JAX.")] = False,
+    init: Annotated[
+        str, typer.Option(metavar="ARGUMENTS", help="Arguments of the original's constructor.", show_default="those of the example")
+    ] = "",
+    call: Annotated[str, typer.Option(metavar="ARGUMENTS", help="Arguments of the call.", show_default="those of the example")] = "",
+    mesh: Annotated[
+        str, typer.Option(metavar="AXIS=N,…", help="Shard over a mesh with the axes data, fsdp and model, such as data=4,model=2.")
+    ] = "",
+    kernels: Annotated[bool, typer.Option("--kernels", help="Try the TPU kernels of the kernel library in place of plain JAX.")] = False,
     write: Annotated[
-        bool, typer.Option("--write", help="With --mesh or --kernels: write what holds into the rewrite in the working tree.")
+        bool, typer.Option("--write", help="With --mesh or --kernels: write what passes into the rewrite in the working tree.")
     ] = False,
     fit: Annotated[
-        bool, typer.Option("--fit", help="Find the largest batch and length that fit, and what helps where the size does not.")
+        bool, typer.Option("--fit", help="Find the largest batch and length that fit into memory, and what saves memory where they do not.")
     ] = False,
     recompile: Annotated[
-        bool, typer.Option("--recompile", help="Tell what the calls that were seen cost in compilations, and pad.")
+        bool, typer.Option("--recompile", help="Count the compilations that the recorded calls cause, and propose padding.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(help="Write what was found here as JSON.", dir_okay=False)] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page here.", dir_okay=False)] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here as JSON.", dir_okay=False)] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page here.", dir_okay=False)] = None,
     sandbox: Sandbox = None,
     debug: Debug = False,
 ) -> None:
-    """Compile a unit's rewrite for TPUs without one: memory, FLOPs, bytes, collectives, or what the compiler refuses and on which line."""
+    """Compile a unit's rewrite for TPUs; no TPU is needed. It shows memory, FLOPs, bytes and collectives, or the line that is refused."""
     from migrate_agent.agent.tpu.command import Asked
     from migrate_agent.agent.tpu.command import tpu as compile_ahead
 

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from migrate_agent.agent import cli
 from migrate_agent.agent.config.errors import MissingError
@@ -309,3 +311,15 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "verify" in done.stdout
+
+
+def test_version_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.guarded(["--version"]) == 0
+    assert capfd.readouterr().out == f"migrate-agent {metadata.version('migrate-agent')}\n"
+
+
+def test_every_command_can_show_a_traceback() -> None:
+    group = typer.main.get_command(cli.app)
+    commands = dict(vars(group)["commands"])
+    commands |= vars(commands.pop("sandbox"))["commands"]
+    assert [name for name, command in commands.items() if "debug" not in {option.name for option in command.params}] == []
