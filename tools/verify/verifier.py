@@ -77,19 +77,19 @@ def verify(
     unit_examples = list(examples)
     first_attempt = False
 
-    def make(place: Path) -> Expectations:
+    def make(given_folder: Path) -> Expectations:
         nonlocal first_attempt
         first_attempt = True
         threading.Thread(target=prepare, daemon=True).start()
         if (warm := getattr(sandbox, "warm", None)) is not None:
             warm("candidate")  # whose worker starts while the original runs
         progress("original")
-        return expectations(unit, unit_examples, original, inventory, sandbox, place, options.limits, options.seed)
+        return expectations(unit, unit_examples, original, inventory, sandbox, given_folder, options.limits, options.seed)
 
     def expect() -> Expectations:
         return kept(key_of(unit, unit_examples, original, inventory, options.seed), make)
 
-    given = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
+    arguments = (unit, unit_examples, list(translated), candidate, original, inventory, sandbox, options.limits, expect, folder)
 
     def obtain(results: Results, kind: str) -> None:
         if kind == "exact":
@@ -99,8 +99,13 @@ def verify(
         else:
             _run_native(results)
 
-    how: dict[str, Any] = {"seed": options.seed, "performance": options.performance, "portable": options.portable, "port": options.port}
-    with Results(*given, **how, obtain=obtain) as results:
+    settings: dict[str, Any] = {
+        "seed": options.seed,
+        "performance": options.performance,
+        "portable": options.portable,
+        "port": options.port,
+    }
+    with Results(*arguments, **settings, obtain=obtain) as results:
         verdicts = tuple(_verdicts(results, options, progress))
         if options.details:
             progress("details")
@@ -151,17 +156,24 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
     stage = ""
     for check in load_checks():
         if check.stage != stage and not check.early:
+            # Leaving is safe: one failure makes the evidence `failed`, and later stages cannot take
+            # it back.
             if options.stop and any(verdict.status == "fail" for verdict in verdicts):
                 break
             stage = check.stage
             progress(stage)
         failed = any(verdict.status == "fail" for verdict in verdicts)
+        # Safe for the same reason; the check would start a process to find a second failure.
         if failed and options.stop and check.cost >= NEW_PROCESS:
             continue
         try:
             verdict = check.judge(results)
+        # Without a reference nothing can be judged: the evidence is `unverified` unless a check has
+        # failed already.
         except OriginalFailed as error:
             return [*verdicts, Verdict(check.stage, check.name, "unverified", detail=str(error))]
+        # Without a result of the candidate no further check can judge, and a failure is decided
+        # already.
         except CandidateFailed as error:
             return [*verdicts, Verdict(check.stage, check.name, "fail", detail=str(error), error="raised", raised=error.raised)]
         except MALFORMED as error:
@@ -171,6 +183,8 @@ def _verdicts(results: Results, options: Options, progress: Callable[[str], None
         verdicts.append(_located(results, check, verdict) if options.localise and not failed else verdict)
         if verdict.status == "fail" and (check.early or check.cost == 0 or (results.looked_only and stage == "numeric")) and options.stop:
             break
+    # A refused first call must end in a failed or unverified verdict: passes of the other checks
+    # alone would verify it.
     if results.looked_only and not any(verdict.status == "fail" for verdict in verdicts):
         verdicts.append(Verdict("numeric", "forward_fp64", "unverified", detail="the first call was refused, and no check said why"))
     return verdicts

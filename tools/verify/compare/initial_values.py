@@ -1,4 +1,4 @@
-"""What a pooled comparison of initial values does not see: where in a parameter they lie, repetitions, orthogonality, copies of each other."""
+"""Compares initial values: distributions of all values and of blocks, repetitions, orthogonality, and copies of other parameters."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 
 
 def prepare() -> None:
-    """Import what the tests need, which takes longer than they do: to be called in a thread while something else is waited for."""
+    """Import scipy, which takes longer than the tests do: called in a thread while the original runs."""
     import scipy.stats  # type: ignore[import-untyped]  # noqa: F401
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One side's values of a parameter (constructions × elements, real), or of a part of it."""
+    """One side's real values of a parameter or a part of it, [constructions, elements]."""
 
     values: Array
 
     @cached_property
     def sortable(self) -> Array:
-        """The same numbers in single precision, which are sorted in half the time, where they are such."""
+        """The values in float32 where that is exact, because those sort in half the time."""
         with np.errstate(over="ignore"):
             narrow = self.values.astype(np.float32)
         return narrow if np.array_equal(narrow, self.values, equal_nan=True) else self.values
 
     @cached_property
     def distinct(self) -> float:
-        """Share of distinct values in a construction; few of all have a lower one. Two numbers of 23 random bits are the same by chance in one of
-        512 constructions of eight about every six hundredth time."""
+        """The share of distinct values that all but a few constructions reach.
+
+        Few are excused, because two of eight numbers of 23 random bits are equal by chance in some of 512
+        constructions.
+        """
         ordered = np.sort(self.sortable, axis=1)
         one, next_one = ordered[:, :-1], ordered[:, 1:]
         steps = (one != next_one) & ~((one != one) & (next_one != next_one))
@@ -42,19 +45,19 @@ class Sample:
 
     @cached_property
     def independent(self) -> Array:
-        """The values in one row; what is repeated within a construction (tiled, say) but once, unless other constructions have the same values."""
+        """The values [n] that are draws of their own: values repeated within a construction (tiled ones) count once, unless the draws are discrete."""
         if self.distinct > tolerances.INIT_TILED:
             return self.sortable.reshape(-1)
         once = np.concatenate([np.unique(row) for row in self.sortable])
         return once if np.unique(once).size > tolerances.INIT_TILED * once.size else self.sortable.reshape(-1)
 
     def part(self, chosen: Array) -> Sample:
-        """These elements of every construction, every second one or fewer where they are many."""
+        """These elements of every construction, thinned out where they are many."""
         return Sample(self.values[:, chosen[:: max(len(self.values) * chosen.size // tolerances.INIT_ELEMENTS_BLOCK, 1)]])
 
 
 def distribution_problem(theirs: Sample, ours: Sample, alpha: float) -> tuple[str, float]:
-    """What tests of Kolmogorov and Smirnov, and of means and spreads, say of two samples, and the smaller p-value."""
+    """A message where a Kolmogorov-Smirnov test, or one of means and mean squares, rejects equal distributions; and the smaller p-value."""
     p = min(_same_distribution(theirs.independent, ours.independent), _moments(theirs.values, ours.values))
     if p >= alpha / 2:
         return "", p
@@ -68,13 +71,15 @@ def _same_distribution(one: Array, other: Array) -> float:
 
     size = np.round(one.size * other.size / (one.size + other.size))
     p = float(np.clip(kstwo.sf(_largest_gap(one, other), size), 0, 1))
+    # Rounding only matters where the plain test rejects, so the slower statistic is seldom
+    # computed.
     if p >= tolerances.INIT_ALPHA:
         return p
     return float(np.clip(kstwo.sf(_gap_beyond_rounding(one, other), size), 0, 1))
 
 
 def _largest_gap(one: Array, other: Array) -> float:
-    """The statistic of Kolmogorov and Smirnov: how far apart two samples' distribution functions are. NaN where a value is."""
+    """The Kolmogorov-Smirnov statistic: the largest distance of two samples' distribution functions. NaN where a value is NaN."""
     one, other = np.sort(one), np.sort(other)
     if np.isnan(one[-1]) or np.isnan(other[-1]):
         return float("nan")
@@ -87,8 +92,7 @@ def _largest_gap(one: Array, other: Array) -> float:
 
 
 def _gap_beyond_rounding(one: Array, other: Array) -> float:
-    """The same, with each value taken to be anywhere within what rounding may make of it: what many draws are cut off to is not the same to the last
-    digit on both sides."""
+    """The statistic with a tolerance of rounding for each value: a bound that many draws are clipped to differs in its last digits."""
     one, other = np.sort(one).astype(np.float64), np.sort(other).astype(np.float64)
     if np.isnan(one[-1]) or np.isnan(other[-1]):
         return float("nan")
@@ -100,8 +104,7 @@ def _gap_beyond_rounding(one: Array, other: Array) -> float:
 
 
 def _moments(theirs: Array, ours: Array) -> float:
-    """The p-value of Welch's tests of the constructions' means and mean squares, where these differ noticeably: a width that is off by a tenth
-    moves no quantile far."""
+    """The p-value of Welch's tests of the constructions' means and mean squares: a width that is off by a tenth moves no quantile far."""
     from scipy.stats import ttest_ind
 
     if theirs.shape[1] < tolerances.INIT_MOMENT_ELEMENTS or not (np.isfinite(theirs).all() and np.isfinite(ours).all()):
@@ -115,37 +118,38 @@ def _moments(theirs: Array, ours: Array) -> float:
 
 
 def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha: float) -> str:
-    """What differs in one parameter (sampled elements of `shape`); nothing where nothing does."""
+    """A message on the first difference of structure in one parameter (sampled elements of `shape`); "" where there is none."""
     if ours.distinct < tolerances.INIT_DISTINCT * theirs.distinct:
         return "values repeat within it, unlike torch's"
-    found = list(_blocks(shape))
-    for name, chosen in found:
-        problem, _ = distribution_problem(theirs.part(chosen), ours.part(chosen), alpha / len(found))
+    blocks = list(_blocks(shape))
+    for name, chosen in blocks:
+        problem, _ = distribution_problem(theirs.part(chosen), ours.part(chosen), alpha / len(blocks))
         if problem:
             return f"in {name} {problem}"
+    # The remaining tests need every element, which a sample of a large parameter does not have.
     if theirs.values.shape[1] != int(np.prod(shape)) or len(theirs.values) < tolerances.INITS[0]:
         return ""
     return _gram_problem(theirs.values, ours.values, shape) or _parts_problem(theirs.values, ours.values, shape)
 
 
 def copies(values: Mapping[str, Array]) -> set[frozenset[str]]:
-    """Pairs of parameters that start as multiples of each other (one added to them or not), in each of several constructions."""
+    """Pairs of parameters whose standardised values are equal in each of several constructions: they were drawn with one key."""
     sizes: dict[tuple[int, ...], list[str]] = {}
-    standard = {name: found for name, rows in values.items() if (found := _standard(rows)) is not None}
-    for name, found in standard.items():
-        sizes.setdefault((values[name].shape[1], found.size), []).append(name)
-    same = set()
+    standard = {name: standardised for name, rows in values.items() if (standardised := _standard(rows)) is not None}
+    for name, standardised in standard.items():
+        sizes.setdefault((values[name].shape[1], standardised.size), []).append(name)
+    pairs = set()
     for names in sizes.values():
         every = np.stack([standard[name] for name in names])
-        for place, name in enumerate(names):
-            near = place + 1 + np.flatnonzero(np.abs(every[place + 1 :, 0] - every[place, 0]) <= tolerances.INIT_COPIED_WITHIN)
-            alike = near[np.abs(every[near] - every[place]).max(axis=1, initial=0.0) <= tolerances.INIT_COPIED_WITHIN]
-            same |= {frozenset([name, names[other]]) for other in alike}
-    return same
+        for position, name in enumerate(names):
+            near = position + 1 + np.flatnonzero(np.abs(every[position + 1 :, 0] - every[position, 0]) <= tolerances.INIT_COPIED_WITHIN)
+            alike = near[np.abs(every[near] - every[position]).max(axis=1, initial=0.0) <= tolerances.INIT_COPIED_WITHIN]
+            pairs |= {frozenset([name, names[other]]) for other in alike}
+    return pairs
 
 
 def _standard(rows: Array) -> Array | None:
-    """Some values of a few constructions, each standardised (all together where one has too few); none for constants, and for what is too little."""
+    """Some values of a few constructions, standardised, [n]; None for constants, and for too few values to judge."""
     some = rows[: tolerances.INITS[0], : tolerances.INIT_COPIED]
     axis = 1 if some.shape[1] > 2 else None
     free = len(some) * (some.shape[1] - 2) if axis else some.size
@@ -159,12 +163,12 @@ def _standard(rows: Array) -> Array | None:
 
 
 def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:
-    """Slices along each axis: which of the sampled elements lie in them."""
+    """(name, indices of sampled elements) of slices along each axis."""
     if not shape:
         return
     size = int(np.prod(shape))
-    places = np.unravel_index(tensor_files.sample_indices(size, tolerances.INIT_SAMPLE), tuple(shape))
-    for axis, (length, position) in enumerate(zip(shape, places, strict=True)):
+    positions = np.unravel_index(tensor_files.sample_indices(size, tolerances.INIT_SAMPLE), tuple(shape))
+    for axis, (length, position) in enumerate(zip(shape, positions, strict=True)):
         count = min(length, tolerances.INIT_BLOCKS)
         for number in range(count if count > 1 else 0):
             low, high = length * number // count, length * (number + 1) // count
@@ -172,35 +176,34 @@ def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:
 
 
 def _parts_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
-    """Whether what is normalised in each of torch's constructions (the length, or the sum, of lines along an axis, of slices, of all) is so here,
-    and nothing else is."""
+    """A message where lengths or sums along axes are fixed in all constructions of one side alone (normalised values)."""
     rows = max(tolerances.INITS[0], tolerances.INIT_PARTS // theirs.shape[1])
     one, other = (values[:rows].reshape(-1, *shape).astype(np.float64) for values in (theirs, ours))
     for axes in _summed(shape):
         squares, others = (np.square(values).sum(axes) for values in (one, other))
         measures = {"length": (squares, others, squares.mean()), "sum": (one.sum(axes), other.sum(axes), np.sqrt(squares.mean()))}
-        for name, (known, found, scale) in measures.items():
-            fixed, fixed_here = (float(value.std()) <= tolerances.INIT_FIXED * scale for value in (known, found))
-            apart, where = tolerances.INIT_NOT_FIXED * scale, ", ".join(str(axis - 1) for axis in axes)
-            if fixed and (float(found.std()) > apart or abs(float(found.mean() - known.mean())) > apart):
-                return f"along axis {where} torch's constructions all have the same {name}, unlike those here"
-            if fixed_here and float(known.std()) > apart:
-                return f"along axis {where} the constructions all have the same {name}, unlike torch's"
+        for name, (expected, actual, scale) in measures.items():
+            fixed, fixed_here = (float(value.std()) <= tolerances.INIT_FIXED * scale for value in (expected, actual))
+            apart, axis_names = tolerances.INIT_NOT_FIXED * scale, ", ".join(str(axis - 1) for axis in axes)
+            if fixed and (float(actual.std()) > apart or abs(float(actual.mean() - expected.mean())) > apart):
+                return f"along axis {axis_names} torch's constructions all have the same {name}, unlike those here"
+            if fixed_here and float(expected.std()) > apart:
+                return f"along axis {axis_names} the constructions all have the same {name}, unlike torch's"
     return ""
 
 
 def _summed(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Axes to sum over, after that of constructions: each, all but each, and all, where these have two elements at least."""
+    """Axes to sum over (0 counts constructions): each, all but each, and all, where they have two elements at least."""
     every = tuple(range(1, len(shape) + 1))
-    each = [(axis,) for axis in every]
-    but_one = [tuple(axis for axis in every if axis != left) for left in every]
-    for axes in dict.fromkeys([*each, *but_one, every]):
+    single = [(axis,) for axis in every]
+    but_one = [tuple(axis for axis in every if axis != omitted) for omitted in every]
+    for axes in dict.fromkeys([*single, *but_one, every]):
         if np.prod([shape[axis - 1] for axis in axes]) > 1:
             yield axes
 
 
 def _gram_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
-    """Whether rows are as orthogonal as torch's."""
+    """A message where rows are not as orthogonal as torch's; "" where they are."""
     if len(shape) < 2:
         return ""
     one, other = (_gram(values.reshape(len(values), shape[0], -1)) for values in (theirs, ours))
@@ -211,8 +214,9 @@ def _gram_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
 
 
 def _gram(matrices: Array) -> Array:
-    """The squared norm of each matrix's Gram matrix, which is that of its transpose's, relative to what rows of one direction would have."""
+    """The squared norm of each matrix's Gram matrix, relative to that of parallel rows, [constructions]."""
     turned = matrices.swapaxes(1, 2)
+    # Both Gram matrices have the same norm; the smaller one costs less.
     gram = matrices @ turned if matrices.shape[1] < matrices.shape[2] else turned @ matrices
     total = (matrices**2).sum(axis=(1, 2), dtype=np.float64)
     return np.asarray((gram**2).sum(axis=(1, 2), dtype=np.float64) / np.where(total, total, 1.0) ** 2)

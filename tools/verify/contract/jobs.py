@@ -44,10 +44,10 @@ def source_file(inventory: Inventory, unit: Unit) -> SourceFile:
 
 
 def texts(example: Example, changes: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """An example as JSON; with what of its constructor's arguments is changed."""
+    """An example as JSON, with the changed arguments of its configuration."""
     domain = list(example.domain) if example.domain else None
-    given = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
-    return {**given, "changes": dict(changes)} if changes else given
+    row = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+    return {**row, "changes": dict(changes)} if changes else row
 
 
 def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:

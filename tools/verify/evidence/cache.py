@@ -1,6 +1,7 @@
-"""The original's results, kept for further attempts on the same unit: its sources, examples and seed say which are the same.
+"""Caches the original's results for further attempts on the same unit, by its sources, examples and seed.
 
-They stay in this process's memory, since no file may hold them while a candidate runs; only what candidates are given lies in a folder.
+They stay in this process's memory: a candidate could read expected results from a file. Only the
+candidates' inputs lie in a folder.
 """
 
 from __future__ import annotations
@@ -21,35 +22,38 @@ from migrate_agent.tools.verify.contract.scenario import Expectations
 
 MOST = 64
 MOST_BYTES = 2**30
-"""How much is kept unless more is allowed."""
+"""Default limits of the cache."""
 _LOCK = threading.Lock()
 _ALLOWED = {"bytes": MOST_BYTES}
 _KEPT: OrderedDict[str, Expectations] = OrderedDict()
 
 
 def allow(number: int) -> None:
-    """Keep up to so many bytes from now on in this process, as where one original is run with many seeds."""
+    """Set the cache's limit in bytes for this process, for one original that runs with many seeds."""
     _ALLOWED["bytes"] = number
 
 
 def kept(key: str, make: Callable[[Path], Expectations]) -> Expectations:
-    """What is kept under this key, else what `make` gives in a folder that lives as long. Raises what `make` raises."""
+    """The cached expectations of this key, else those of `make`, whose folder lives as long. Raises the errors of `make`."""
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
             return _KEPT[key]
+    # Outside of the lock, so that originals of other units run at the same time.
     folder = Path(tempfile.mkdtemp(prefix="migrate-agent-given-"))
     try:
-        made = make(folder)
+        expectations = make(folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)  # not before the last verification that uses it has ended
+    weakref.finalize(expectations, shutil.rmtree, folder, ignore_errors=True)  # not before the last verification that uses it has ended
     with _LOCK:
-        found = _KEPT.setdefault(key, made)
+        # Two verifications may have run the same original at the same time; the first result counts
+        # for both.
+        cached = _KEPT.setdefault(key, expectations)
         while len(_KEPT) > MOST or (len(_KEPT) > 1 and sum(map(_size, _KEPT.values())) > _ALLOWED["bytes"]):
             _KEPT.popitem(last=False)
-    return found
+    return cached
 
 
 def _size(expectations: Expectations) -> int:
@@ -58,10 +62,11 @@ def _size(expectations: Expectations) -> int:
 
 
 def key_of(unit: Unit, examples: Sequence[Example], original: Path, inventory: Inventory, seed: int) -> str:
-    """Equal for the same original: its unit, the sources of its repository, its examples with their tensors, and the seed."""
-    asked = [unit.id, str(original), seed, [texts(example) for example in examples]]
-    digest = hashlib.sha256(json.dumps(asked).encode())
+    """A digest of the unit, the sources of its repository, its examples with their tensors, and the seed."""
+    description = [unit.id, str(original), seed, [texts(example) for example in examples]]
+    digest = hashlib.sha256(json.dumps(description).encode())
     for path in [original / file.path for file in inventory.files] + [example.tensors for example in examples if example.tensors]:
         content = path.read_bytes() if path.is_file() else b"-"
+        # The length keeps the end of one file from counting as the start of the next.
         digest.update(len(content).to_bytes(8, "big") + content)
     return digest.hexdigest()

@@ -14,7 +14,7 @@ from migrate_agent.tools.types import Verdict
 P = ParamSpec("P")
 Found = TypeVar("Found")
 KEPT = 32
-"""So many files are kept parsed, with what was found in them: from one attempt to the next hardly any changes."""
+"""Number of parsed files in the caches: from one attempt to the next hardly any file changes."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 def parse(root: Path, path: str) -> Source:
-    """Read and parse a file; its tree is shared by all that ask for the same text."""
+    """Read and parse a file; the tree is shared by all callers with the same text. An unreadable file has its `error`."""
     try:
         return _parsed((root / path).read_bytes(), path)
     except OSError as error:
@@ -53,24 +53,24 @@ def _parsed(text: bytes, path: str) -> Source:
 
 
 def once(find: Callable[Concatenate[Source, P], Iterable[Found]]) -> Callable[Concatenate[Source, P], tuple[Found, ...]]:
-    """`find`, run once for a file and the same further arguments (hashable ones)."""
+    """`find`, cached by the file and its further (hashable) arguments."""
 
-    kept = lru_cache(KEPT)(lambda *given, **named: tuple(find(*given, **named)))
-    return cast("Callable[Concatenate[Source, P], tuple[Found, ...]]", update_wrapper(kept, find))
+    cached = lru_cache(KEPT)(lambda *positional, **named: tuple(find(*positional, **named)))
+    return cast("Callable[Concatenate[Source, P], tuple[Found, ...]]", update_wrapper(cached, find))
 
 
 def closure(root: Path, target: str, import_root: str) -> tuple[Source, ...]:
     """The target file and every file of the tree that it imports, directly or not (packages' `__init__.py` included)."""
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     waiting = [target, *_packages(root, target, import_root)]
     while waiting:
         path = waiting.pop(0)
-        if path in found:
+        if path in sources:
             continue
-        found[path] = parse(root, path)
-        for module in _imported(found[path], module_name(path, import_root)):
+        sources[path] = parse(root, path)
+        for module in _imported(sources[path], module_name(path, import_root)):
             waiting += _files(root, module, import_root)
-    return tuple(found.values())
+    return tuple(sources.values())
 
 
 def module_name(path: str, import_root: str) -> str:
@@ -118,7 +118,7 @@ def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
 
 
 def bindings(tree: ast.Module) -> dict[str, str]:
-    """What imported names stand for, by local name. One table for the file: a name imported anywhere counts everywhere."""
+    """Local name → dotted name of each import. One table for the file: a name imported anywhere counts everywhere."""
     table = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -173,11 +173,11 @@ def dotted(node: ast.expr) -> str:
 
 def within(name: str, forbidden: Iterable[str]) -> bool:
     """Whether a dotted name is one of these or lies under one."""
-    return any(name == each or name.startswith(each + ".") for each in forbidden)
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in forbidden)
 
 
 def judged(check: str, sources: Iterable[Source], find: Callable[[Source], Iterable[tuple[int, str]]]) -> Verdict:
-    """A static verdict: what `find` reports for a file (line and words) is a failure; the first is told."""
+    """A static verdict: it fails with the first (line, message) that `find` yields for a file."""
     problems = [f"{source.path}:{line}: {words}" for source in sources for line, words in find(source)]
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

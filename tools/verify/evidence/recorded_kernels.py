@@ -1,7 +1,7 @@
-"""Whether what takes the place of a kernel gives what the kernel gave where it ran (`KernelCall`). Compared outside of the sandbox.
+"""Compares replacements of kernels with the kernels' recorded calls (`KernelCall`), outside of the sandbox.
 
-A recording is no float64 truth, as a kernel on a GPU may round its products to fewer bits (TF32 has ten): what lies between the limit of the dtype
-and that rounding is neither right nor wrong by it.
+A recording is no float64 reference: a kernel on a GPU may round its products to fewer bits (TF32 has
+ten). An error between the limit of the dtype and that rounding is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTRY = "migrate_agent.tools.verify.candidate.recorded_kernels:run"
 
 
 def function_name(call: KernelCall) -> str:
-    """What is called in the rewrite: `apply` of a `torch.autograd.Function`, else the function of the same name."""
+    """The function's name in the rewrite: `Class.apply` of a `torch.autograd.Function`, else the same name."""
     owner, _, last = call.name.rpartition(".")
     return f"{owner}.apply" if owner and last == "forward" else call.name
 
@@ -38,16 +38,16 @@ def judge(
     """
     targets = {file.path: file for file in inventory.files}
     defined = _defined(unit, targets, candidate) if calls else {}
-    wanted = [call for call in calls if not call.changed and call.source in targets]
-    mine = [call for call in wanted if call.name.partition(".")[0] in defined.get(targets[call.source].target, ())]
-    found = [
+    judgeable = [call for call in calls if not call.changed and call.source in targets]
+    mine = [call for call in judgeable if call.name.partition(".")[0] in defined.get(targets[call.source].target, ())]
+    verdicts = [
         _judged(call, answer)
         for root in dict.fromkeys(targets[call.source].import_root for call in mine)
         for chosen in [[call for call in mine if targets[call.source].import_root == root]]
         for call, answer in zip(chosen, _answers(chosen, inventory, candidate / root, sandbox, job_limits), strict=True)
     ]
     order = ("fail", "unverified", "pass")
-    return min(found, key=lambda verdict: (order.index(verdict.status), -(verdict.measured or 0.0)), default=None)
+    return min(verdicts, key=lambda verdict: (order.index(verdict.status), -(verdict.measured or 0.0)), default=None)
 
 
 def _defined(unit: Unit, targets: Mapping[str, SourceFile], candidate: Path) -> dict[str, set[str]]:
@@ -60,17 +60,17 @@ def _defined(unit: Unit, targets: Mapping[str, SourceFile], candidate: Path) -> 
 def _answers(
     calls: Sequence[KernelCall], inventory: Inventory, root: Path, sandbox: Sandbox, job_limits: Limits
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """For each call the row of the job and the arrays that it gave."""
+    """For each call the row of the job's result and its arrays."""
     modules = {file.path: file.target_module for file in inventory.files}
     rows = [{"module": modules[call.source], "name": function_name(call), "arguments": call.arguments} for call in calls]
     renamed = {file.module: file.target_module for file in inventory.files}
     inputs = {f"tensors{index}": call.tensors for index, call in enumerate(calls) if call.tensors is not None}
     run = sandbox.run(Job("candidate", ENTRY, root, {"calls": rows, "renamed": renamed}, inputs, job_limits))
     try:
-        told = run.result if run.status == "ok" and isinstance(run.result, list) and len(run.result) == len(calls) else None
-        if told is None:
+        results = run.result if run.status == "ok" and isinstance(run.result, list) and len(run.result) == len(calls) else None
+        if results is None:
             return [({"error": run.error or run.status}, {})] * len(calls)
-        return [(row, _held(run.output / f"{index}.safetensors")) for index, row in enumerate(told)]
+        return [(row, _held(run.output / f"{index}.safetensors")) for index, row in enumerate(results)]
     finally:
         sandbox.release(run)
 
@@ -83,35 +83,38 @@ def _held(path: Path) -> Mapping[str, Any]:
 
 
 def _judged(call: KernelCall, answer: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Verdict:
-    row, got = answer
+    row, actual = answer
     name = function_name(call)
     if "error" in row:
         return Verdict(STAGE, CHECK, "fail", detail=f"{name} on its recorded arguments: {row['error']}"[:500])
-    held = tensor_files.load(call.tensors) if call.tensors is not None else {}
+    stored = tensor_files.load(call.tensors) if call.tensors is not None else {}
     try:
-        problem, measured, (same, wrong) = differences(call.result, held, row["tree"], got)
+        problem, measured, (equal_limit, wrong) = differences(call.result, stored, row["tree"], actual)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:  # whatever the job may have written
         return Verdict(STAGE, CHECK, "fail", detail=f"{name}: its result cannot be read: {type(error).__name__}")
     if problem:
         return Verdict(STAGE, CHECK, "fail", detail=f"{name} does not give what its kernel gave: {problem}")
-    if measured <= same:
-        return Verdict(STAGE, CHECK, "pass", measured, same, f"{name} gives what its kernel gave where it was recorded")
+    if measured <= equal_limit:
+        return Verdict(STAGE, CHECK, "pass", measured, equal_limit, f"{name} gives what its kernel gave where it was recorded")
     if measured > wrong:
-        return Verdict(STAGE, CHECK, "fail", measured, same, f"{name} does not give what its kernel gave where it was recorded")
-    told = f"{name} differs from what its kernel gave by no more than a GPU's rounding of products might"
-    return Verdict(STAGE, CHECK, "unverified", measured, same, told)
+        return Verdict(STAGE, CHECK, "fail", measured, equal_limit, f"{name} does not give what its kernel gave where it was recorded")
+    detail = f"{name} differs from what its kernel gave by no more than a GPU's rounding of products might"
+    return Verdict(STAGE, CHECK, "unverified", measured, equal_limit, detail)
 
 
 def differences(
-    expected: Mapping[str, Any], held: Mapping[str, Any], tree: Mapping[str, Any], got: Mapping[str, Any]
+    expected: Mapping[str, Any], stored: Mapping[str, Any], tree: Mapping[str, Any], actual: Mapping[str, Any]
 ) -> tuple[str, float, tuple[float, float]]:
-    """What cannot be compared, in words; else the error that is largest beside its limits, and these. `held` has the recorded arrays as `out/0`, …"""
+    """A message where the results cannot be compared; else the error that is largest in units of its limits, and these limits.
+
+    `stored` has the recorded arrays as `out/0`, …; `actual` those of the replacement as `0`, ….
+    """
     if trees.skeleton(dict(expected)) != trees.skeleton(dict(tree)):
         return "a result of another form", float("inf"), (0.0, 0.0)
     worst = (0.0, 0.0, tolerances.RECORDED["float32"])
     for index, (theirs, ours) in enumerate(zip(trees.items(dict(expected)), trees.items(dict(tree)), strict=True)):
-        truth = np.asarray(held[f"out/{theirs.number}"] if isinstance(theirs, trees.Leaf) else theirs)
-        mine = np.asarray(got[str(ours.number)] if isinstance(ours, trees.Leaf) else ours)
+        truth = np.asarray(stored[f"out/{theirs.number}"] if isinstance(theirs, trees.Leaf) else theirs)
+        mine = np.asarray(actual[str(ours.number)] if isinstance(ours, trees.Leaf) else ours)
         name = str(truth.dtype)
         bounds = tolerances.RECORDED.get(name, tolerances.RECORDED["float32"])
         floating = name in tolerances.RECORDED or truth.dtype.kind == "f"

@@ -27,8 +27,9 @@ def compile_programs(results: Results) -> Sequence[Cost]:
         results.original_root,
     )
     with ahead:
-        share = math.lcm(*(device_count(each) for each in topologies))
+        # One batch for all topologies, which each of them can share among its devices.
+        share = math.lcm(*(device_count(grid) for grid in topologies))
         batch = settings.batch or shapes.batch_of(ahead.leaves)
         variant = Variant(-(-batch // share) * share, 0, settings.dtype)
-        results.tpu_costs = ahead.costs(variant, [Target(each) for each in topologies])
+        results.tpu_costs = ahead.costs(variant, [Target(grid) for grid in topologies])
     return results.tpu_costs
