@@ -63,6 +63,7 @@ class StubUnexercised(Rule):
         if not context.functions or not isinstance(parent, cst.IndentedBlock) or not context.observed_lines or not self._has_run(parent):
             return None
         span = context.span(original)
+        # Only below a `return` that was always taken: elsewhere a hole in code that did not run may be reached all the same.
         before = [statement for statement in parent.body if context.span(statement).end_line < span.line]
         if not any(isinstance(statement, cst.If) and leaves(statement.body) for statement in before):
             return None

@@ -45,6 +45,7 @@ class DropUnusedLocals(Rule):
         # A removed assignment may have been the only read of another name.
         for _ in range(3):
             tree = _tree(result) if before else None
+            # What the source itself never reads it has for reasons of its own.
             dead = (before - _names_read(tree)) & _removable(tree) if tree else set()
             cleaned = result.visit(_Drop(dead)) if dead else result
             if cleaned is result or not isinstance(cleaned, cst.FunctionDef):

@@ -68,6 +68,7 @@ def reduction(context: Context, call: cst.Call) -> Reduction | None:
         return None
     ranks = {_rank(context, part) for part in parts}
     masks = {cst.Module([]).code_for_node(mask) for part in parts if (mask := mask_of(part)) is not None}
+    # Two masks may select different elements, and broadcasting operands would be counted more than once.
     if len(masks) != 1 or len(ranks) != 1 or not all(_rank(context, operand) in ranks for operand in operands):
         return None
     return Reduction(operands, parts, template, ranks.pop() - 1)

@@ -36,6 +36,7 @@ class ReduceMaskedParts(Rule):
         if not selects(self.context, original) or self.context.constructing:
             return None
         around, mask = self._reduction_around(original), mask_of(updated)
+        # `ComputeMasksAtOnce` makes such a mask concrete, so what it selects has a size while tracing.
         if (around is None or mask is None) and self._is_known_mask(original):
             return None
         if around is None or mask is None:
