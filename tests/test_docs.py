@@ -14,6 +14,7 @@ from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import from_config
 from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Cause
 from migrate_agent.tools.verify.checks.base import load_checks
 from migrate_agent.tools.verify.evidence import recorded_kernels
 
@@ -63,6 +64,11 @@ def test_page_lists_every_check_in_its_stage() -> None:
     listed = [(stage, check.strip("`")) for stage, check, *_ in rows("docs/verify.md", "Checks")]
     apart = (recorded_kernels.STAGE, recorded_kernels.CHECK)  # its calls are recorded, so it is no check of scenarios
     assert sorted(listed) == sorted([apart, *((check.stage, check.name) for check in load_checks())])
+
+
+def test_page_lists_every_cause() -> None:
+    listed = [cause.strip("`") for cause, _ in rows("docs/commands.md", "The report")]
+    assert listed == [cause.value for cause in Cause if cause]
 
 
 def test_limits_that_the_page_names_exist() -> None:
