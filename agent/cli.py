@@ -41,8 +41,8 @@ class DeviceKind(StrEnum):
     gpu = "gpu"
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         print(f"migrate-agent {version_of('migrate-agent')}")
         raise typer.Exit
 
@@ -202,12 +202,12 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """Verify a rewrite in the working tree against its original, whoever wrote it."""
-    from migrate_agent.agent.commands.verify import Asked
+    from migrate_agent.agent.commands.verify import VerifyOptions
     from migrate_agent.agent.commands.verify import verify as judge
 
-    asked = Asked(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
+    options = VerifyOptions(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
-    raise typer.Exit(judge(repo, _relative(module, repo), asked, services, progress))
+    raise typer.Exit(judge(repo, _relative(module, repo), options, services, progress))
 
 
 app.command()(check)
@@ -258,8 +258,8 @@ def _tell(progress: Progress, repo: Path, result: Any) -> None:
 
 
 def _how_to_resume(repo: Path) -> str:
-    where = "" if repo == Path() else f" --repo {repo}"
-    return f"nothing is lost; go on with `migrate-agent resume{where}`"
+    option = "" if repo == Path() else f" --repo {repo}"
+    return f"nothing is lost; go on with `migrate-agent resume{option}`"
 
 
 def _terminal() -> bool:
@@ -315,9 +315,9 @@ def _stopped(arguments: list[str], status: int) -> int:
 
 
 def _repo_of(arguments: list[str]) -> Path:
-    given = dict(itertools.pairwise(arguments)).get("--repo", "")
+    separate = dict(itertools.pairwise(arguments)).get("--repo", "")
     joined = next((text.removeprefix("--repo=") for text in arguments if text.startswith("--repo=")), "")
-    return Path(given or joined)
+    return Path(separate or joined)
 
 
 def _listen_to_signals() -> None:

@@ -30,7 +30,7 @@ from migrate_agent.tools.types import Inventory, Recording, Unit
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckOptions:
     """The command's options. `listing` runs nothing; `versions` counts another version of a framework as a change."""
 
     modules: tuple[str, ...] = ()
@@ -42,28 +42,28 @@ class Asked:
     sandbox: str = ""
 
 
-def check(root: Path, asked: Asked, services: Services, progress: Progress) -> int:
+def check(root: Path, options: CheckOptions, services: Services, progress: Progress) -> int:
     """Verify again what changed, and print it; gives 0 where all ports match, else 1. Raises `UserError` where there is nothing to check."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    units = _chosen(load(repository.root), asked.modules)
+    units = _chosen(load(repository.root), options.modules)
     inventory = services.scan(repository.root)
     present = Present(inventory, services.examples(inventory, config), mirror(repository.root, units))
-    rows = [_compared(unit, present, asked) for unit in units]
+    rows = [_compared(unit, present, options) for unit in units]
     changed = [row for row in rows if row.changes and not row.reason]
-    if changed and asked.listing:
+    if changed and options.listing:
         rows = [
             Checked(row.then, row.changes, reason=row.reason or "changed since it was verified") if row.changes else row for row in rows
         ]
     elif changed:
         again = _Again(services, config, present, progress)
-        done = {row.then.id: row for row in again.verify(changed, home_of(repository.common), asked.sandbox)}
-        rows = [done.get(row.then.id, row) for row in rows]
-    if asked.update:
+        verified_again = {row.then.id: row for row in again.verify(changed, home_of(repository.common), options.sandbox)}
+        rows = [verified_again.get(row.then.id, row) for row in rows]
+    if options.update:
         _update(repository.root, present, rows)
-    show(rows, asked.update)
-    if asked.report is not None:
-        write(asked.report, document(rows, repository.root))
+    show(rows, options.update)
+    if options.report is not None:
+        write(options.report, document(rows, repository.root))
     return 0 if all(row.holds for row in rows) else 1
 
 
@@ -83,7 +83,7 @@ def _named(unit: Verified, pattern: str) -> bool:
     return pattern in (unit.id, unit.source, unit.target) or fnmatch(unit.id, pattern)
 
 
-def _compared(then: Verified, present: Present, asked: Asked) -> Checked:
+def _compared(then: Verified, present: Present, options: CheckOptions) -> Checked:
     """What changed of a unit; with a reason where it cannot be verified again."""
     unit = _unit(present.inventory, then)
     if unit is None:
@@ -97,10 +97,10 @@ def _compared(then: Verified, present: Present, asked: Asked) -> Checked:
     now = present.of(unit)
     changes = [
         *differences(then, now),
-        *(version_changes(then, now) if asked.versions else ()),
-        *(("asked for",) if asked.everything else ()),
+        *(version_changes(then, now) if options.versions else ()),
+        *(("asked for",) if options.everything else ()),
     ]
-    notes = () if asked.versions else tuple(version_changes(then, now))
+    notes = () if options.versions else tuple(version_changes(then, now))
     if not now.port.get(f"{unit.target}:{unit.name.partition('.')[0]}"):
         return Checked(then, tuple(changes), reason=f"its port is gone: {unit.target} defines no {unit.name}", notes=notes)
     return Checked(then, tuple(changes), notes=notes)
@@ -133,8 +133,8 @@ class _Again:
 
     def _examples(self, units: Sequence[Unit]) -> tuple[ExampleTable, ...]:
         """The configuration's examples that exercise these units: no other code is run."""
-        wanted = {example for unit in units for example in self.present.exercising(unit)[1]}
-        return tuple(table for table in self.config.example if table.example() in wanted)
+        exercising = {example for unit in units for example in self.present.exercising(unit)[1]}
+        return tuple(table for table in self.config.example if table.example() in exercising)
 
     def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
         if not reached(recording, unit.id):

@@ -30,13 +30,13 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Verify again each port that changed, or whose original changed, since it was verified. No code runs where nothing changed."""
-    from migrate_agent.agent.commands.check import Asked
+    from migrate_agent.agent.commands.check import CheckOptions
     from migrate_agent.agent.commands.check import check as compare
 
     modules = tuple(relative(text, repo) for text in module or ())
-    asked = Asked(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "")
+    options = CheckOptions(modules, everything, listing, versions, update, report, sandbox.value if sandbox else "")
     progress, services = tools()
-    raise typer.Exit(compare(repo, asked, services, progress))
+    raise typer.Exit(compare(repo, options, services, progress))
 
 
 def weights(
@@ -62,9 +62,9 @@ def weights(
     debug: Debug = False,
 ) -> None:
     """Convert a checkpoint of the original for the port, or back. It shows which names and shapes fit."""
-    from migrate_agent.agent.commands.weights import Asked
+    from migrate_agent.agent.commands.weights import WeightsOptions
     from migrate_agent.agent.commands.weights import weights as convert
 
-    asked = Asked(output, check, to.value, init, setup, tuple(ignore or ()), sandbox.value if sandbox else "")
+    options = WeightsOptions(output, check, to.value, init, setup, tuple(ignore or ()), sandbox.value if sandbox else "")
     progress, services = tools()
-    raise typer.Exit(convert(repo, relative(module, repo), checkpoint, asked, services, progress))
+    raise typer.Exit(convert(repo, relative(module, repo), checkpoint, options, services, progress))

@@ -39,10 +39,10 @@ def pr(
 ) -> None:
     """Open a pull request for each verified unit of the last run, and bring open ones up to date. It is safe to repeat."""
     from migrate_agent.agent.pr.command import Options
-    from migrate_agent.agent.pr.wanted import Asked
+    from migrate_agent.agent.pr.wanted import RequestOptions
 
-    asked = Asked(draft, tuple(label or ()), tuple(name.removeprefix("@") for name in reviewer or ()))
-    raise typer.Exit(told(repo, Options(asked, single, dry_run, yes, remote, forge, base_url, project)))
+    options = RequestOptions(draft, tuple(label or ()), tuple(name.removeprefix("@") for name in reviewer or ()))
+    raise typer.Exit(told(repo, Options(options, single, dry_run, yes, remote, forge, base_url, project)))
 
 
 def before_run(repo: Path, yes: bool) -> None:

@@ -35,7 +35,7 @@ def scan(root: Path, as_json: bool) -> None:
 
 def _show(console: Console, inventory: Inventory, order: tuple[str, ...]) -> None:
     broken = [file for file in inventory.files if file.error]
-    left = len(inventory.units) - len(order)
+    skipped = len(inventory.units) - len(order)
     console.print(inventory_table(inventory.units))
     for title, rows, table in (
         ("No model maths:", inventory.findings, finding_table(inventory.findings)),
@@ -47,4 +47,4 @@ def _show(console: Console, inventory: Inventory, order: tuple[str, ...]) -> Non
         console.print(Text(f"\nMirrored along, since it needs torch: {line}"))
     own = [file for file in inventory.files if not file.adopted]
     files = f"{len(own)} files, {sum(file.uses_torch for file in own)} of them use torch"
-    console.print(Text(f"\n{files}; {len(order)} units to migrate, {left} to leave, {len(broken)} files left out"))
+    console.print(Text(f"\n{files}; {len(order)} units to migrate, {skipped} to leave, {len(broken)} files left out"))

@@ -37,7 +37,7 @@ def tpu(
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=0, metavar="N", help="Batch size.", show_default="that of the example")] = 0,
-    each: Annotated[bool, typer.Option("--each-chip", help="Take --batch for each chip, not for all together.")] = False,
+    each_chip: Annotated[bool, typer.Option("--each-chip", help="Take --batch for each chip, not for all together.")] = False,
     length: Annotated[int, typer.Option(min=0, metavar="N", help="Sequence length.", show_default="that of the example")] = 0,
     dtype: Annotated[DtypeKind | None, typer.Option(help="Use this dtype in place of float32.")] = None,
     program: Annotated[
@@ -66,16 +66,16 @@ def tpu(
     debug: Debug = False,
 ) -> None:
     """Compile a unit's rewrite for TPUs; no TPU is needed. It shows memory, FLOPs, bytes and collectives, or the line that is refused."""
-    from migrate_agent.agent.tpu.command import Asked
+    from migrate_agent.agent.tpu.command import TpuOptions
     from migrate_agent.agent.tpu.command import tpu as compile_ahead
 
-    asked = Asked(
+    options = TpuOptions(
         topologies=tuple(topology or ()),
         batch=batch,
-        each=each,
+        each=each_chip,
         length=length,
         dtype=dtype.value if dtype else "",
-        programs=tuple(each.value for each in program or ProgramKind),
+        programs=tuple(kind.value for kind in program or ProgramKind),
         init=init,
         call=call,
         mesh=mesh,
@@ -88,4 +88,4 @@ def tpu(
         sandbox=sandbox.value if sandbox else "",
     )
     progress, services = tools()
-    raise typer.Exit(compile_ahead(repo, relative(module, repo), asked, services, progress))
+    raise typer.Exit(compile_ahead(repo, relative(module, repo), options, services, progress))

@@ -44,7 +44,7 @@ from migrate_agent.tools.verify.verifier import DETAILS
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifyOptions:
     """The command's options. `seed` below 0 is the configuration's."""
 
     against: str = ""
@@ -61,25 +61,25 @@ class Asked:
         return posixpath.normpath(path) if path else unit.target
 
 
-def verify(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
+def verify(root: Path, module: str, options: VerifyOptions, services: Services, progress: Progress) -> int:
     """Print the verdicts; gives 0 where the rewrite is verified, else 1. Raises `UserError` where there is nothing to judge."""
     repository = open_repository(root)
     config = load_config(repository.root)
     original = services.scan(repository.root)
-    judged = candidate_beside(asked.replay) if asked.replay is not None and not asked.against else {}
-    found = find(original, module)
-    inventory, unit, files = (original, found, judged) if judged else candidate_of(original, found, asked.against)
-    port = _port(asked.weights)
+    judged = candidate_beside(options.replay) if options.replay is not None and not options.against else {}
+    target = find(original, module)
+    inventory, unit, files = (original, target, judged) if judged else candidate_of(original, target, options.against)
+    port = _port(options.weights)
     home = home_of(repository.common)
     stored, _ = kept(home, repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
-        closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device)) as sandbox,
+        closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
-        if asked.replay is not None:
-            return _replayed(exercise, unit, files, asked.replay, port, progress)
+        if options.replay is not None:
+            return _replayed(exercise, unit, files, options.replay, port, progress)
         progress.stage(unit.id, "running the original on its examples")
         recording = exercise.known(stored)
         if not reached(recording, unit.id):
@@ -88,8 +88,8 @@ def verify(root: Path, module: str, asked: Asked, services: Services, progress: 
             raise UsageError(_unexercised(recording, repository.root, unit))
         folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)
         shutil.rmtree(folder, ignore_errors=True)
-        evidence = judge(exercise, unit, recording, files, folder, port, asked, progress)
-    _tell(evidence, unit, folder, asked, root)
+        evidence = judge(exercise, unit, recording, files, folder, port, options, progress)
+    _tell(evidence, unit, folder, options, root)
     return 0 if evidence.status == "verified" else 1
 
 
@@ -100,7 +100,7 @@ def judge(
     files: Mapping[str, str],
     folder: Path,
     port: Mapping[str, Any],
-    asked: Asked,
+    options: VerifyOptions,
     progress: Progress,
 ) -> Evidence:
     """Run the verifier on these files as a tree of their own. Raises `UsageError` on an example that has no translation."""
@@ -116,18 +116,20 @@ def judge(
         progress.stage(unit.id, f"verifying: {text}")
 
     performance = Performance(config.verify.timing, config.verify.max_slowdown)
-    seed = asked.seed if asked.seed >= 0 else config.verify.seed
+    seed = options.seed if options.seed >= 0 else config.verify.seed
     portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
-    options = Options(
+    verifier_options = Options(
         config.limits.limits(),
         seed=seed,
         performance=performance,
         portable=portable,
         port=port,
-        details=asked.page is not None,
+        details=options.page is not None,
         unrun=True,
     )
-    evidence = run_verifier(unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, options, tell)
+    evidence = run_verifier(
+        unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, verifier_options, tell
+    )
     kernels = recorded_kernels.judge(recording.kernel_calls, unit, inventory, candidate, exercise.sandbox, config.limits.limits())
     return with_recorded(evidence, kernels)
 
@@ -141,7 +143,7 @@ def _port(path: Path | None) -> Mapping[str, Any]:
         raise UsageError(str(error)) from None
 
 
-def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path) -> None:
+def _tell(evidence: Evidence, unit: Unit, folder: Path, options: VerifyOptions, root: Path) -> None:
     """Print the table, the notes and how to run a failure again; write report and page."""
     out = stdout()
     out.print(verdict_table(evidence.verdicts))
@@ -149,20 +151,20 @@ def _tell(evidence: Evidence, unit: Unit, folder: Path, asked: Asked, root: Path
         out.print(f"note: {escape(note)}")
     saved = folder / f"{NAME}.json"
     if saved.exists():
-        options = (("--against", asked.against), ("--weights", asked.weights), ("--sandbox", asked.sandbox))
-        out.print(f"run the failure again: {escape(command(root, unit, saved, options))}", soft_wrap=True)
-    out.print(f"{escape(unit.id)} against {escape(asked.target(unit))}: {coloured(evidence.status)}")
-    if asked.report is not None:
-        write(asked.report, report(evidence, replace(unit, target=asked.target(unit)), root))
-    if asked.page is not None:
+        replay_options = (("--against", options.against), ("--weights", options.weights), ("--sandbox", options.sandbox))
+        out.print(f"run the failure again: {escape(command(root, unit, saved, replay_options))}", soft_wrap=True)
+    out.print(f"{escape(unit.id)} against {escape(options.target(unit))}: {coloured(evidence.status)}")
+    if options.report is not None:
+        write(options.report, report(evidence, replace(unit, target=options.target(unit)), root))
+    if options.page is not None:
         details = json.loads((folder / DETAILS).read_text(encoding="utf-8"))
-        write_text(asked.page, page(evidence, asked.target(unit), details))
+        write_text(options.page, page(evidence, options.target(unit), details))
 
 
 def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
     """The report, version 1, with this one unit."""
-    told = {"seconds": evidence.seconds, "verdicts": evidence.verdicts, "notes": evidence.notes, "figures": evidence.figures}
-    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, **told)  # type: ignore[arg-type]
+    measured = {"seconds": evidence.seconds, "verdicts": evidence.verdicts, "notes": evidence.notes, "figures": evidence.figures}
+    row = UnitReport(unit.source, unit.name, unit.target, evidence.status, "human", 1, **measured)  # type: ignore[arg-type]
     unit_row = {**plain(row), "verdicts": [verdict_row(v) for v in evidence.verdicts]}
     return {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
 
@@ -173,16 +175,18 @@ def _replayed(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: P
     progress.stage(unit.id, "replaying")
     inventory, limits = exercise.inventory, exercise.config.limits.limits()
     try:
-        found = replay(saved, unit, inventory.root, candidate, inventory, exercise.sandbox, limits, port)
+        replayed = replay(saved, unit, inventory.root, candidate, inventory, exercise.sandbox, limits, port)
     except FileNotFoundError as error:
         raise UsageError(f"{error.filename} is not there") from None
     except (NoReplay, OriginalFailed) as error:
         raise UsageError(str(error)) from None
-    stdout().print(call_table(found.calls))
-    if found.culprit is None:
+    stdout().print(call_table(replayed.calls))
+    if replayed.culprit is None:
         stdout().print(f"{escape(unit.id)}: no call diverges")
         return 0
-    stdout().print(f"{escape(unit.id)}: first differs in {escape(found.culprit.path or 'the unit itself')} ({escape(found.culprit.kind)})")
+    stdout().print(
+        f"{escape(unit.id)}: first differs in {escape(replayed.culprit.path or 'the unit itself')} ({escape(replayed.culprit.kind)})"
+    )
     return 1
 
 

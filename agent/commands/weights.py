@@ -36,7 +36,7 @@ TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 
 
 @dataclass(frozen=True)
-class Asked:
+class WeightsOptions:
     """The command's options. `check` writes nothing; `ignore` are patterns of names in the checkpoint that the port does not take."""
 
     output: Path | None = None
@@ -48,7 +48,7 @@ class Asked:
     sandbox: str = ""
 
 
-def weights(root: Path, module: str, checkpoint: Path, asked: Asked, services: Services, progress: Progress) -> int:
+def weights(root: Path, module: str, checkpoint: Path, options: WeightsOptions, services: Services, progress: Progress) -> int:
     """Compare, print the table, convert; gives 0 where every name has its place, else 1. Raises `UserError` where there is nothing to compare."""
     repository = open_repository(root)
     config = load_config(repository.root)
@@ -57,49 +57,49 @@ def weights(root: Path, module: str, checkpoint: Path, asked: Asked, services: S
     present = Present(inventory, services.examples(inventory, config), mirror(repository.root, load(repository.root)))
     if unit.target not in present.mirror:
         raise UsageError(f"{unit.target} is not there: migrate {unit.id} first, and check its branch out")
-    examples = _examples(present, unit, asked, services)
-    output = _output(checkpoint, asked)
+    examples = _examples(present, unit, options, services)
+    output = _output(checkpoint, options)
     limits = config.limits.limits()
-    opened = closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device))
+    opened = closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device))
     with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, opened as box, progress.live():
         try:
             progress.stage(unit.id, "reading the checkpoint")
             groups = load_checkpoint(checkpoint, box, Path(scratch) / "read", limits)
             progress.stage(unit.id, "building the port")
             entries = _entries(present, unit, examples, Path(scratch) / "port", box, config)
-            found = _best(entries, [_without(group, asked.ignore) for group in groups], asked.to)
-            stdout().print(weight_table(found.rows, asked.to))
-            _tell(found, unit, examples, asked)
-            if found.fits and not asked.check:
-                _write(output, found, asked.to)
-                stdout().print(f"written: {escape(str(output))}\n\n{escape(_usage(unit, present, output, asked.to))}", soft_wrap=True)
+            best = _best(entries, [_without(group, options.ignore) for group in groups], options.to)
+            stdout().print(weight_table(best.rows, options.to))
+            _tell(best, unit, examples, options)
+            if best.fits and not options.check:
+                _write(output, best, options.to)
+                stdout().print(f"written: {escape(str(output))}\n\n{escape(_usage(unit, present, output, options.to))}", soft_wrap=True)
         except CheckpointError as error:
             raise UsageError(str(error)) from None
-    return 0 if found.fits else 1
+    return 0 if best.fits else 1
 
 
-def _examples(present: Present, unit: Unit, asked: Asked, services: Services) -> list[Example]:
+def _examples(present: Present, unit: Unit, options: WeightsOptions, services: Services) -> list[Example]:
     """How to construct the port: as the command line says, or as the unit's own examples do."""
     own, used = present.exercising(unit)
-    given = [Example(unit.id, asked.init, "", asked.setup)] if asked.init is not None else list(used if own else ())
-    if not given:
+    examples = [Example(unit.id, options.init, "", options.setup)] if options.init is not None else list(used if own else ())
+    if not examples:
         raise UsageError(
             f"how is {unit.name} built for this checkpoint? say it with --init 'ARGUMENTS', or add an [[example]] to migrate.toml"
         )
     try:
-        return [services.translate(present.inventory, UNOBSERVED, replace(example, call="")) for example in given]
+        return [services.translate(present.inventory, UNOBSERVED, replace(example, call="")) for example in examples]
     except Untranslatable as error:
         raise UsageError(f"the constructor's arguments have no equivalent in the port's names: {error}") from None
 
 
-def _output(checkpoint: Path, asked: Asked) -> Path:
+def _output(checkpoint: Path, options: WeightsOptions) -> Path:
     stem = checkpoint.name.partition(".")[0] if checkpoint.suffix else checkpoint.name
-    output = asked.output or Path(f"{stem}_{asked.to}.safetensors")
-    if asked.to == "jax" and output.suffix != ".safetensors":
+    output = options.output or Path(f"{stem}_{options.to}.safetensors")
+    if options.to == "jax" and output.suffix != ".safetensors":
         raise UsageError(f"--output {output}: a port's weights are written as .safetensors")
-    if asked.to == "torch" and output.suffix not in (".safetensors", *TORCH_SUFFIXES):
+    if options.to == "torch" and output.suffix not in (".safetensors", *TORCH_SUFFIXES):
         raise UsageError(f"--output {output}: torch's weights are written as .safetensors or {', '.join(TORCH_SUFFIXES)}")
-    if not asked.check and (output.is_dir() or not output.absolute().parent.is_dir()):
+    if not options.check and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise UsageError(f"--output {output}: {'is a folder' if output.is_dir() else 'its folder is not there'}")
     if output.exists() and checkpoint.exists() and output.samefile(checkpoint):
         raise UsageError(f"--output {output}: is the checkpoint itself")
@@ -118,36 +118,36 @@ def _entries(present: Present, unit: Unit, examples: Sequence[Example], folder: 
 
 
 def _without(group: Group, patterns: Sequence[str]) -> Group:
-    kept = {name: tensor for name, tensor in group.tensors.items() if not any(fnmatch(name, pattern) for pattern in patterns)}
-    return Group(group.path, kept)
+    tensors = {name: tensor for name, tensor in group.tensors.items() if not any(fnmatch(name, pattern) for pattern in patterns)}
+    return Group(group.path, tensors)
 
 
 def _best(built: Sequence[Sequence[Entry]], groups: Sequence[Group], to: str) -> Match:
     """The way to build the port that fits the checkpoint best."""
-    found = [match(entries, groups) if to == "jax" else match_port(entries, groups[0].tensors) for entries in built]
-    return max(found, key=lambda each: (each.fits, each.count("matches", "tied"), -each.count("extra", "missing")))
+    matches = [match(entries, groups) if to == "jax" else match_port(entries, groups[0].tensors) for entries in built]
+    return max(matches, key=lambda candidate: (candidate.fits, candidate.count("matches", "tied"), -candidate.count("extra", "missing")))
 
 
-def _tell(found: Match, unit: Unit, examples: Sequence[Example], asked: Asked) -> None:
+def _tell(checkpoint_match: Match, unit: Unit, examples: Sequence[Example], options: WeightsOptions) -> None:
     out = stdout()
-    for line in found.wrappers:
+    for line in checkpoint_match.wrappers:
         out.print(f"note: {escape(line)}")
     kinds: Mapping[str, Any] = {
-        "match": found.count("matches", "tied"),
-        "missing": found.count("missing"),
-        "of another shape": found.count("shape"),
-        "extra": found.count("extra"),
+        "match": checkpoint_match.count("matches", "tied"),
+        "missing": checkpoint_match.count("missing"),
+        "of another shape": checkpoint_match.count("shape"),
+        "extra": checkpoint_match.count("extra"),
     }
     out.print(", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-    if found.count("missing", "shape") and asked.init is None:
+    if checkpoint_match.count("missing", "shape") and options.init is None:
         built = escape(f"{unit.name}({examples[0].init})")
         out.print(f"the port was built as {built}: where the checkpoint's model is another, give its arguments with --init", soft_wrap=True)
-    elif not found.count("missing", "shape") and found.count("extra"):
+    elif not checkpoint_match.count("missing", "shape") and checkpoint_match.count("extra"):
         out.print("what the port does not take can be left out with --ignore PATTERN")
 
 
-def _write(output: Path, found: Match, to: str) -> None:
-    arrays = to_jax(found) if to == "jax" else to_torch(found)
+def _write(output: Path, checkpoint_match: Match, to: str) -> None:
+    arrays = to_jax(checkpoint_match) if to == "jax" else to_torch(checkpoint_match)
     if output.suffix == ".safetensors":
         save(output, arrays)
         return
@@ -156,8 +156,8 @@ def _write(output: Path, found: Match, to: str) -> None:
     from safetensors.torch import load as as_tensors
 
     tensors = as_tensors(as_bytes(arrays))
-    first = {row.entry.path: row.entry.name for row in reversed(found.rows) if row.entry}
-    torch.save({row.entry.name: tensors[first[row.entry.path]] for row in found.rows if row.entry}, output)
+    first = {row.entry.path: row.entry.name for row in reversed(checkpoint_match.rows) if row.entry}
+    torch.save({row.entry.name: tensors[first[row.entry.path]] for row in checkpoint_match.rows if row.entry}, output)
 
 
 def _usage(unit: Unit, present: Present, output: Path, to: str) -> str:

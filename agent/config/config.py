@@ -290,9 +290,9 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def _suggest(path: tuple[str | int, ...]) -> str:
-    known = list(_table_at(path[:-1]).model_fields)
-    close = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(known)}"
+    names = list(_table_at(path[:-1]).model_fields)
+    close = difflib.get_close_matches(str(path[-1]), names, n=1, cutoff=0.5)
+    return f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(names)}"
 
 
 def _table_at(path: tuple[str | int, ...]) -> type[_Table]:

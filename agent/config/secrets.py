@@ -20,7 +20,9 @@ HIDDEN = "[key]"
 def secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Values of variables that are named like keys, and what stands before the `@` of any URL; longest first. Paths are no keys."""
     named = [value for name, value in environment.items() if NAMES.search(name)]
-    inside = [part for value in environment.values() for found in IN_URL.findall(value) for part in (found, found.rpartition(":")[2])]
+    inside = [
+        part for value in environment.values() for userinfo in IN_URL.findall(value) for part in (userinfo, userinfo.rpartition(":")[2])
+    ]
     texts = {value for value in (*named, *inside) if len(value) >= SHORTEST and not re.search(r"\s|^[/.~]", value)}
     return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 

@@ -24,17 +24,17 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
     """
     path, _, name = against.partition(":")
     file = next(file for file in inventory.files if file.path == unit.source)
-    place = _found(inventory.root, path or unit.target, unit)
-    text = _read(place, path or unit.target)
+    rewrite = _found(inventory.root, path or unit.target, unit)
+    text = _read(rewrite, path or unit.target)
     if not _may_define(text, name or unit.name):
         raise UsageError(f"{path or unit.target} defines no {name or unit.name}")
     files = mirror(inventory.root)
     files |= {file.path: _read(inventory.root / file.path, file.path) for file in inventory.files if not file.uses_torch and not file.error}
-    target, brought = _laid_out(inventory, place, file.import_root)
+    target, brought = _laid_out(inventory, rewrite, file.import_root)
     files |= brought
     files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
     moved = replace(unit, target=target)
-    units = tuple(moved if each.id == unit.id else each for each in inventory.units)
+    units = tuple(moved if other.id == unit.id else other for other in inventory.units)
     sources = tuple(_mirrored(file, target) if file.path == unit.source else file for file in inventory.files)
     return replace(inventory, units=units, files=sources), moved, files
 
@@ -42,46 +42,46 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
 def _found(root: Path, path: str, unit: Unit) -> Path:
     """The file, without `..`, and below `root` where it lies there by way of links. Raises `UsageError`."""
     for start in (root, Path.cwd()):
-        place = Path(os.path.abspath(start / path))
-        if place.is_dir():
+        file = Path(os.path.abspath(start / path))
+        if file.is_dir():
             raise UsageError(f"{path} is a folder: name the file in it that holds the rewrite of {unit.id}")
-        if place.exists():
-            real, home = place.resolve(), root.resolve()
-            return root / real.relative_to(home) if real.is_relative_to(home) and not place.is_relative_to(root) else place
+        if file.exists():
+            real, home = file.resolve(), root.resolve()
+            return root / real.relative_to(home) if real.is_relative_to(home) and not file.is_relative_to(root) else file
     raise UsageError(f"{path} is not there: write the rewrite of {unit.id}, or say with --against where it is")
 
 
-def _laid_out(inventory: Inventory, place: Path, import_root: str) -> tuple[str, dict[str, str]]:
+def _laid_out(inventory: Inventory, rewrite: Path, import_root: str) -> tuple[str, dict[str, str]]:
     """Where the rewrite goes in the candidate tree, and what is laid out with it, by path (no file of the original).
 
     Of the folders that a file may be imported from (the original's, its own, the repository's), the first counts from which most of its imports
     are found.
     """
     home = Path(os.path.abspath(inventory.root))
-    starts = dict.fromkeys((Path(os.path.abspath(home / import_root)), _top(place), home))
-    roots = [start for start in starts if _importable(place, start)] or [_top(place)]
-    needed = {start: [source.path for source in closure(start, place.relative_to(start).as_posix(), "")] for start in roots}
+    starts = dict.fromkeys((Path(os.path.abspath(home / import_root)), _top(rewrite), home))
+    roots = [start for start in starts if _importable(rewrite, start)] or [_top(rewrite)]
+    needed = {start: [source.path for source in closure(start, rewrite.relative_to(start).as_posix(), "")] for start in roots}
     start = max(roots, key=lambda start: len(needed[start]))
-    others = {place, *(home / file.path for file in inventory.files if file.uses_torch)}
-    path = place.relative_to(start)
+    others = {rewrite, *(home / file.path for file in inventory.files if file.uses_torch)}
+    path = rewrite.relative_to(start)
     target = posixpath.join(import_root, path.with_name(path.stem.replace(".", "_") + ".py").as_posix())
     return target, {posixpath.join(import_root, path): _read(start / path, path) for path in needed[start] if start / path not in others}
 
 
-def _top(place: Path) -> Path:
+def _top(file: Path) -> Path:
     """The folder that a file is imported from by itself: the one above its topmost package."""
-    folder = place.parent
+    folder = file.parent
     while (folder / "__init__.py").exists():
         folder = folder.parent
     return folder
 
 
-def _importable(place: Path, start: Path) -> bool:
+def _importable(file: Path, start: Path) -> bool:
     """Whether the file can be imported from this folder: it lies below, and its module's name has no further dots."""
     return (
-        place.is_relative_to(start)
-        and place.suffix == ".py"
-        and not any("." in part for part in place.relative_to(start).with_suffix("").parts)
+        file.is_relative_to(start)
+        and file.suffix == ".py"
+        and not any("." in part for part in file.relative_to(start).with_suffix("").parts)
     )
 
 
@@ -100,10 +100,10 @@ def _may_define(text: str, name: str) -> bool:
     except (SyntaxError, ValueError):
         return True
     for part in name.split("."):
-        found = [node for node in body if part in _bound(node)]
-        if not found:
+        definitions = [node for node in body if part in _bound(node)]
+        if not definitions:
             return False
-        body = getattr(found[-1], "body", [])
+        body = getattr(definitions[-1], "body", [])
     return True
 
 
@@ -116,8 +116,8 @@ def _bound(node: ast.stmt) -> list[str]:
     return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)]
 
 
-def _read(place: Path, path: str) -> str:
+def _read(file: Path, path: str) -> str:
     try:
-        return place.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8: {error.reason}") from None

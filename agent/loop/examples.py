@@ -40,11 +40,11 @@ class Exercise:
     def guessed(self, unit: Unit, recording: Recording) -> Recording:
         """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported."""
         limits = self.config.limits.limits()
-        place = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
-        guess = self.services.infer(self.inventory, unit, self.sandbox, place / "guess", limits)
+        folder = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
+        guess = self.services.infer(self.inventory, unit, self.sandbox, folder / "guess", limits)
         if guess is None:
-            return merge_recordings((recording, self._import_error(unit, place / "import")))
-        return merge_recordings((recording, self.services.record(self.inventory, (guess,), self.sandbox, place / "run", limits)))
+            return merge_recordings((recording, self._import_error(unit, folder / "import")))
+        return merge_recordings((recording, self.services.record(self.inventory, (guess,), self.sandbox, folder / "run", limits)))
 
     def _import_error(self, unit: Unit, folder: Path) -> Recording:
         """Run nothing of the unit but its import: `setup` comes next, and ends it there."""

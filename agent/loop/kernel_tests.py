@@ -44,16 +44,16 @@ def _with_test(hole: Hole, recording: Recording, inventory: Inventory, original:
     names = set(_around(original / hole.source, hole.span.line)) if hole.code == CODE else set()
     mine = [call for call in recording.kernel_calls if call.source == hole.source and call.name in names]
     if not mine:
-        why = next((recording.errors[key] for name in sorted(names) if (key := f"{hole.source}:{name}") in recording.errors), "")
-        return replace(hole, reason=f"{hole.reason}; no call of it was recorded: {why}") if why else hole
+        error = next((recording.errors[key] for name in sorted(names) if (key := f"{hole.source}:{name}") in recording.errors), "")
+        return replace(hole, reason=f"{hole.reason}; no call of it was recorded: {error}") if error else hole
     changed = sorted({name for call in mine for name in call.changed})
     if changed:
         return replace(hole, reason=f"{hole.reason}; it changes {', '.join(changed)} in place, so that its recorded calls are no test")
     test = _write(mine, inventory, folder)
     test = test.relative_to(root) if test.is_relative_to(root) else test
-    told = "; ".join(dict.fromkeys(_shapes(call) for call in mine))
+    signatures = "; ".join(dict.fromkeys(_shapes(call) for call in mine))
     count = f"{len(mine)} recorded call{'s' if len(mine) > 1 else ''}"
-    return replace(hole, reason=f"{hole.reason}; {count} ({told}) judge what is written here: {test}")
+    return replace(hole, reason=f"{hole.reason}; {count} ({signatures}) judge what is written here: {test}")
 
 
 def _around(file: Path, line: int) -> Iterator[str]:
@@ -75,15 +75,15 @@ def _write(calls: Sequence[KernelCall], inventory: Inventory, folder: Path) -> P
     """The test of one function. Gives its file."""
     called = function_name(calls[0])
     slug = re.sub(r"\W+", "_", called)
-    place = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', calls[0].source)}-{slug}"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    test_folder = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', calls[0].source)}-{slug}"
+    shutil.rmtree(test_folder, ignore_errors=True)
+    test_folder.mkdir(parents=True)
     for call in calls:
         if call.tensors is not None:
-            shutil.copyfile(call.tensors, place / call.tensors.name)
-    write_text(place / ROWS, json.dumps([kernel_call_to_json(call) for call in calls], indent=1) + "\n")
+            shutil.copyfile(call.tensors, test_folder / call.tensors.name)
+    write_text(test_folder / ROWS, json.dumps([kernel_call_to_json(call) for call in calls], indent=1) + "\n")
     module = next(file.target_module for file in inventory.files if file.path == calls[0].source)
-    file = place / f"test_{slug}.py"
+    file = test_folder / f"test_{slug}.py"
     names = {"name": calls[0].name, "source": calls[0].source, "module": module, "root": called.partition(".")[0]}
     write_text(file, TEST.format(**names, file=file.name, slug=slug, called=called))
     return file

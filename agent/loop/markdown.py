@@ -45,16 +45,16 @@ def _details(unit: UnitReport) -> str:
         lines.append(f"{used.calls} model calls, {used.input_tokens} tokens in, {used.output_tokens} out{price}")
     if unit.verdicts:
         lines.append(_fenced("\n".join(table(unit.verdicts))))
-    told = [
+    remarks = [
         f"- {verdict.stage}/{verdict.check}: {verdict.detail}" for verdict in unit.verdicts if verdict.status != "pass" and verdict.detail
     ]
-    told += [
+    remarks += [
         f"- {hole.source}:{hole.span.line}: `{hole.text.splitlines()[0] if hole.text else ''}` — {hole.reason} ({hole.code})"
         for hole in unit.holes
     ]
-    told += [f"- {note}" for note in unit.notes if "\n" not in note]
-    if told:
-        lines.append("\n".join(told))
+    remarks += [f"- {note}" for note in unit.notes if "\n" not in note]
+    if remarks:
+        lines.append("\n".join(remarks))
     lines += [_fenced(note, "toml") for note in unit.notes if "\n" in note]
     return "\n\n".join(lines)
 

@@ -21,13 +21,13 @@ def rows(context: Context, position: int) -> list[UnitReport]:
     """One row for each unit in scope, in the inventory's order; those at or after `position` of the plan were not reached."""
     settled = context.settled(max(position, 0))
     waiting = {identifier: "not reached: the run was interrupted" for identifier in context.plan.order if identifier not in settled}
-    found = dict(settled)
+    reports = dict(settled)
     for identifier, reason in (*context.plan.skipped.items(), *waiting.items()):
         unit = context.inventory.unit(identifier)
         status = "skipped" if identifier in context.plan.skipped else "unverified"
         cause = Cause.SCOPE if status == "skipped" else Cause.INTERRUPTED
-        found[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause)  # type: ignore[arg-type]
-    return [found[unit.id] for unit in context.inventory.units if unit.id in found]
+        reports[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause)  # type: ignore[arg-type]
+    return [reports[unit.id] for unit in context.inventory.units if unit.id in reports]
 
 
 def document(context: Context, units: Sequence[UnitReport]) -> dict[str, Any]:
@@ -81,5 +81,5 @@ def write_partial(context: Context, state: RunState) -> None:
 
 def exit_status(units: Sequence[UnitReport], skipped: Mapping[str, str]) -> int:
     """0 where every unit that was tried is verified, and at least one is; else 1. Units that the plan skips do not count."""
-    tried = [unit for unit in units if f"{unit.source}:{unit.name}" not in skipped]
-    return 0 if tried and all(unit.status == "verified" for unit in tried) else 1
+    in_scope = [unit for unit in units if f"{unit.source}:{unit.name}" not in skipped]
+    return 0 if in_scope and all(unit.status == "verified" for unit in in_scope) else 1

@@ -69,7 +69,7 @@ class Options:
 
 
 Ask = Callable[[Context, RunState], str | Mapping[str, str]]
-"""Shows a unit and gives `quit`, or what `agent.nodes.review` takes."""
+"""Shows a unit and gives `quit`, or what `nodes.review` takes."""
 
 
 def start(path: Path, options: Options, services: Services, progress: Progress, ask: Ask, debug: bool = False) -> Result:
@@ -173,8 +173,8 @@ def _work(repository: Repository, folder: RunFolder, services: Services, progres
 
 def bounded(config: Config, settings: Settings) -> Config:
     """The configuration with what the command line said in its place."""
-    given = {"attempts": settings.max_attempts, "cost": settings.max_cost, "tokens": settings.max_tokens, "seconds": settings.max_seconds}
-    budget = config.budget.model_copy(update={name: value for name, value in given.items() if value is not None})
+    limits = {"attempts": settings.max_attempts, "cost": settings.max_cost, "tokens": settings.max_tokens, "seconds": settings.max_seconds}
+    budget = config.budget.model_copy(update={name: value for name, value in limits.items() if value is not None})
     return config.model_copy(update={"budget": budget, "model": config.model.model_copy(update={"ensemble": settings.ensemble})})
 
 
@@ -196,13 +196,13 @@ def _checkpointed(context: Context) -> Iterator[Graph]:
 
 def _drive(context: Context, graph: Graph, ask: Ask) -> Result:
     thread: Any = {"configurable": {"thread_id": context.settings.id}, "recursion_limit": STEPS}
-    known = graph.get_state(thread)
-    if known.values:
+    snapshot = graph.get_state(thread)
+    if snapshot.values:
         context.branch.close()
         context.progress.total = len(context.plan.order) if (context.folder / "plan.json").exists() else 0
         context.progress.note(f"taking up the run of {context.settings.id[:15]} on branch {context.settings.branch}")
     try:
-        _steps(context, graph, thread, ask, fresh=not known.values)
+        _steps(context, graph, thread, ask, fresh=not snapshot.values)
     except SandboxError as error:
         raise MissingError(f"{error}; nothing is lost: `migrate-agent resume` goes on from here") from error
     except (Quit, Interrupted) as error:

@@ -42,23 +42,23 @@ def find(inventory: Inventory, text: str) -> Unit:
     """The one unit that `FILE:NAME` names. Raises `UsageError` where there is none, or several."""
     needed = in_scope(inventory, (text,))
     source, _, name = text.partition(":")
-    found = [unit for unit in needed if unit.source == source and name in ("", unit.name)]
-    if len(found) != 1:
-        raise UsageError(f"{text}: name one class, as in {found[0].id if found else 'model.py:GPT'}")
-    return found[0]
+    matches = [unit for unit in needed if unit.source == source and name in ("", unit.name)]
+    if len(matches) != 1:
+        raise UsageError(f"{text}: name one class, as in {matches[0].id if matches else 'model.py:GPT'}")
+    return matches[0]
 
 
 def closure(inventory: Inventory, identifier: str) -> set[str]:
     """The ids of all units that this one needs, directly or not, without itself."""
-    known = {unit.id: unit for unit in inventory.units}
-    found: set[str] = set()
+    units = {unit.id: unit for unit in inventory.units}
+    needed: set[str] = set()
     waiting = [identifier]
     while waiting:
-        unit = known.get(waiting.pop())
-        fresh = [need for need in (unit.needs if unit else ()) if need not in found]
-        found.update(fresh)
+        unit = units.get(waiting.pop())
+        fresh = [need for need in (unit.needs if unit else ()) if need not in needed]
+        needed.update(fresh)
         waiting.extend(fresh)
-    return found - {identifier}
+    return needed - {identifier}
 
 
 def excluded(source: str, patterns: Iterable[str]) -> bool:

@@ -32,7 +32,7 @@ SIDE_BY_SIDE = 140
 """Columns from which two panes of code can be read."""
 
 Answer = str | Mapping[str, str]
-"""`accept`, `skip`, `undo`, `quit`, or a mapping with `action` and `text` (`agent.nodes.review.ACTIONS`)."""
+"""`accept`, `skip`, `undo`, `quit`, or a mapping with `action` and `text` (`nodes.review.ACTIONS`)."""
 
 
 class Key(NamedTuple):

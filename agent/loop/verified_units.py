@@ -73,16 +73,16 @@ def place(source: str, name: str) -> str:
 
 def load(root: Path) -> list[Verified]:
     """All units that were verified in this repository, by id. Raises `UsageError` on a file that is none of ours."""
-    found = []
+    units = []
     for path in sorted((root / FOLDER).rglob("*.json")):
         try:
-            found.append(read(path, Verified))
+            units.append(read(path, Verified))
         except (ValidationError, ValueError):
-            where = path.relative_to(root).as_posix()
+            relative = path.relative_to(root).as_posix()
             raise UsageError(
-                f"{where} is not what migrate-agent wrote: take it back from git, or delete it and verify the unit again"
+                f"{relative} is not what migrate-agent wrote: take it back from git, or delete it and verify the unit again"
             ) from None
-    return sorted(found, key=lambda unit: unit.id)
+    return sorted(units, key=lambda unit: unit.id)
 
 
 def mirror(root: Path, units: Iterable[Verified] = ()) -> dict[str, str]:
@@ -161,10 +161,10 @@ def verified(present: Present, unit: Unit, evidence: Evidence, origin: str) -> V
 
 def differences(then: Verified, now: Verified) -> list[str]:
     """What changed since, a line each. Versions of frameworks are no change: see `version_changes`."""
-    found = [f"{name} {what}" for name, what in _compared(then.original, now.original)]
-    found += [f"port: {name} {what}" for name, what in _compared(then.port, now.port)]
-    found += ["the examples that exercise it changed"] if then.examples != now.examples else []
-    return found + [f"{package} {old or '?'} → {new or 'not installed'}" for package, old, new in _moved(then.adopted, now.adopted)]
+    lines = [f"{name} {change}" for name, change in _compared(then.original, now.original)]
+    lines += [f"port: {name} {change}" for name, change in _compared(then.port, now.port)]
+    lines += ["the examples that exercise it changed"] if then.examples != now.examples else []
+    return lines + [f"{package} {old or '?'} → {new or 'not installed'}" for package, old, new in _moved(then.adopted, now.adopted)]
 
 
 def version_changes(then: Verified, now: Verified) -> list[str]:
@@ -188,7 +188,7 @@ def _script(example: Example) -> str:
 
 
 def _digest(examples: Sequence[Example]) -> str:
-    rows = sorted(repr((each.unit, canonical(parse(_script(each))), each.train, each.domain)) for each in examples)
+    rows = sorted(repr((example.unit, canonical(parse(_script(example))), example.train, example.domain)) for example in examples)
     return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS] if rows else ""
 
 
@@ -196,13 +196,13 @@ def _adopted(inventory: Inventory, packages: Iterable[str]) -> dict[str, str]:
     """Package → version, of the installed packages that are rewritten along with what uses them; those that these need included."""
     files = {file.path: file for file in inventory.files if file.adopted}
     row = [path for path, file in files.items() if file.module.partition(".")[0] in packages]
-    seen: set[str] = set()
+    visited: set[str] = set()
     while row:
         path = row.pop()
-        if path not in seen:
-            seen.add(path)
+        if path not in visited:
+            visited.add(path)
             row += [other for other in files[path].imports if other in files]
-    titles = {files[path].module.partition(".")[0]: files[path].adopted.split() for path in seen}
+    titles = {files[path].module.partition(".")[0]: files[path].adopted.split() for path in visited}
     return {package: title[1] if len(title) > 1 else "" for package, title in sorted(titles.items())}
 
 

@@ -34,10 +34,10 @@ def services(warn: Callable[[str], None]) -> Services:
     return Services(scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, connect=_connect)
 
 
-def _connect(settings: Settings, config: Config, folder: RunFolder, told: Callable[[str], None]) -> Model:
+def _connect(settings: Settings, config: Config, folder: RunFolder, tell: Callable[[str], None]) -> Model:
     from migrate_agent.agent.model.connect import connect
 
-    return connect(settings, config, folder, told)
+    return connect(settings, config, folder, tell)
 
 
 def _examples(inventory: Inventory, config: Config) -> tuple[Example, ...]:

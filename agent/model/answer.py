@@ -59,9 +59,9 @@ def read(reply: Reply) -> Answer:
 
 def _from_json(text: str) -> Answer:
     inner = _FENCE.search(f"{text}\n")
-    for each in (text, *([inner["code"]] if inner else [])):
+    for candidate in (text, *([inner["code"]] if inner else [])):
         try:
-            return _checked(json.loads(each))
+            return _checked(json.loads(candidate))
         except json.JSONDecodeError as error:
             problem = f"the answer is no JSON: {error.msg} at character {error.pos}"
     if inner:
@@ -69,8 +69,8 @@ def _from_json(text: str) -> Answer:
     raise Refused(problem)
 
 
-def _checked(found: Any) -> Answer:
-    match found:
+def _checked(document: Any) -> Answer:
+    match document:
         case {"holes": list() as rows, "whole_class": str() as text, "reason": str() as reason}:
             holes: dict[int, str] = {}
             for row in rows:

@@ -74,14 +74,14 @@ class Caller:
             return self._call(ask, unit, purpose)
 
     def _call(self, ask: Ask, unit: str, purpose: str) -> Reply:
-        known = self.ledger.find(ask.key, unit)
-        if known:
-            return _usable(known.reply, known.fresh)
+        entry = self.ledger.find(ask.key, unit)
+        if entry:
+            return _usable(entry.reply, entry.fresh)
         if self.replayed is not None:
             return self._replay(ask, unit, purpose)
-        kept = self.cache.get(ask.key) if self.cache else None
-        if kept:
-            reply, payer = kept
+        cached = self.cache.get(ask.key) if self.cache else None
+        if cached:
+            reply, payer = cached
             self._note(ask, unit, purpose, reply, fresh=payer == self.run)
             return _usable(reply, payer == self.run)
         return self._ask(ask, unit, purpose)
@@ -102,9 +102,9 @@ class Caller:
         return reply
 
     def _answered(self, ask: Ask, unit: str, purpose: str) -> Reply:
-        with span(f"chat {ask.model}", unit=unit, purpose=purpose, **{"gen_ai.request.model": ask.model}) as told:
+        with span(f"chat {ask.model}", unit=unit, purpose=purpose, **{"gen_ai.request.model": ask.model}) as attributes:
             reply = self.endpoint.complete(ask)
-            told |= {"gen_ai.usage.input_tokens": reply.input_tokens, "gen_ai.usage.output_tokens": reply.output_tokens}
+            attributes |= {"gen_ai.usage.input_tokens": reply.input_tokens, "gen_ai.usage.output_tokens": reply.output_tokens}
             return reply
 
     def _replay(self, ask: Ask, unit: str, purpose: str) -> Reply:
@@ -139,7 +139,7 @@ def _usable(reply: Reply, fresh: bool = True) -> Reply:
 
 def replayed(file: Path) -> dict[str, Reply]:
     """The answers of a saved trajectory. Raises `MissingError` where there are none."""
-    found = {entry.key: entry.reply for entry in read(file)}
-    if not found:
+    replies = {entry.key: entry.reply for entry in read(file)}
+    if not replies:
         raise MissingError(f"{file} holds no trajectory: give the trajectory.jsonl of an earlier run")
-    return found
+    return replies

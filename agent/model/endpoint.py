@@ -76,42 +76,42 @@ class Endpoint:
     def _final(self, error: Exception, ask: Ask, spent: Reply) -> Exception:
         import openai
 
-        where = self.base_url or "the endpoint"
+        url = self.base_url or "the endpoint"
         if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
             return MissingError(
-                f"{where} refuses the key in OPENAI_API_KEY: {_line(error)}; set it and `migrate-agent resume`, or use --no-llm"
+                f"{url} refuses the key in OPENAI_API_KEY: {_line(error)}; set it and `migrate-agent resume`, or use --no-llm"
             )
         if isinstance(error, openai.NotFoundError):
-            return MissingError(f"{where} has no model {ask.model}: {_line(error)}; name one with --model")
+            return MissingError(f"{url} has no model {ask.model}: {_line(error)}; name one with --model")
         if isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError):
             return MissingError(
-                f"{where} cannot be reached: {_line(error)}; nothing is lost: `migrate-agent resume` goes on, or use --no-llm"
+                f"{url} cannot be reached: {_line(error)}; nothing is lost: `migrate-agent resume` goes on, or use --no-llm"
             )
         if isinstance(error, (openai.OpenAIError, BrokenStream)):
-            return EndpointError(f"no answer from {where}: {_line(error)}", spent)
+            return EndpointError(f"no answer from {url}: {_line(error)}", spent)
         return error
 
     def _once(self, ask: Ask) -> Reply:
         """One answer, by the best form that the server takes."""
         import openai
 
-        place = (
+        index = (
             (FORMS.index(ask.structured) if ask.structured != "auto" else self._form.get(ask.model, 0)) if ask.schema else len(FORMS) - 1
         )
         while True:
             try:
-                reply = self._stream(ask, FORMS[place])
+                reply = self._stream(ask, FORMS[index])
             except (openai.BadRequestError, openai.UnprocessableEntityError, openai.InternalServerError) as error:
                 if "max_completion_tokens" in error.message and ask.model not in self._renamed:
                     self._renamed.add(ask.model)
                     continue
                 # Servers that know no schemas say so with 400 or 422, some old ones with 500 or 501.
-                if FORMS[place] == "text" or ask.structured != "auto" or error.status_code not in (400, 422, 500, 501):
+                if FORMS[index] == "text" or ask.structured != "auto" or error.status_code not in (400, 422, 500, 501):
                     raise
-                place += 1
+                index += 1
             else:
                 if ask.schema:
-                    self._form[ask.model] = place
+                    self._form[ask.model] = index
                 return reply
 
     def _stream(self, ask: Ask, form: Literal["schema", "tool", "text"]) -> Reply:
@@ -170,7 +170,7 @@ def _gather(parts: dict[str, str], delta: Any) -> None:
 
 
 def _arguments(ask: Ask, form: str, renamed: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "model": ask.model,
         "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
         ("max_completion_tokens" if renamed else "max_tokens"): ask.output_tokens,
@@ -180,13 +180,13 @@ def _arguments(ask: Ask, form: str, renamed: bool) -> dict[str, Any]:
         "extra_headers": {"Idempotency-Key": ask.key},
     }
     if ask.temperature is not None:
-        found["temperature"] = ask.temperature
+        arguments["temperature"] = ask.temperature
     if form == "schema":
-        found["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": ask.schema}}
+        arguments["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": ask.schema}}
     if form == "tool":
-        found["tools"] = [{"type": "function", "function": {"name": "answer", "parameters": ask.schema}}]
-        found["tool_choice"] = {"type": "function", "function": {"name": "answer"}}
-    return found
+        arguments["tools"] = [{"type": "function", "function": {"name": "answer", "parameters": ask.schema}}]
+        arguments["tool_choice"] = {"type": "function", "function": {"name": "answer"}}
+    return arguments
 
 
 def _passing(error: BaseException) -> bool:
@@ -200,14 +200,14 @@ def _passing(error: BaseException) -> bool:
 
 def _wait(state: Any) -> float:
     """What the server asks for, else 0.5 s doubled each time, at most 20 s."""
-    asked = retry_after(getattr(getattr(state.outcome.exception(), "response", None), "headers", {}))
-    return min(20.0, 0.5 * 2.0 ** (state.attempt_number - 1)) if asked is None else asked
+    seconds = retry_after(getattr(getattr(state.outcome.exception(), "response", None), "headers", {}))
+    return min(20.0, 0.5 * 2.0 ** (state.attempt_number - 1)) if seconds is None else seconds
 
 
 def _asks_too_much(state: Any) -> bool:
     error = state.outcome.exception() if state.outcome else None
-    asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
-    return asked is not None and asked > LONGEST_WAIT
+    seconds = retry_after(getattr(getattr(error, "response", None), "headers", {}))
+    return seconds is not None and seconds > LONGEST_WAIT
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -17,16 +17,18 @@ def fit(parts: Sequence[Part], tokens: int) -> str:
 
     Raises `TooLong` where those of rank 0 alone do not fit.
     """
-    kept = list(parts)
-    while estimate(_text(parts, kept)) > tokens:
-        rank, place = max((part.rank, place) for place, part in enumerate(kept))
+    remaining = list(parts)
+    while estimate(_text(parts, remaining)) > tokens:
+        rank, index = max((part.rank, index) for index, part in enumerate(remaining))
         if rank == 0:
-            raise TooLong(f"the prompt needs about {estimate(_text(parts, kept))} tokens, and the model's context has room for {tokens}")
-        del kept[place]
-    return _text(parts, kept)
+            raise TooLong(
+                f"the prompt needs about {estimate(_text(parts, remaining))} tokens, and the model's context has room for {tokens}"
+            )
+        del remaining[index]
+    return _text(parts, remaining)
 
 
-def _text(parts: Sequence[Part], kept: Sequence[Part]) -> str:
-    left = [part.name for part in parts if part not in kept]
-    note = [f"(Left out for lack of room: {', '.join(left)}.)"] if left else []
-    return "\n\n".join([*(part.text for part in kept), *note]) + "\n"
+def _text(parts: Sequence[Part], remaining: Sequence[Part]) -> str:
+    omitted = [part.name for part in parts if part not in remaining]
+    note = [f"(Left out for lack of room: {', '.join(omitted)}.)"] if omitted else []
+    return "\n\n".join([*(part.text for part in remaining), *note]) + "\n"

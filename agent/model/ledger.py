@@ -105,9 +105,9 @@ class Ledger:
 
     def exceeded(self, unit: str) -> str:
         """Why no further call may be made for this unit, "" where one may."""
-        for whose, bound, spent in (("the unit's", self._unit, self.spent(unit)), ("the run's", self._run, self.spent())):
+        for owner, bound, spent in (("the unit's", self._unit, self.spent(unit)), ("the run's", self._run, self.spent())):
             if reason := bound.exceeded(spent):
-                return f"{whose} budget is spent ({reason})"
+                return f"{owner} budget is spent ({reason})"
         return ""
 
     @contextmanager
@@ -152,13 +152,13 @@ def read(file: Path) -> list[Entry]:
     """The calls in a trajectory; a last line that was cut off by a kill is left out."""
     if not file.exists():
         return []
-    found = []
+    entries = []
     for line in file.read_text(encoding="utf-8").splitlines():
         try:
-            found.append(entry(json.loads(line)))
+            entries.append(entry(json.loads(line)))
         except (ValueError, TypeError, KeyError):
             continue
-    return found
+    return entries
 
 
 def entry(row: dict[str, Any]) -> Entry:

@@ -62,17 +62,17 @@ class Slots:
 
 def holes(draft: Draft, inventory: Inventory, sources: Mapping[str, str], unit: str) -> Slots:
     """The draft's holes as places. `sources` are the texts of the original files by path. The unit's own text is always among the texts."""
-    found: dict[str, dict[Lines, list[str]]] = {}
+    reasons: dict[str, dict[Lines, list[str]]] = {}
     texts: dict[str, str] = {}
     path, _, name = unit.rpartition(":")
     for owner, lines, reason in [
         *((f"{path}:{name.partition('.')[0]}", None, ""),),
-        *(place for hole in draft.holes if (place := _place(hole, draft, inventory, sources)) is not None),
+        *(slot for hole in draft.holes if (slot := _place(hole, draft, inventory, sources)) is not None),
     ]:
         text = texts.setdefault(owner, statement_text(draft, inventory, owner))
         if lines is not None and text:
-            found.setdefault(owner, {}).setdefault(lines, []).append(reason)
-    return Slots({owner: text for owner, text in texts.items() if text}, tuple(_numbered(found)))
+            reasons.setdefault(owner, {}).setdefault(lines, []).append(reason)
+    return Slots({owner: text for owner, text in texts.items() if text}, tuple(_numbered(reasons)))
 
 
 def statement_text(draft: Draft, inventory: Inventory, owner: str) -> str:
@@ -86,13 +86,13 @@ def statement_text(draft: Draft, inventory: Inventory, owner: str) -> str:
 
 def mentioning(text: str, owner: str, attribute: str) -> Slots:
     """The statements that mention `self.<attribute>` as places: the submodule's construction and its calls."""
-    found: dict[Lines, list[str]] = {}
+    reasons: dict[Lines, list[str]] = {}
     for node in _statements(ast.parse(text)):
         header = [node] if not isinstance(node, Compound) else list(_header(node))
-        names = {each.attr for part in header for each in ast.walk(part) if isinstance(each, ast.Attribute) and _is_self(each)}
+        names = {inner.attr for part in header for inner in ast.walk(part) if isinstance(inner, ast.Attribute) and _is_self(inner)}
         if attribute in names:
-            found[_lines(node)] = [f"uses self.{attribute}"]
-    return Slots({owner: text}, tuple(_numbered({owner: found})))
+            reasons[_lines(node)] = [f"uses self.{attribute}"]
+    return Slots({owner: text}, tuple(_numbered({owner: reasons})))
 
 
 def _place(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str, str]) -> tuple[str, Lines | None, str] | None:
@@ -111,8 +111,8 @@ def _place(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str,
     inside = _descend(ast.parse(text).body[0], scopes)
     if inside is None or statement is None:
         return owner, _lines(ast.parse(text).body[0]), hole.reason
-    wanted = ast.get_source_segment(source, statement) or ""
-    return owner, _likest(text, inside, wanted, _rank(source, statement, scopes, top)), hole.reason
+    original = ast.get_source_segment(source, statement) or ""
+    return owner, _likest(text, inside, original, _rank(source, statement, scopes, top)), hole.reason
 
 
 def _path(top: ast.stmt, line: int) -> tuple[list[str], ast.stmt | None]:
@@ -120,7 +120,7 @@ def _path(top: ast.stmt, line: int) -> tuple[list[str], ast.stmt | None]:
     scopes: list[str] = []
     node: ast.stmt = top
     while True:
-        inner = next((each for each in _children(node) if _lines(each).first <= line <= _lines(each).last), None)
+        inner = next((child for child in _children(node) if _lines(child).first <= line <= _lines(child).last), None)
         if inner is None:
             return scopes, None if node is top or isinstance(node, Scope) else node
         if isinstance(inner, Scope):
@@ -131,8 +131,10 @@ def _path(top: ast.stmt, line: int) -> tuple[list[str], ast.stmt | None]:
 def _descend(node: ast.stmt, scopes: Sequence[str]) -> ast.stmt | None:
     """The same class or function in the draft."""
     for name in scopes:
-        wanted = (name, RENAMED.get(name, name))
-        node_or_none = next((each for each in ast.walk(node) if isinstance(each, Scope) and each.name in wanted and each is not node), None)
+        names = (name, RENAMED.get(name, name))
+        node_or_none = next(
+            (child for child in ast.walk(node) if isinstance(child, Scope) and child.name in names and child is not node), None
+        )
         if node_or_none is None:
             return None
         node = node_or_none
@@ -143,13 +145,13 @@ def _rank(source: str, statement: ast.stmt, scopes: Sequence[str], top: ast.stmt
     """How many statements of the same text come before this one in its method."""
     method = _descend(top, scopes) or top
     text = ast.get_source_segment(source, statement)
-    return sum(ast.get_source_segment(source, each) == text for each in _statements(method) if each.lineno < statement.lineno)
+    return sum(ast.get_source_segment(source, other) == text for other in _statements(method) if other.lineno < statement.lineno)
 
 
-def _likest(text: str, inside: ast.stmt, wanted: str, rank: int) -> Lines:
-    """The lines of the statement most like `wanted` (the `rank`-th among equals), those of the whole scope where none is alike."""
+def _likest(text: str, inside: ast.stmt, original: str, rank: int) -> Lines:
+    """The lines of the statement most like `original` (the `rank`-th among equals), those of the whole scope where none is alike."""
     scored = [
-        (difflib.SequenceMatcher(None, wanted, ast.get_source_segment(text, node) or "", autojunk=False).ratio(), node)
+        (difflib.SequenceMatcher(None, original, ast.get_source_segment(text, node) or "", autojunk=False).ratio(), node)
         for node in _statements(inside)
     ]
     best = max((score for score, _ in scored), default=0.0)
@@ -159,22 +161,22 @@ def _likest(text: str, inside: ast.stmt, wanted: str, rank: int) -> Lines:
     return _lines(equals[min(rank, len(equals) - 1)])
 
 
-def _numbered(found: Mapping[str, Mapping[Lines, Sequence[str]]]) -> Iterator[Slot]:
+def _numbered(holes: Mapping[str, Mapping[Lines, Sequence[str]]]) -> Iterator[Slot]:
     """Places that lie within others are one with these; numbers count from 1."""
     number = 0
-    for owner in sorted(found):
-        outer = [lines for lines in found[owner] if not any(other != lines and other.holds(lines) for other in found[owner])]
+    for owner in sorted(holes):
+        outer = [lines for lines in holes[owner] if not any(other != lines and other.holds(lines) for other in holes[owner])]
         for lines in sorted(outer):
             number += 1
-            reasons = [reason for other, texts in found[owner].items() if lines.holds(other) for reason in texts]
+            reasons = [reason for other, texts in holes[owner].items() if lines.holds(other) for reason in texts]
             yield Slot(number, owner, lines, tuple(dict.fromkeys(reasons)))
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
     """All statements inside a node that are no definitions of their own."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.stmt) and each is not node and not isinstance(each, Scope):
-            yield each
+    for child in ast.walk(node):
+        if isinstance(child, ast.stmt) and child is not node and not isinstance(child, Scope):
+            yield child
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:

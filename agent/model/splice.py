@@ -26,18 +26,20 @@ def splice(slots: Slots, answers: Mapping[int, str]) -> dict[str, str]:
 
     Raises `Refused` for an answer to no place, one that is missing, does not parse, or defines what stands outside of its place.
     """
-    known = {slot.number: slot for slot in slots.slots}
-    strange = sorted(set(answers) - set(known))
-    missing = sorted(set(known) - set(answers))
+    slots_by_number = {slot.number: slot for slot in slots.slots}
+    strange = sorted(set(answers) - set(slots_by_number))
+    missing = sorted(set(slots_by_number) - set(answers))
     if strange:
         raise Refused(f"there is no hole {strange[0]}: only the holes may be written")
     if missing:
         raise Refused(f"hole {missing[0]} was not answered")
     changed: dict[str, str] = {}
     for owner, text in slots.texts.items():
-        places = {slot.lines: (slot.number, _parsed(answers[slot.number], slot.number)) for slot in slots.slots if slot.owner == owner}
-        if places:
-            changed[owner] = _replaced(text, places)
+        replacements = {
+            slot.lines: (slot.number, _parsed(answers[slot.number], slot.number)) for slot in slots.slots if slot.owner == owner
+        }
+        if replacements:
+            changed[owner] = _replaced(text, replacements)
     for owner, text in changed.items():
         check(text, owner.rpartition(":")[2])
     return changed
@@ -63,7 +65,7 @@ def check(text: str, name: str) -> None:
     defined = [getattr(node, "name", "") or ast.unparse(node).partition("\n")[0][:60] for node in body]
     right = len(body) == 1 and (not isinstance(body[0], (ast.ClassDef, ast.FunctionDef)) or body[0].name == name)
     if not right:
-        extra = next((each for each in defined if each != name), "nothing")
+        extra = next((other for other in defined if other != name), "nothing")
         raise Refused(f"it touches more than {name}: it also holds `{extra}`" if name in defined else f"it does not define {name}")
 
 
@@ -95,9 +97,9 @@ def _parsed(code: str, number: int) -> Sequence[cst.BaseStatement]:
     return body
 
 
-def _replaced(text: str, places: Mapping[Lines, tuple[int, Sequence[cst.BaseStatement]]]) -> str:
+def _replaced(text: str, replacements: Mapping[Lines, tuple[int, Sequence[cst.BaseStatement]]]) -> str:
     wrapper = MetadataWrapper(cst.parse_module(text))
-    writer = _Writer(places)
+    writer = _Writer(replacements)
     code = wrapper.visit(writer).code
     if writer.left:
         raise Refused(f"hole {writer.left[0]} has no place of its own any more")
@@ -109,9 +111,9 @@ class _Writer(cst.CSTTransformer):
 
     METADATA_DEPENDENCIES = (PositionProvider,)
 
-    def __init__(self, places: Mapping[Lines, tuple[int, Sequence[cst.BaseStatement]]]) -> None:
+    def __init__(self, replacements: Mapping[Lines, tuple[int, Sequence[cst.BaseStatement]]]) -> None:
         super().__init__()
-        self.places = dict(places)
+        self.places = dict(replacements)
 
     @property
     def left(self) -> list[int]:
@@ -122,10 +124,10 @@ class _Writer(cst.CSTTransformer):
         result = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, cst.BaseStatement):
             return result  # type: ignore[return-value]
-        found = self.places.pop(self._lines(original_node), None)
-        if found is None:
+        replacement = self.places.pop(self._lines(original_node), None)
+        if replacement is None:
             return result  # type: ignore[return-value]
-        number, body = found
+        number, body = replacement
         _same_definition(original_node, body, number)
         first, *others = body
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and hasattr(original_node, "leading_lines"):
@@ -133,11 +135,11 @@ class _Writer(cst.CSTTransformer):
         return cst.FlattenSentinel([first, *others])  # type: ignore[list-item]
 
     def _lines(self, node: cst.BaseStatement) -> Lines:
-        found = self.get_metadata(PositionProvider, node)
-        first = found.start.line
+        position = self.get_metadata(PositionProvider, node)
+        first = position.start.line
         if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.decorators:
             first = self.get_metadata(PositionProvider, node.decorators[0]).start.line
-        return Lines(first, found.end.line)
+        return Lines(first, position.end.line)
 
 
 def _same_definition(old: cst.BaseStatement, body: Sequence[cst.BaseStatement], number: int) -> None:

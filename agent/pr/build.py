@@ -150,11 +150,11 @@ def _piece(bench: Bench, piece: Piece, parent: str, head: str, evidence: Evidenc
             continue
         was = before.get(change.unit)
         earlier = sheet_at(bench, was.sha, change.unit) if was else None
-        made = was if was and earlier and earlier.says_the_same(change.sheet) else bench.commit(change.commit)
-        unchanged = made is was
-        blobs = bench.blobs(made.sha, folder_of(change.unit)) if unchanged else bench.store(evidence(change))
+        original = was if was and earlier and earlier.says_the_same(change.sheet) else bench.commit(change.commit)
+        unchanged = original is was
+        blobs = bench.blobs(original.sha, folder_of(change.unit)) if unchanged else bench.store(evidence(change))
         tree = bench.with_blobs(tree, folder_of(change.unit), blobs)
-        parent = bench.seal_commit(tree, parent, made.plain, made.author, made.committer)
+        parent = bench.seal_commit(tree, parent, original.plain, original.author, original.committer)
     return parent
 
 

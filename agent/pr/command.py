@@ -21,7 +21,7 @@ from migrate_agent.agent.pr.plan import Held, Plan, Push, Seen, Wanted, plan
 from migrate_agent.agent.pr.push import USERS, GitRemote, check_remote, remote_url
 from migrate_agent.agent.pr.run import Finished, last_run
 from migrate_agent.agent.pr.stack import PREFIX, branch_of, single, stacked
-from migrate_agent.agent.pr.wanted import Asked, evidence_page, wanted
+from migrate_agent.agent.pr.wanted import RequestOptions, evidence_page, wanted
 from migrate_agent.agent.repository.git import Repository, open_repository
 from migrate_agent.agent.runs.folder import home_of, locked
 
@@ -32,7 +32,7 @@ NOBODY = "this would push and open requests, and nobody is there to be asked"
 class Options:
     """What `pr` was asked for. `forge`, `base_url` and `project` are "" where the remote tells."""
 
-    asked: Asked = field(default_factory=Asked)
+    asked: RequestOptions = field(default_factory=RequestOptions)
     single: bool = False
     dry_run: bool = False
     yes: bool = False

@@ -17,7 +17,7 @@ from migrate_agent.agent.runs.commit_message import WIDTH
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestOptions:
     """What the command line said of the requests. No `reviewers`: those whom CODEOWNERS names."""
 
     draft: bool = False
@@ -25,13 +25,15 @@ class Asked:
     reviewers: tuple[str, ...] = ()
 
 
-def wanted(bench: Bench, forge: Forge, built: Sequence[Built], target: str, tip: str, remote: str, options: Asked) -> tuple[Wanted, ...]:
+def wanted(
+    bench: Bench, forge: Forge, built: Sequence[Built], target: str, tip: str, remote: str, options: RequestOptions
+) -> tuple[Wanted, ...]:
     """The requests, bottom first. `tip` is the commit of the target branch, where CODEOWNERS is read."""
     rules = next((text for path in PLACES if (text := bench.read(tip, path)) is not None), "")
     return tuple(_wanted(bench, forge, branch, target, remote, options, rules) for branch in built)
 
 
-def _wanted(bench: Bench, forge: Forge, built: Built, target: str, remote: str, options: Asked, rules: str) -> Wanted:
+def _wanted(bench: Bench, forge: Forge, built: Built, target: str, remote: str, options: RequestOptions, rules: str) -> Wanted:
     below = "" if built.base == target else f"{{{{request:{built.base}}}}}"
     text = body(
         built.sheets,

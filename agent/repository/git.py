@@ -113,16 +113,16 @@ class Repository:
         index.unlink(missing_ok=True)
         partial.rename(folder)
 
-    def free_branch(self, wanted: str, default: str) -> str:
+    def free_branch(self, requested: str, default: str) -> str:
         """A branch name that does not exist yet: as wanted, or with `-2`, `-3`, …
 
         Raises `UsageError` where the wanted name is none for git, or names a branch that is not ours.
         """
-        name = wanted or default
+        name = requested or default
         if not self.answer("check-ref-format", "--branch", name):
             raise UsageError(f"--branch {name}: git allows no such branch name")
-        if wanted and self.tip(wanted) and not self.made_by_us(wanted):
-            raise UsageError(f"--branch {wanted}: this branch exists and was not made by migrate-agent: take another name")
+        if requested and self.tip(requested) and not self.made_by_us(requested):
+            raise UsageError(f"--branch {requested}: this branch exists and was not made by migrate-agent: take another name")
         number, free = 1, name
         while self.tip(free):
             number += 1
@@ -159,8 +159,8 @@ class Branch:
     def open(self, head: str) -> None:
         """Check the branch out afresh at `head`; leftovers of a killed process go."""
         self.close()
-        for left in self.repository.common.glob(f"refs/heads/{self.name}.lock"):
-            left.unlink(missing_ok=True)
+        for worktrees in self.repository.common.glob(f"refs/heads/{self.name}.lock"):
+            worktrees.unlink(missing_ok=True)
         self.worktree.parent.mkdir(parents=True, exist_ok=True)
         if not self.repository.tip(self.name):
             self.repository.run("update-ref", f"refs/heads/{self.name}", head)
@@ -197,7 +197,9 @@ class Branch:
 
     def _commit_tree(self, tree: str, parent: str, message: str, number: int) -> str:
         date = f"{self.time + number} +0000"
-        env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("DATE", date), *self._who())}
+        env = {
+            f"GIT_{who}_{description}": value for who in ("AUTHOR", "COMMITTER") for description, value in (("DATE", date), *self._who())
+        }
         text = self.worktree.with_name(f"{self.worktree.name}.message")
         write_text(text, message)
         return self._git("commit-tree", tree, "-p", parent, "-F", str(text), env=env)
@@ -248,11 +250,11 @@ def _why_not(root: Path, stderr: str) -> str:
 
 def _written_by_us(base: Path) -> dict[str, set[str]]:
     """Target files that earlier migrations left in the base commit: path → SHA-256 of the contents that we wrote."""
-    found: dict[str, set[str]] = {}
+    texts: dict[str, set[str]] = {}
     for listed in (_listed(base / MANIFEST), *(_listed(sheet).get("files") for sheet in (base / EVIDENCE).rglob("evidence.json"))):
         for path, digest in listed.items() if isinstance(listed, dict) else ():
-            found.setdefault(path, set()).add(str(digest))
-    return found
+            texts.setdefault(path, set()).add(str(digest))
+    return texts
 
 
 def _listed(file: Path) -> dict[str, Any]:

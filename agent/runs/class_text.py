@@ -21,16 +21,18 @@ PLAIN_BASES = frozenset({"Module", "ABC", "object"})
 
 def is_called(file: Path, name: str) -> bool:
     """Whether a class may have a `forward`: it defines one, or derives from anything but `nn.Module`."""
-    found = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
-    if found is None or any(isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in found.body):
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    if definition is None or any(isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in definition.body):
         return True
-    return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in found.bases)
+    return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in definition.bases)
 
 
 def required(file: Path, name: str, method: str) -> list[str]:
     """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it."""
-    found = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
-    function = next((node for node in (found.body if found else ()) if isinstance(node, ast.FunctionDef) and node.name == method), None)
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    function = next(
+        (node for node in (definition.body if definition else ()) if isinstance(node, ast.FunctionDef) and node.name == method), None
+    )
     if function is None:
         return []
     plain = [*function.args.posonlyargs, *function.args.args]
@@ -44,7 +46,7 @@ def class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
     node: ast.AST | None = tree
     for part in name.split("."):
         node = (
-            next((each for each in ast.walk(node) if isinstance(each, ast.ClassDef) and each.name == part and each is not node), None)
+            next((child for child in ast.walk(node) if isinstance(child, ast.ClassDef) and child.name == part and child is not node), None)
             if node
             else None
         )

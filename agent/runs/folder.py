@@ -78,9 +78,9 @@ def runs(home: Path) -> list[RunFolder]:
 def clear_old(home: Path) -> None:
     """Make room: the worktrees of all runs go, runs that never began, and all but the last few others."""
     shutil.rmtree(home / "worktrees", ignore_errors=True)
-    kept = {run.id for run in runs(home)[-KEPT:]}
+    recent = {run.id for run in runs(home)[-KEPT:]}
     for path in home.glob("runs/*"):
-        if path.name not in kept:
+        if path.name not in recent:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -41,15 +41,15 @@ def use(provider: Any) -> None:
 @contextmanager
 def span(name: str, **attributes: Any) -> Iterator[dict[str, Any]]:
     """A span around the block. What the block puts into the mapping that it gets becomes attributes, too; an exception is noted on it."""
-    found: dict[str, Any] = dict(attributes)
+    values: dict[str, Any] = dict(attributes)
     if not _tracers:
-        yield found
+        yield values
         return
     with _tracers[0].start_as_current_span(name, record_exception=False, set_status_on_exception=False) as current:
         try:
-            yield found
+            yield values
         except BaseException as error:
-            found["error.type"] = type(error).__name__
+            values["error.type"] = type(error).__name__
             raise
         finally:
-            current.set_attributes({key: value for key, value in found.items() if value is not None and value != ""})
+            current.set_attributes({key: value for key, value in values.items() if value is not None and value != ""})

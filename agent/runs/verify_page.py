@@ -59,30 +59,30 @@ def _verdicts(evidence: Evidence) -> str:
 
 def plot(title: str, body: str, x: Sequence[tuple[float, str]], y: Sequence[tuple[float, str]]) -> str:
     """A frame with marks on both axes; their places are in pixels."""
-    marks = "".join(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_text(name)}</text>' for place, name in x)
+    marks = "".join(f'<text x="{pixel:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_text(name)}</text>' for pixel, name in x)
     marks += "".join(
-        f'<text x="{LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{_text(name)}</text>'
-        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{place:.1f}" y2="{place:.1f}" stroke="#e2e2e2"/>'
-        for place, name in y
+        f'<text x="{LEFT - 6}" y="{pixel + 4:.1f}" text-anchor="end">{_text(name)}</text>'
+        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{pixel:.1f}" y2="{pixel:.1f}" stroke="#e2e2e2"/>'
+        for pixel, name in y
     )
     caption = f'<text x="{LEFT}" y="16" font-weight="bold">{_text(title)}</text>'
     return f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{_text(title)}">{marks}{caption}{body}</svg>'
 
 
-def histogram(found: Mapping[str, Any]) -> str:
+def histogram(counts: Mapping[str, Any]) -> str:
     """Elements by the power of ten of their error, double and single precision."""
-    if not found or not any((*found["exact"], *found["native"])):
+    if not counts or not any((*counts["exact"], *counts["native"])):
         return ""
-    bins, top = found["bins"], max(*found["exact"], *found["native"])
+    bins, top = counts["bins"], max(*counts["exact"], *counts["native"])
     step, span = (WIDTH - LEFT - 10) / len(bins), HEIGHT - BOTTOM - 30
     body = ""
     for shift, (kind, colour) in enumerate((("exact", COLOURS[0]), ("native", COLOURS[1]))):
-        for index, count in enumerate(found[kind]):
+        for index, count in enumerate(counts[kind]):
             size = span * math.log1p(count) / math.log1p(top)
-            left = LEFT + index * step + shift * step / 2
-            what = f"{kind}: {count} elements near 1e{bins[index]}"
-            body += f'<rect x="{left:.1f}" y="{HEIGHT - BOTTOM - size:.1f}" width="{step / 2 - 1:.1f}" height="{size:.1f}" fill="{colour}">'
-            body += f"<title>{what}</title></rect>"
+            x = LEFT + index * step + shift * step / 2
+            caption = f"{kind}: {count} elements near 1e{bins[index]}"
+            body += f'<rect x="{x:.1f}" y="{HEIGHT - BOTTOM - size:.1f}" width="{step / 2 - 1:.1f}" height="{size:.1f}" fill="{colour}">'
+            body += f"<title>{caption}</title></rect>"
     marks = [(LEFT + index * step + step / 2, f"1e{power}") for index, power in enumerate(bins) if index % 4 == 0]
     title = "elements by relative error (log counts): float64 blue, native orange"
     return plot(title, body, marks, [(HEIGHT - BOTTOM - span, str(top)), (HEIGHT - BOTTOM, "0")])
@@ -90,11 +90,11 @@ def histogram(found: Mapping[str, Any]) -> str:
 
 def errors(rows: Sequence[Mapping[str, Any]]) -> str:
     """Each compared array as a point: its error and its limit."""
-    found = [row for row in rows if row["error"] is not None]
-    if not found:
+    measured = [row for row in rows if row["error"] is not None]
+    if not measured:
         return ""
     low, high = -17.0, 1.0
-    step = (WIDTH - LEFT - 10) / len(found)
+    step = (WIDTH - LEFT - 10) / len(measured)
 
     def place(value: float) -> float:
         power = min(max(math.log10(value) if value > 0 else low, low), high)
@@ -105,16 +105,16 @@ def errors(rows: Sequence[Mapping[str, Any]]) -> str:
         f"<title>{_text(row['label'])}: {row['error']:.2e}, limit {row['limit']:.1e}</title></circle>"
         f'<line x1="{LEFT + index * step:.1f}" x2="{LEFT + (index + 1) * step:.1f}" y1="{place(row["limit"]):.1f}" y2="{place(row["limit"]):.1f}"'
         f' stroke="{COLOURS[1]}"/>'
-        for index, row in enumerate(found)
+        for index, row in enumerate(measured)
     )
     marks = [(place(10.0**power), f"1e{power}") for power in (-16, -12, -8, -4, 0)]
     return plot("every compared array: error (blue) and limit (orange)", body, [], marks)
 
 
-def curves(found: Mapping[str, Any]) -> list[str]:
+def curves(losses: Mapping[str, Any]) -> list[str]:
     """Losses by step, of torch and of the port, one plot for each optimiser and precision."""
     plots = []
-    for optimiser, kinds in found.items():
+    for optimiser, kinds in losses.items():
         for kind, series in kinds.items():
             values = [value for line in series.values() for value in line if value is not None and math.isfinite(value)]
             if values:
@@ -152,8 +152,8 @@ def submodules(rows: Sequence[Mapping[str, Any]]) -> str:
         size = (math.log10(out) + 17) / 17 * 300
         y = 30 + index * 20
         name = f"{row['path'] or 'the unit itself'} ({row['kind']})"
-        told = "differs in form" if row["out"] is None else f"{row['out']:.1e}"
+        label = "differs in form" if row["out"] is None else f"{row['out']:.1e}"
         lines += f'<text x="330" y="{y + 11}" text-anchor="end">{_text(name)}</text>'
-        lines += f'<rect x="338" y="{y}" width="{max(size, 1):.1f}" height="14" fill="{COLOURS[0]}"/><text x="{344 + size:.1f}" y="{y + 11}">{told}</text>'
+        lines += f'<rect x="338" y="{y}" width="{max(size, 1):.1f}" height="14" fill="{COLOURS[0]}"/><text x="{344 + size:.1f}" y="{y + 11}">{label}</text>'
     caption = '<text x="8" y="18" font-weight="bold">relative error of what each call gives, in float64 (log scale)</text>'
     return f'<svg width="760" height="{40 + 20 * len(rows)}" role="img" aria-label="error by submodule">{caption}{lines}</svg>'

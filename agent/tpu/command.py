@@ -38,7 +38,7 @@ from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
 
 @dataclass(frozen=True)
-class Asked:
+class TpuOptions:
     """The command's options. Texts of `init` and `call` stand in the place of the example's."""
 
     topologies: tuple[str, ...] = ()
@@ -60,33 +60,33 @@ class Asked:
     sandbox: str = ""
 
 
-def tpu(root: Path, module: str, asked: Asked, services: Services, progress: Progress) -> int:
+def tpu(root: Path, module: str, options: TpuOptions, services: Services, progress: Progress) -> int:
     """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    places = wanted(asked, config)
+    topologies = wanted(options, config)
     require("tpu", "`migrate-agent tpu`")
     inventory = services.scan(repository.root)
     unit = find(inventory, module)
     stored, _ = kept(home_of(repository.common), repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
-        closing(services.open_sandbox(asked.sandbox or config.run.sandbox, config.run.device)) as sandbox,
+        closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
         progress.live(),
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         progress.stage(unit.id, "running the original on its examples")
-        prepared_unit, examples = prepared(exercise, unit, stored, asked)
+        prepared_unit, examples = prepared(exercise, unit, stored, options)
         with prepared_unit as ahead:
-            found = answer(ahead, examples, places, asked, config, progress)
-    tell(found, asked)
-    equal = found.sharded is None or found.sharded.check.equal
-    return 0 if equal and all(cost.refused is None for cost in found.costs) else 1
+            result = answer(ahead, examples, topologies, options, config, progress)
+    tell(result, options)
+    equal = result.sharded is None or result.sharded.check.equal
+    return 0 if equal and all(cost.refused is None for cost in result.costs) else 1
 
 
-def wanted(asked: Asked, config: Config) -> list[Topology]:
+def wanted(options: TpuOptions, config: Config) -> list[Topology]:
     """The topologies asked for, else those of the configuration. Raises `UsageError`."""
-    texts = asked.topologies or config.tpu.topology
+    texts = options.topologies or config.tpu.topology
     if not texts:
         raise UsageError("say for what: --topology v5e:4x4, or topology = [...] under [tpu] in migrate.toml")
     try:
@@ -95,14 +95,14 @@ def wanted(asked: Asked, config: Config) -> list[Topology]:
         raise UsageError(str(error)) from None
 
 
-def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) -> tuple[Ahead, Sequence[Example]]:
+def prepared(exercise: Exercise, unit: Unit, stored: Recording, options: TpuOptions) -> tuple[Ahead, Sequence[Example]]:
     """The unit with its rewrite (the one in the working tree, else what the rules write), and all its examples. Raises `UsageError`."""
     services, inventory = exercise.services, exercise.inventory
     own = [example for example in services.examples(inventory, exercise.config) if example.unit == unit.id]
-    recording = exercise.known(stored, () if asked.recompile or asked.write else own[:1])
+    recording = exercise.known(stored, () if options.recompile or options.write else own[:1])
     if not reached(recording, unit.id):
         recording = exercise.guessed(unit, recording)
-    example = _example(recording, unit, asked)
+    example = _example(recording, unit, options)
     inventory, unit, files = rewritten(services, inventory, unit, recording, example)
     candidate = lay_out(exercise.folder / "candidate", files)
     try:
@@ -113,11 +113,11 @@ def prepared(exercise: Exercise, unit: Unit, stored: Recording, asked: Asked) ->
     return ahead, examples_of(recording, unit.id)
 
 
-def _example(recording: Recording, unit: Unit, asked: Asked) -> Example:
+def _example(recording: Recording, unit: Unit, options: TpuOptions) -> Example:
     examples = examples_of(recording, unit.id)
     if not examples:
         raise UsageError(recording.errors.get(unit.id) or f"no example reaches {unit.id}: add one to migrate.toml")
-    return replace(examples[0], init=asked.init or examples[0].init, call=asked.call or examples[0].call)
+    return replace(examples[0], init=options.init or examples[0].init, call=options.call or examples[0].call)
 
 
 def rewritten(
@@ -129,72 +129,72 @@ def rewritten(
     draft = services.compose(inventory, recording.observations, [unit.id], {}, (example,))
     if draft.holes:
         hole = draft.holes[0]
-        place = f"{hole.source}:{hole.span.line}"
-        raise UsageError(f"{unit.id} is not rewritten yet, and the rules leave {len(draft.holes)} places open: {place}: {hole.reason}")
+        location = f"{hole.source}:{hole.span.line}"
+        raise UsageError(f"{unit.id} is not rewritten yet, and the rules leave {len(draft.holes)} places open: {location}: {hole.reason}")
     return inventory, unit, draft.files
 
 
 def answer(
-    ahead: Ahead, examples: Sequence[Example], places: Sequence[Topology], asked: Asked, config: Config, progress: Progress
+    ahead: Ahead, examples: Sequence[Example], topologies: Sequence[Topology], options: TpuOptions, config: Config, progress: Progress
 ) -> Found:
     """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
-    variant = Variant(asked.batch or config.tpu.batch, asked.length, asked.dtype or config.tpu.dtype)
-    found: list[Cost] = []
+    variant = Variant(options.batch or config.tpu.batch, options.length, options.dtype or config.tpu.dtype)
+    costs: list[Cost] = []
     shards = None
     try:
-        if asked.mesh:
+        if options.mesh:
             progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
-            shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(asked.mesh))
-            shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if asked.write else shards
+            shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(options.mesh))
+            shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if options.write else shards
         kernels = None
-        if asked.kernels:
+        if options.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
-            kernels = tpu_kernels.substituted(ahead, variant, places, asked.write)
-        sized = {place: replace(variant, batch=variant.batch * (place.chips if asked.each else 1)) for place in places}
-        ahead.facts(list(dict.fromkeys(sized.values())), asked.programs)
+            kernels = tpu_kernels.substituted(ahead, variant, topologies, options.write)
+        sized = {chips: replace(variant, batch=variant.batch * (chips.chips if options.each else 1)) for chips in topologies}
+        ahead.facts(list(dict.fromkeys(sized.values())), options.programs)
         for size in dict.fromkeys(sized.values()):
-            alike = [place for place in places if sized[place] == size]
-            progress.stage(ahead.unit.id, f"compiling for {', '.join(place.name for place in alike)}")
+            alike = [chips for chips in topologies if sized[chips] == size]
+            progress.stage(ahead.unit.id, f"compiling for {', '.join(chips.name for chips in alike)}")
             if shards:
-                found += tpu_mesh.costs(ahead, size, alike, shards.proposal)
+                costs += tpu_mesh.costs(ahead, size, alike, shards.proposal)
             else:
-                found += ahead.costs(size, [Target(place) for place in alike], asked.programs)
-        found.sort(key=lambda cost: [place.name for place in places].index(cost.topology))
-        fits, helped = fitted(ahead, places, variant, found, progress) if asked.fit else ((), ())
-        again = tpu_recompile.recompiled(ahead, examples, found) if asked.recompile else None
+                costs += ahead.costs(size, [Target(chips) for chips in alike], options.programs)
+        costs.sort(key=lambda cost: [chips.name for chips in topologies].index(cost.topology))
+        fits, helped = fitted(ahead, topologies, variant, costs, progress) if options.fit else ((), ())
+        again = tpu_recompile.recompiled(ahead, examples, costs) if options.recompile else None
     except ExtraMissing:
         raise MissingError(extras.advice("tpu", "`migrate-agent tpu`")) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
-    return Found(ahead.unit.id, ahead.unit.target, tuple(found), shards, fits, helped, again, kernels)
+    return Found(ahead.unit.id, ahead.unit.target, tuple(costs), shards, fits, helped, again, kernels)
 
 
 def fitted(
-    ahead: Ahead, places: Sequence[Topology], variant: Variant, found: Sequence[Cost], progress: Progress
+    ahead: Ahead, topologies: Sequence[Topology], variant: Variant, costs: Sequence[Cost], progress: Progress
 ) -> tuple[tuple[Fit, ...], tuple[tuple[str, tuple[Remedy, ...]], ...]]:
     """The largest batch and length for each topology, and what helps where the size that was asked about does not fit."""
     fits: list[Fit] = []
     helped = []
-    for place in places:
-        target = Target(place)
-        refused = any(cost.topology == place.name and cost.refused and cost.refused.kind in MEMORY for cost in found)
+    for chips in topologies:
+        target = Target(chips)
+        refused = any(cost.topology == chips.name and cost.refused and cost.refused.kind in MEMORY for cost in costs)
         if refused:
-            progress.stage(ahead.unit.id, f"trying what helps on {place.name}")
-            helped.append((place.name, tuple(remedies(ahead, target, variant))))
+            progress.stage(ahead.unit.id, f"trying what helps on {chips.name}")
+            helped.append((chips.name, tuple(remedies(ahead, target, variant))))
         axes: tuple[Axis, ...] = ("batch", "length")
         for axis in axes:
-            progress.stage(ahead.unit.id, f"looking for the largest {axis} on {place.name}")
+            progress.stage(ahead.unit.id, f"looking for the largest {axis} on {chips.name}")
             fits.append(fit(ahead, target, variant, axis))
     return tuple(fits), tuple(helped)
 
 
-def tell(found: Found, asked: Asked) -> None:
+def tell(result: Found, options: TpuOptions) -> None:
     """Print the tables; write report and page."""
     out = stdout()
-    out.print(tables.costs(found.costs))
-    for line in told(found):
+    out.print(tables.costs(result.costs))
+    for line in told(result):
         out.print(escape(line), soft_wrap=True)
-    if asked.report is not None:
-        write(asked.report, report(found))
-    if asked.page is not None:
-        write_text(asked.page, page(found))
+    if options.report is not None:
+        write(options.report, report(result))
+    if options.page is not None:
+        write_text(options.page, page(result))

@@ -22,38 +22,38 @@ class Substituted:
     written: tuple[str, ...] = ()
 
 
-def substituted(ahead: Ahead, variant: Variant, places: Sequence[Topology], write: bool) -> Substituted:
+def substituted(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], write: bool) -> Substituted:
     """Try the kernels; write the adopted ones into the rewrite in the working tree. Raises `ExtraMissing`, `PortableError`, `UsageError`."""
-    found = adopt(ahead, variant, places)
-    return Substituted(found, _written(found, ahead.inventory.root) if write else ())
+    adoption = adopt(ahead, variant, topologies)
+    return Substituted(adoption, _written(adoption, ahead.inventory.root) if write else ())
 
 
-def _written(found: Adoption, root: Path) -> tuple[str, ...]:
-    lacking = sorted(path for path in found.files if not (root / path).is_file())
+def _written(adoption: Adoption, root: Path) -> tuple[str, ...]:
+    lacking = sorted(path for path in adoption.files if not (root / path).is_file())
     if lacking:
         raise UsageError(f"--write: {lacking[0]} is not in the working tree: merge the branch that `migrate-agent run` made first")
-    for path, text in found.files.items():
+    for path, text in adoption.files.items():
         write_text(root / path, text)
-    return tuple(sorted(found.files))
+    return tuple(sorted(adoption.files))
 
 
-def lines(found: Substituted) -> Iterator[str]:
+def lines(result: Substituted) -> Iterator[str]:
     """Each kernel on each topology, the check and what was written, for people."""
-    if not found.adoption.tried:
+    if not result.adoption.tried:
         yield "no call in the rewrite has a kernel in the library"
-    for row in found.adoption.tried:
-        told = f"{row.kernel} ({', '.join(row.places)}) on {row.topology}: {'helps' if row.helps else 'not adopted'}: {row.why}"
+    for row in result.adoption.tried:
+        line = f"{row.kernel} ({', '.join(row.places)}) on {row.topology}: {'helps' if row.helps else 'not adopted'}: {row.why}"
         if row.live:
             kernels = f"{row.live} kernels live"
             bounds = f"bound {seconds(row.bound)} for {seconds(row.plain_bound)}, peak {size(row.peak)} for {size(row.plain_peak)}"
-            told += f"; {kernels}, {bounds}"
-        yield told
-    if (seen := found.adoption.check) is not None:
-        told = "is the plain one" if seen.equal else "DIFFERS from the plain one, so that no kernel is adopted"
+            line += f"; {kernels}, {bounds}"
+        yield line
+    if (check := result.adoption.check) is not None:
+        line = "is the plain one" if check.equal else "DIFFERS from the plain one, so that no kernel is adopted"
         yield (
-            f"a training step with the kernels interpreted {told}: {seen.compared} results compared in float32, worst {seen.worst}: "
-            f"{seen.problem or f'{seen.measured:.1e}'}, limit {seen.limit:.1e}"
+            f"a training step with the kernels interpreted {line}: {check.compared} results compared in float32, worst {check.worst}: "
+            f"{check.problem or f'{check.measured:.1e}'}, limit {check.limit:.1e}"
         )
-    if found.adoption.kernels:
-        yield f"adopted: {', '.join(found.adoption.kernels)}"
-    yield from (f"kernels written to {path}: verify the unit again" for path in found.written)
+    if result.adoption.kernels:
+        yield f"adopted: {', '.join(result.adoption.kernels)}"
+    yield from (f"kernels written to {path}: verify the unit again" for path in result.written)

@@ -44,7 +44,7 @@ def sharded(ahead: Ahead, variant: Variant, axes: dict[str, int]) -> Sharded:
     return Sharded(proposal, check(ahead, proposal), proposal.notes)
 
 
-def costs(ahead: Ahead, variant: Variant, places: Sequence[Topology], proposal: Proposal) -> list[Cost]:
+def costs(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], proposal: Proposal) -> list[Cost]:
     """The sharded programs compiled for the topologies. Raises `ExtraMissing`, `PortableError`, `UsageError`."""
 
     def specs(rows: Any, batch: int, target: Target) -> Any:
@@ -54,49 +54,53 @@ def costs(ahead: Ahead, variant: Variant, places: Sequence[Topology], proposal: 
             return Refusal("batch", "", str(error), "give another --batch")
 
     count = math.prod(proposal.axes.values())
-    for place in places:
-        if count > place.chips * 2:
-            raise UsageError(f"the mesh has {count} devices, {place.name} has {place.chips} chips")
-    return ahead.costs(variant, [Target(place, proposal.axes) for place in places], specs=specs)
+    for chips in topologies:
+        if count > chips.chips * 2:
+            raise UsageError(f"the mesh has {count} devices, {chips.name} has {chips.chips} chips")
+    return ahead.costs(variant, [Target(chips, proposal.axes) for chips in topologies], specs=specs)
 
 
-def written(ahead: Ahead, variant: Variant, found: Sharded, root: Path) -> Sharded:
+def written(ahead: Ahead, variant: Variant, result: Sharded, root: Path) -> Sharded:
     """Write the annotations into the rewrite in the working tree, once NNX reads them as they are meant. Raises `UsageError`."""
-    if not found.check.equal:
-        raise UsageError(f"nothing is written: the sharded step differs from one device ({found.check.worst}: {found.check.measured:.1e})")
+    if not result.check.equal:
+        raise UsageError(
+            f"nothing is written: the sharded step differs from one device ({result.check.worst}: {result.check.measured:.1e})"
+        )
     facts = _facts(ahead, variant)
     paths = {file for file, _ in facts["owners"].values()}
     lacking = sorted(path for path in paths if not (root / path).is_file())
     if lacking:
         raise UsageError(f"--write: {lacking[0]} is not in the working tree: merge the branch that `migrate-agent run` made first")
-    done = annotate({path: (root / path).read_text(encoding="utf-8") for path in paths}, found.proposal, facts["owners"], facts["layers"])
-    for path, text in done.files.items():
+    annotated = annotate(
+        {path: (root / path).read_text(encoding="utf-8") for path in paths}, result.proposal, facts["owners"], facts["layers"]
+    )
+    for path, text in annotated.files.items():
         (ahead.candidate / path).write_text(text, encoding="utf-8")
     ahead.forget()
     read = _facts(ahead, variant)["annotations"]
-    wanted = {each.path: list(each.spec) for each in found.proposal.placed if each.spec}
-    if any(wanted.get(path) != spec for path, spec in read.items()):
+    specs = {parameter.path: list(parameter.spec) for parameter in result.proposal.placed if parameter.spec}
+    if any(specs.get(path) != spec for path, spec in read.items()):
         raise UsageError("nothing is written: NNX does not read the annotations as they are meant")
-    for path, text in done.files.items():
+    for path, text in annotated.files.items():
         write_text(root / path, text)
-    return replace(found, notes=(*found.notes, *done.notes), written=tuple(sorted(done.files)))
+    return replace(result, notes=(*result.notes, *annotated.notes), written=tuple(sorted(annotated.files)))
 
 
-def lines(found: Sharded) -> Iterator[str]:
+def lines(result: Sharded) -> Iterator[str]:
     """The proposal and the check, for people."""
-    for each in found.proposal.placed:
-        if each.spec:
-            yield f"{each.path} {'x'.join(map(str, each.shape))} ({each.layer}): ({', '.join(str(axis) for axis in each.spec)}): {each.why}"
-    yield f"{sum(not each.spec for each in found.proposal.placed)} further parameters are whole on every device"
-    yield from (f"activations of {line}" for line in found.proposal.activations)
-    seen = found.check
-    told = "is that of one device" if seen.equal else "DIFFERS from one device"
+    for parameter in result.proposal.placed:
+        if parameter.spec:
+            yield f"{parameter.path} {'x'.join(map(str, parameter.shape))} ({parameter.layer}): ({', '.join(str(axis) for axis in parameter.spec)}): {parameter.why}"
+    yield f"{sum(not parameter.spec for parameter in result.proposal.placed)} further parameters are whole on every device"
+    yield from (f"activations of {line}" for line in result.proposal.activations)
+    comparison = result.check
+    verdict = "is that of one device" if comparison.equal else "DIFFERS from one device"
     yield (
-        f"a training step on {seen.devices} simulated devices {told}: {seen.compared} results compared in float64, worst {seen.worst}: "
-        f"{seen.problem or f'{seen.measured:.1e}'}, limit {seen.limit:.1e}; {seen.split} arguments were split"
+        f"a training step on {comparison.devices} simulated devices {verdict}: {comparison.compared} results compared in float64, worst {comparison.worst}: "
+        f"{comparison.problem or f'{comparison.measured:.1e}'}, limit {comparison.limit:.1e}; {comparison.split} arguments were split"
     )
-    yield from (f"note: {note}" for note in found.notes)
-    yield from (f"annotations written to {path}" for path in found.written)
+    yield from (f"note: {note}" for note in result.notes)
+    yield from (f"annotations written to {path}" for path in result.written)
 
 
 def _facts(ahead: Ahead, variant: Variant) -> dict[str, Any]:

@@ -32,28 +32,28 @@ def recompiled(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Cost])
         calls = [shapes.leaves_of(row["leaves"]) for row in ran.result["examples"] if "error" not in row]
     programs, varies = varying_axes(calls)
     seconds = max((cost.seconds for cost in costs if cost.refused is None), default=0.0)
-    wanted: list[tuple[Axis, tuple[int, ...]]] = []
+    varying: list[tuple[Axis, tuple[int, ...]]] = []
     for axis, size_of in (("batch", shapes.batch_of), ("length", shapes.length_of)):
         sizes = tuple(sorted({size_of(call) for call in calls} - {0}))
         if len(sizes) > 1:
-            wanted.append(("batch" if axis == "batch" else "length", sizes))
-    return Recompiled(len(calls), programs, varies, seconds, tuple(try_padding(ahead, axis, sizes) for axis, sizes in wanted))
+            varying.append(("batch" if axis == "batch" else "length", sizes))
+    return Recompiled(len(calls), programs, varies, seconds, tuple(try_padding(ahead, axis, sizes) for axis, sizes in varying))
 
 
-def lines(found: Recompiled) -> Iterator[str]:
+def lines(result: Recompiled) -> Iterator[str]:
     """For people."""
-    taken = f", about {found.seconds:.0f} s each on this machine" if found.seconds else ""
-    yield f"{found.calls} calls seen, {found.programs} programs to compile{taken}"
-    for each in found.varies:
-        yield f"array {each.argument}, axis {each.axis} varies: {', '.join(map(str, each.sizes))}"
-    for padding in found.paddings:
+    duration = f", about {result.seconds:.0f} s each on this machine" if result.seconds else ""
+    yield f"{result.calls} calls seen, {result.programs} programs to compile{duration}"
+    for axis in result.varies:
+        yield f"array {axis.argument}, axis {axis.axis} varies: {', '.join(map(str, axis.sizes))}"
+    for padding in result.paddings:
         saved = f"{len(padding.sizes)} sizes become {len(padding.buckets)}: {', '.join(map(str, padding.buckets))}"
         mask = "" if padding.mask is None else f", masks padded with {padding.mask}"
         if padding.exact:
             yield f"pad the {padding.axis} to powers of two{mask}: {saved}; tried, and exact (worst {padding.measured:.1e}, limit {padding.limit:.0e})"
         else:
             yield f"no exact padding of the {padding.axis} was found: {padding.why}"
-    if found.programs > 1 and not found.paddings:
+    if result.programs > 1 and not result.paddings:
         yield "what varies is neither the batch nor the length: no padding was tried"
 
 

@@ -34,55 +34,61 @@ class Found:
     substituted: Substituted | None = None
 
 
-def told(found: Found) -> list[str]:
+def told(result: Found) -> list[str]:
     """What is said below the table."""
     return [
-        *tables.lines(found.costs),
-        *(tpu_mesh.lines(found.sharded) if found.sharded else ()),
-        *tables.fits(found.fits, found.remedies),
-        *(tpu_kernels.lines(found.substituted) if found.substituted else ()),
-        *(tpu_recompile.lines(found.recompiled) if found.recompiled else ()),
+        *tables.lines(result.costs),
+        *(tpu_mesh.lines(result.sharded) if result.sharded else ()),
+        *tables.fits(result.fits, result.remedies),
+        *(tpu_kernels.lines(result.substituted) if result.substituted else ()),
+        *(tpu_recompile.lines(result.recompiled) if result.recompiled else ()),
     ]
 
 
-def report(found: Found) -> dict[str, Any]:
+def report(result: Found) -> dict[str, Any]:
     """All that was found, as JSON (version 1)."""
-    rows = [_row(cost) for cost in found.costs]
+    rows = [_row(cost) for cost in result.costs]
     return {
         "version": REPORT_VERSION,
-        "unit": found.unit,
-        "target": found.target,
+        "unit": result.unit,
+        "target": result.target,
         "costs": rows,
-        "mesh": _mesh(found.sharded),
-        **_fits(found),
-        "recompilation": _again(found.recompiled),
-        "kernels": _kernels(found.substituted),
+        "mesh": _mesh(result.sharded),
+        **_fits(result),
+        "recompilation": _again(result.recompiled),
+        "kernels": _kernels(result.substituted),
     }
 
 
-def _mesh(found: Sharded | None) -> dict[str, Any] | None:
-    if found is None:
+def _mesh(sharded: Sharded | None) -> dict[str, Any] | None:
+    if sharded is None:
         return None
-    placed = [plain(each) for each in found.proposal.placed]
-    kept = {"axes": dict(found.proposal.axes), "parameters": placed, "activations": list(found.proposal.activations)}
-    return {**kept, "check": plain(found.check), "notes": list(found.notes), "written": list(found.written)}
+    placed = [plain(parameter) for parameter in sharded.proposal.placed]
+    proposal = {"axes": dict(sharded.proposal.axes), "parameters": placed, "activations": list(sharded.proposal.activations)}
+    return {**proposal, "check": plain(sharded.check), "notes": list(sharded.notes), "written": list(sharded.written)}
 
 
-def _kernels(found: Substituted | None) -> dict[str, Any] | None:
-    if found is None:
+def _kernels(substituted: Substituted | None) -> dict[str, Any] | None:
+    if substituted is None:
         return None
-    told = {"tried": plain(found.adoption.tried), "adopted": list(found.adoption.kernels), "check": plain(found.adoption.check)}
-    return {**told, "written": list(found.written)}
+    adoption = {
+        "tried": plain(substituted.adoption.tried),
+        "adopted": list(substituted.adoption.kernels),
+        "check": plain(substituted.adoption.check),
+    }
+    return {**adoption, "written": list(substituted.written)}
 
 
-def _fits(found: Found) -> dict[str, Any]:
-    helped = {place: [{"name": each.name, "helps": each.helps, **_row(each.cost)} for each in rows] for place, rows in found.remedies}
-    return {"fits": plain(found.fits), "remedies": helped}
+def _fits(result: Found) -> dict[str, Any]:
+    helped = {
+        chips: [{"name": remedy.name, "helps": remedy.helps, **_row(remedy.cost)} for remedy in rows] for chips, rows in result.remedies
+    }
+    return {"fits": plain(result.fits), "remedies": helped}
 
 
 def _row(cost: Cost) -> dict[str, Any]:
     return {**plain(cost), "peak": cost.peak, "intensity": cost.intensity}
 
 
-def _again(found: Recompiled | None) -> dict[str, Any] | None:
-    return None if found is None else dict(plain(tpu_recompile.smaller(found)))
+def _again(recompiled: Recompiled | None) -> dict[str, Any] | None:
+    return None if recompiled is None else dict(plain(tpu_recompile.smaller(recompiled)))

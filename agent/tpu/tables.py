@@ -53,7 +53,7 @@ def seconds(value: float) -> str:
 
 def collectives(cost: Cost) -> str:
     """Each kind with how many and how much."""
-    return ", ".join(f"{found.count} {found.kind} {size(found.bytes)}" for found in cost.collectives) or "none"
+    return ", ".join(f"{collective.count} {collective.kind} {size(collective.bytes)}" for collective in cost.collectives) or "none"
 
 
 def cells(cost: Cost) -> list[str]:
@@ -83,30 +83,32 @@ def lines(rows: Sequence[Cost]) -> Iterator[str]:
     """Refusals with their lines and what to do, the worst padding, and what the figures leave out."""
     yield "figures are for one device; a bound is what published peaks allow at best, no estimate of a time"
     for cost in rows:
-        where = f"{cost.topology} {cost.program}"
+        subject = f"{cost.topology} {cost.program}"
         if cost.refused is not None:
-            place = f" at {cost.refused.line}" if cost.refused.line else ""
-            yield f"{where}: refused ({cost.refused.kind}){place}: {cost.refused.text}; {cost.refused.advice}"
+            line = f" at {cost.refused.line}" if cost.refused.line else ""
+            yield f"{subject}: refused ({cost.refused.kind}){line}: {cost.refused.text}; {cost.refused.advice}"
             if cost.refused.kind == "hbm":
                 yield from (
-                    f"{where}: holds {row['value']} ({size(row['bytes'])}) of {row['line'] or 'a library'}" for row in cost.largest[:3]
+                    f"{subject}: holds {row['value']} ({size(row['bytes'])}) of {row['line'] or 'a library'}" for row in cost.largest[:3]
                 )
         for array in cost.padded[:1] if cost.padding > 0.2 else ():
-            yield f"{where}: most padding in {array.text}: {size(array.bytes)} take {size(array.padded)}{f' ({array.line})' if array.line else ''}"
+            yield f"{subject}: most padding in {array.text}: {size(array.bytes)} take {size(array.padded)}{f' ({array.line})' if array.line else ''}"
     for note in dict.fromkeys(note for cost in rows for note in cost.notes):
         yield f"note: {note}"
 
 
-def fits(found: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remedy]]]) -> Iterator[str]:
+def fits(sizes: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remedy]]]) -> Iterator[str]:
     """What fits, and what helped."""
-    for place, rows in remedies:
-        for each in rows:
-            told = (
-                f"fits: {size(each.cost.peak)} of {size(each.cost.hbm)}" if each.cost.refused is None else f"no: {each.cost.refused.text}"
+    for chips, rows in remedies:
+        for remedy in rows:
+            outcome = (
+                f"fits: {size(remedy.cost.peak)} of {size(remedy.cost.hbm)}"
+                if remedy.cost.refused is None
+                else f"no: {remedy.cost.refused.text}"
             )
-            yield f"{place} train with {each.name}: {told}"
-    for row in found:
+            yield f"{chips} train with {remedy.name}: {outcome}"
+    for row in sizes:
         beyond = f", {row.refused} does not" if row.refused else ""
-        why = f" ({row.stopped})" if row.stopped else ""
-        told = f"{row.largest} fits{beyond}" if row.largest else f"none fits{beyond}"
-        yield f"{row.topology} train, largest {row.axis}: {told}; {len(row.tried)} sizes compiled{why}"
+        cause = f" ({row.stopped})" if row.stopped else ""
+        outcome = f"{row.largest} fits{beyond}" if row.largest else f"none fits{beyond}"
+        yield f"{row.topology} train, largest {row.axis}: {outcome}; {len(row.tried)} sizes compiled{cause}"

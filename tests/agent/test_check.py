@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from migrate_agent.agent.commands.check import Asked, check
+from migrate_agent.agent.commands.check import CheckOptions, check
 from migrate_agent.agent.commands.check_report import commands
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.candidate_tree import candidate_of
@@ -62,10 +62,10 @@ class Verifier:
         return scripted.verify(*arguments)
 
 
-def run(root: Path, asked: Asked | None = None) -> tuple[int, list[str]]:
+def run(root: Path, asked: CheckOptions | None = None) -> tuple[int, list[str]]:
     """Exit status, and the units that were verified again."""
     verifier = Verifier()
-    status = check(root, asked or Asked(), scripted.services(verify=verifier), Progress())
+    status = check(root, asked or CheckOptions(), scripted.services(verify=verifier), Progress())
     return status, verifier.asked
 
 
@@ -92,7 +92,7 @@ def test_nothing_changed_runs_nothing(repo: Path, capsys: pytest.CaptureFixture[
     def refused(kind: str, device: str) -> Any:
         raise AssertionError("no sandbox is opened")
 
-    assert check(repo, Asked(), scripted.services(open_sandbox=refused), Progress()) == 0
+    assert check(repo, CheckOptions(), scripted.services(open_sandbox=refused), Progress()) == 0
     assert "3 verified units: 3 unchanged, 0 changed and match, 0 do not match" in capsys.readouterr().out
 
 
@@ -125,7 +125,7 @@ def test_a_port_that_no_longer_matches_is_named(repo: Path, tmp_path: Path, caps
     change(repo, {"c.py": ("half(self.fc(x))", "-half(self.fc(x))")})
     change(repo, {"c.py": FAILS})
     report = tmp_path / "report.json"
-    assert run(repo, Asked(report=report)) == (1, ["c.py:Gamma"])
+    assert run(repo, CheckOptions(report=report)) == (1, ["c.py:Gamma"])
     out = capsys.readouterr().out
     assert "c.py:Gamma  failed  c.py:Gamma changed  numeric/forward_fp64: scripted fail" in " ".join(out.split("\n")).replace("   ", "  ")
     assert "3 verified units: 2 unchanged, 0 changed and match, 1 do not match" in out
@@ -153,7 +153,7 @@ def test_what_cannot_be_verified_again_does_not_hold(
 
 def test_an_update_is_written_and_holds(repo: Path) -> None:
     change(repo, {"helpers.py": ("x / 2", "x / 3")})
-    assert run(repo, Asked(update=True)) == (0, ["c.py:Gamma"])
+    assert run(repo, CheckOptions(update=True)) == (0, ["c.py:Gamma"])
     assert git(repo, "diff", "--stat", "--", ".migrate").splitlines()[-1].strip() == "1 file changed, 1 insertion(+), 1 deletion(-)"
     assert run(repo) == (0, [])
 
@@ -161,17 +161,17 @@ def test_an_update_is_written_and_holds(repo: Path) -> None:
 def test_what_does_not_match_is_not_updated(repo: Path) -> None:
     change(repo, {"c.py": ("half(self.fc(x))", "0")})
     change(repo, {"c.py": FAILS})
-    assert run(repo, Asked(update=True)) == (1, ["c.py:Gamma"])
+    assert run(repo, CheckOptions(update=True)) == (1, ["c.py:Gamma"])
     assert git(repo, "status", "--porcelain", ".migrate") == ""
 
 
 def test_options(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(repo, Asked(everything=True)) == (0, ALL)
-    assert run(repo, Asked(everything=True, modules=("b.py",))) == (0, ["b.py:Beta"])
+    assert run(repo, CheckOptions(everything=True)) == (0, ALL)
+    assert run(repo, CheckOptions(everything=True, modules=("b.py",))) == (0, ["b.py:Beta"])
     change(repo, {"helpers.py": ("x / 2", "x / 3")})
-    assert run(repo, Asked(listing=True)) == (1, [])
+    assert run(repo, CheckOptions(listing=True)) == (1, [])
     assert "helpers.py:half changed" in capsys.readouterr().out
-    assert run(repo, Asked(modules=("a.py:Alpha",))) == (0, [])
+    assert run(repo, CheckOptions(modules=("a.py:Alpha",))) == (0, [])
 
 
 def test_other_versions_are_told_and_count_where_asked(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def test_other_versions_are_told_and_count_where_asked(repo: Path, capsys: pytes
     path.write_text(json.dumps(row))
     assert run(repo) == (0, [])
     assert f"torch 1.0 → {now}" in capsys.readouterr().out
-    assert run(repo, Asked(versions=True)) == (0, ["a.py:Alpha"])
+    assert run(repo, CheckOptions(versions=True)) == (0, ["a.py:Alpha"])
 
 
 def test_an_adopted_package_of_another_version_is_a_change(repo: Path) -> None:

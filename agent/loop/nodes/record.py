@@ -52,8 +52,8 @@ def record(context: Context, state: RunState) -> RunState:
 def reordered(context: Context, recording: Recording) -> Plan:
     """The plan with each unit after those whose rewrites its own names, and after those that its examples name (a block class, say)."""
     inventory, plan = context.inventory, context.scope
-    known = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
-    together = dependency_groups(known)
+    units = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
+    together = dependency_groups(units)
     runs = {example.unit for example in recording.examples}
     rings = (tuple(unit.id for unit in circle if unit.id in runs) for circle in together)
     order = tuple(unit.id for circle in together for unit in circle)
@@ -66,10 +66,10 @@ def _with_needs(context: Context, recording: Recording, unit: Unit) -> Unit:
     if not examples:
         return unit
     try:
-        found = context.services.mentions(context.inventory, recording.observations, unit.id, examples)
+        mentioned = context.services.mentions(context.inventory, recording.observations, unit.id, examples)
     except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
-        found = unit.needs
-    return replace(unit, needs=(*found, *_named(context.inventory, examples, unit.id)))
+        mentioned = unit.needs
+    return replace(unit, needs=(*mentioned, *_named(context.inventory, examples, unit.id)))
 
 
 def _named(inventory: Inventory, examples: Sequence[Example], identifier: str) -> list[str]:

@@ -29,11 +29,10 @@ def repair(context: Context, state: RunState, work: UnitWork) -> Step:
         return settle(context, state, work, "unverified", Cause.DEPENDENCY, f"{blocked}; {reason}")
     if state.get("proposer") == "human" and work.evidence and work.evidence.status == "failed":
         return settle(context, state, work, "failed", Cause.DIFFERS, reason)  # whoever wrote it decides what comes next
-    known = (
-        None if state.get("granted", 0) else _known_repair(context, work, context.unit(state))
-    )  # by a retry the user asked for the model
-    if known:
-        return known
+    # A retry in a session asks for the model, so known repairs are left out then.
+    step = None if state.get("granted", 0) else _known_repair(context, work, context.unit(state))
+    if step:
+        return step
     if context.model is None:
         return settle(context, state, work, "failed", Cause.DIFFERS, reason)
     context.progress.stage(context.unit(state).id, "asking the model to repair")

@@ -41,8 +41,8 @@ def review(context: Context, state: RunState, work: UnitWork) -> Step:
             outcome = "refill" if work.drafted().holes else "rework"
             return Step({"outcome": outcome, "granted": state.get("granted", 0) + 1}, replace(work, hint=hint))
         case "ask", question:
-            update, asked = _ask_model(context, state, work, question)
-            return Step({**update, "outcome": "asked", "standing": standing}, asked)
+            update, answered = _ask_model(context, state, work, question)
+            return Step({**update, "outcome": "asked", "standing": standing}, answered)
         case "undo", _ if last_accepted(context, state) is not None:
             return Step({"outcome": "undo"}, work)
         case "skip", _ if passed:

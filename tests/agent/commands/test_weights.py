@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 from safetensors.numpy import load_file, save_file
 
-from migrate_agent.agent.commands.weights import Asked, weights
+from migrate_agent.agent.commands.weights import WeightsOptions, weights
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.wiring import services
 from migrate_agent.agent.runs.progress import Progress
@@ -111,7 +111,7 @@ def convert(repo: Path) -> Iterator[Callable[..., int]]:
 
     def run(unit: str, checkpoint: Path, **asked: Any) -> int:
         asked.setdefault("init", None if unit == GPT else "4")
-        return weights(repo, unit, checkpoint, Asked(**asked), real, Progress())
+        return weights(repo, unit, checkpoint, WeightsOptions(**asked), real, Progress())
 
     yield run
     sandbox.close()

@@ -44,8 +44,8 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Author:
-    """Implements `agent.llm.Model` over calls that are kept in the books."""
+class LanguageModel:
+    """Implements `model.interface.Model` over calls that the ledger keeps."""
 
     caller: Caller
     settings: Settings
@@ -72,51 +72,53 @@ class Author:
             return f"no answer: {error}", self._usage(name, error.spent)
         return reply.text.strip() or reply.refusal or "no answer", self._usage(name, reply)
 
-    def _propose(self, purpose: str, request: Request, wanted: Task) -> Proposal:
+    def _propose(self, purpose: str, request: Request, next_task: Task) -> Proposal:
         """One proposal, or with an ensemble one of each model: those that change least in front, so that the first verified is the best verified."""
-        asked = sum(attempt.by == "llm" for attempt in request.history)
-        names = self.settings.models if self.settings.ensemble else (self.settings.models[asked % len(self.settings.models)],)
-        found = [self._one(name, purpose, request, wanted) for name in names]
-        usage = _total([each.usage for each in found])
-        usable = sorted((each for each in found if each.overrides), key=lambda each: _changed(each.overrides, request))
+        calls = sum(attempt.by == "llm" for attempt in request.history)
+        names = self.settings.models if self.settings.ensemble else (self.settings.models[calls % len(self.settings.models)],)
+        proposals = [self._one(name, purpose, request, next_task) for name in names]
+        usage = _total([proposal.usage for proposal in proposals])
+        usable = sorted(
+            (proposal for proposal in proposals if proposal.overrides), key=lambda proposal: _changed(proposal.overrides, request)
+        )
         if not usable:
-            told = "; ".join(dict.fromkeys(each.refused or each.gave_up for each in found))
-            refused = any(each.refused for each in found)
-            return Proposal(usage=usage, refused=told if refused else "", gave_up="" if refused else told, name=",".join(names))
-        return Proposal(usable[0].overrides, usage, name=usable[0].name, others=tuple(each.overrides for each in usable[1:]))
+            reasons = "; ".join(dict.fromkeys(proposal.refused or proposal.gave_up for proposal in proposals))
+            refused = any(proposal.refused for proposal in proposals)
+            return Proposal(usage=usage, refused=reasons if refused else "", gave_up="" if refused else reasons, name=",".join(names))
+        return Proposal(usable[0].overrides, usage, name=usable[0].name, others=tuple(proposal.overrides for proposal in usable[1:]))
 
-    def _one(self, name: str, purpose: str, request: Request, wanted: Task) -> Proposal:
+    def _one(self, name: str, purpose: str, request: Request, next_task: Task) -> Proposal:
         try:
-            asked = self._request(name, self._parts(purpose, request, wanted), answer.SCHEMA)
+            ask = self._request(name, self._parts(purpose, request, next_task), answer.SCHEMA)
         except TooLong as error:
             return Proposal(gave_up=str(error), name=name)
         try:
-            reply = self.caller.call(asked, request.unit.id, f"{purpose} {wanted.strategy}")
+            reply = self.caller.call(ask, request.unit.id, f"{purpose} {next_task.strategy}")
         except OverBudget as error:
             return Proposal(gave_up=str(error), name=name)
         except EndpointError as error:
             return Proposal(usage=self._usage(name, error.spent), refused=str(error), name=name)
         usage = self._usage(name, reply)
         try:
-            return Proposal(texts(answer.read(reply), request, wanted), usage, name=name)
+            return Proposal(texts(answer.read(reply), request, next_task), usage, name=name)
         except Refused as error:
             return Proposal(usage=usage, refused=str(error), name=name)
 
-    def _parts(self, purpose: str, request: Request, wanted: Task) -> tuple[Part, ...]:
+    def _parts(self, purpose: str, request: Request, next_task: Task) -> tuple[Part, ...]:
         source, span = request.sources[request.unit.source], _span(request)
         values = {
             "unit": request.unit.id,
-            "strategy": wanted.strategy,
+            "strategy": next_task.strategy,
             "original": _original(request),
-            "drafts": [wanted.slots.marked(owner) for owner in wanted.slots.texts],
-            "slots": wanted.slots.slots,
+            "drafts": [next_task.slots.marked(owner) for owner in next_task.slots.texts],
+            "slots": next_task.slots.slots,
             "attempts": told(request.history, _owner(request)),
             "hint": request.hint,
             "rows": knowledge.rows(source, span),
             "observed": knowledge.observed(source, span, request.observed),
-            "examples": [knowledge.example(each, request.unit.name) for each in request.examples[:2]],
+            "examples": [knowledge.example(example, request.unit.name) for example in request.examples[:2]],
         }
-        if wanted.strategy == "class" or (purpose == "repair" and request.evidence is not None):
+        if next_task.strategy == "class" or (purpose == "repair" and request.evidence is not None):
             return render("repair", **values, verdicts=knowledge.verdicts(request.evidence) or ["none came so far"])
         return render("fill", **values)
 
@@ -140,46 +142,46 @@ def task(request: Request) -> Task:
     if open_.slots:
         ladder += [Task("holes", open_)] * 2
     now = _owner_text(request, request.draft)
-    place = knowledge.guilty(request.evidence)
+    submodule = knowledge.guilty(request.evidence)
     for owner, text in now.items():
-        if place and (found := mentioning(text, owner, place)).slots:
-            ladder.append(Task("submodule", found))
+        if submodule and (slots := mentioning(text, owner, submodule)).slots:
+            ladder.append(Task("submodule", slots))
     ladder.append(Task("class", Slots(now, ())))
     own = [attempt for attempt in request.history if attempt.by == "llm"]
     failed = sum(attempt.evidence is not None for attempt in own)
     return ladder[min(failed + (len(own) - failed) // 2, len(ladder) - 1)]
 
 
-def texts(given: answer.Answer, request: Request, wanted: Task) -> dict[str, str]:
+def texts(reply: answer.Answer, request: Request, asked_task: Task) -> dict[str, str]:
     """The texts that an answer means. Raises `Refused` with the reason where it is not one that was asked for."""
-    earlier = {} if wanted.strategy == "holes" else _earlier(request)
+    earlier = {} if asked_task.strategy == "holes" else _earlier(request)
     owner = _owner(request)
     name = owner.rpartition(":")[2]
-    if given.whole_class:
-        single = wanted.slots.slots
-        if len(single) == 1 and not given.reason and not _defines(given.whole_class, name):
-            return {**earlier, **splice(wanted.slots, {single[0].number: given.whole_class})}
-        if wanted.strategy != "class" and not given.reason:
+    if reply.whole_class:
+        single = asked_task.slots.slots
+        if len(single) == 1 and not reply.reason and not _defines(reply.whole_class, name):
+            return {**earlier, **splice(asked_task.slots, {single[0].number: reply.whole_class})}
+        if asked_task.strategy != "class" and not reply.reason:
             raise Refused("the whole class was answered without the reason why the holes alone cannot do it")
-        return {**earlier, owner: whole(given.whole_class, name)}
-    if wanted.strategy == "class":
-        if list(given.holes) == [1] and _defines(given.holes[1], name):
-            return {**earlier, owner: whole(given.holes[1], name)}
+        return {**earlier, owner: whole(reply.whole_class, name)}
+    if asked_task.strategy == "class":
+        if list(reply.holes) == [1] and _defines(reply.holes[1], name):
+            return {**earlier, owner: whole(reply.holes[1], name)}
         raise Refused("the whole class was asked for, and holes were answered")
-    return {**earlier, **splice(wanted.slots, given.holes)}
+    return {**earlier, **splice(asked_task.slots, reply.holes)}
 
 
 def told(history: Sequence[Attempt], owner: str) -> list[dict[str, object]]:
     """The attempts for a prompt: what became of each, and what it changed of the one before."""
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     before = ""
     for attempt in history:
         text = attempt.texts.get(owner, "")
         outcome = attempt.refused or "; ".join(knowledge.verdicts(attempt.evidence)[:3])
         if outcome:
-            found.append({"number": attempt.number, "by": attempt.by, "outcome": outcome, "change": _change(before, text)})
+            rows.append({"number": attempt.number, "by": attempt.by, "outcome": outcome, "change": _change(before, text)})
         before = text or before
-    return found
+    return rows
 
 
 def _change(before: str, after: str) -> str:
@@ -198,7 +200,9 @@ def _changed(texts: Mapping[str, str], request: Request) -> int:
 
 def _earlier(request: Request) -> dict[str, str]:
     """The texts of the attempt that the present draft was made from."""
-    return next((dict(each.texts) for each in reversed(request.history) if each.texts and (each.evidence or not each.refused)), {})
+    return next(
+        (dict(attempt.texts) for attempt in reversed(request.history) if attempt.texts and (attempt.evidence or not attempt.refused)), {}
+    )
 
 
 def _owner(request: Request) -> str:
