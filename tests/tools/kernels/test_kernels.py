@@ -56,6 +56,7 @@ def test_kernel_is_its_reference(kernel: Kernel, case: Case, dtype: type) -> Non
     assert len(found) > len(kernel.differentiable(case))
 
 
+@pytest.mark.slow  # the lane for TPUs runs it
 @pytest.mark.parametrize(("kernel", "case"), TINY)
 def test_kernel_neither_races_nor_reads_what_is_not_there(kernel: Kernel, case: Case) -> None:
     assert [error for error in strict_errors(kernel, case, jnp.float32) if not error <= LIMITS["float32"]] == []
@@ -70,6 +71,7 @@ def test_program_holds_the_kernel_for_a_tpu_only(name: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="needs libtpu: install migrate-agent[tpu]")
+@pytest.mark.slow  # the lane for TPUs runs it
 @pytest.mark.parametrize(("generation", "name"), COMPILED.items())
 def test_first_shape_compiles(generation: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "rows.json"

@@ -12,6 +12,7 @@ import jax
 import pytest
 from torch.testing._internal.common_modules import ModuleInfo
 
+from migrate_agent.tests.sampling import one_in
 from migrate_agent.tests.tools.vendored.exclusions import CONSTANT_ARGUMENTS, EXCLUDED
 from migrate_agent.tests.tools.vendored.extra import extra_infos
 from migrate_agent.tests.tools.vendored.modules import cases, compare, infos, layer_classes, spread
@@ -49,7 +50,7 @@ def test_each_entry_has_a_layer_or_a_reason() -> None:
     assert CONSTANT_ARGUMENTS.keys() <= names
 
 
-@pytest.mark.parametrize("info", [info for info in infos() if name(info) not in EXCLUDED], ids=name)
+@pytest.mark.parametrize("info", one_in(3, ((name(info), info) for info in infos() if name(info) not in EXCLUDED)))
 def test_as_torch(info: ModuleInfo) -> None:
     chosen = spread(list(cases(info)), INPUTS)
     assert chosen
@@ -57,7 +58,7 @@ def test_as_torch(info: ModuleInfo) -> None:
         compare(case, compile=True)
 
 
-@pytest.mark.parametrize("info", extra_infos(), ids=[f"{i}-{name(info)}" for i, info in enumerate(extra_infos())])
+@pytest.mark.parametrize("info", one_in(3, ((f"{i}-{name(info)}", info) for i, info in enumerate(extra_infos()))))
 def test_further_cases(info: ModuleInfo) -> None:
     for case in cases(info):
         compare(case, compile=True)
