@@ -1,6 +1,6 @@
 """Makes jax comparable: float64 throughout and paired random draws. Used inside the sandbox, on the candidate's side.
 
-jax has no modes like torch's, so this replaces private functions of jax 0.10: `tests/tools/verify/test_modes.py` holds them down.
+jax has no modes like torch's, so this replaces private functions of jax 0.10: `tests/tools/harness/test_modes.py` holds them down.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_the_table_stands_between_its_marks() -> None:
 
 
 def test_page_shows_the_stored_rows() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     page = (root / "docs/tpu.md").read_text(encoding="utf-8")
     rows = for_page(json.loads((root / OUTPUT).read_text(encoding="utf-8"))["rows"])
     assert between(page, "\n".join(table(rows))) == page

@@ -16,7 +16,7 @@ from migrate_agent.evals.bench import measure, rewrite, step, steps
 from migrate_agent.evals.zoo_packages.zoo_quick import Call
 from migrate_agent.tools.vendored.linear import Linear
 
-VISION = Path(__file__).parents[2] / "examples" / "vision"
+VISION = Path(__file__).parents[3] / "examples" / "vision"
 HERE = "migrate_agent.evals.bench"
 
 

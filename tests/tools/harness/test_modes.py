@@ -17,7 +17,7 @@ from migrate_agent.tools.harness.common.random_streams import HOST, Stream
 from migrate_agent.tools.harness.torch_side.precision import Vanishing
 from migrate_agent.tools.types import Job, Side
 
-ENTRIES = "migrate_agent.tests.tools.verify.entries"
+ENTRIES = "migrate_agent.tests.tools.harness.entries"
 
 
 def run(sandbox: ProcessSandbox, side: Side, name: str, folder: Path, **arguments: Any) -> Any:
