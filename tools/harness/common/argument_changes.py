@@ -21,11 +21,6 @@ CALL = "call:"
 LENGTH = "length"
 ABSENT = (8, 0.5)
 """Values for an argument of the constructor that is None: a size, a share."""
-CONFIGURED, CONFIGURED_DROPPED = "configuration", "configuration-dropped"
-CONFIGURATIONS = (CONFIGURED, CONFIGURED_DROPPED)
-LONG = "long"
-REFUSABLE = (*CONFIGURATIONS, "rank", LONG)
-"""Roles of scenarios in which a rewrite may refuse arguments by an error; the evidence has a note of it then."""
 Changes = Mapping[str, Any]
 """Name of an argument → its other value."""
 

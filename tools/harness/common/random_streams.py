@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
 TRAINED = "again-trained"
@@ -139,13 +138,6 @@ def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | Non
 
 def _mask(shape: Sequence[int], rate: float | None) -> Mask:
     return math.prod(shape), None if rate is None else round(rate, tolerances.RATE_DIGITS)
-
-
-def drawing(scenarios: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The first scenario in training mode (of the example, else of another configuration) in which torch draws; None where it never does."""
-    roles = ("gradient", CONFIGURED)
-    candidates = [facts for facts in scenarios if facts["role"] in roles and facts["mode"] == "train" and facts["draws"]]
-    return min(candidates, key=lambda facts: roles.index(facts["role"]), default=None)
 
 
 @dataclass

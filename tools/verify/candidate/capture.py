@@ -13,10 +13,10 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import tensor_files, trees
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED, Drawing
 from migrate_agent.tools.harness.jax_side.module import is_leaf
 from migrate_agent.tools.harness.jax_side.program import Program, loss
 from migrate_agent.tools.verify.candidate.session import Session, stored
+from migrate_agent.tools.verify.contract.scenario import Role
 
 
 def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> list[dict[str, Any]]:
@@ -26,10 +26,10 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     """
     kind = arguments["how"]
     session = Session(arguments, inputs, output, exact=kind != "native")
-    scenario = arguments["scenarios"][0]
-    candidate = session.candidate(scenario["example"])
-    candidate.load(session.state(scenario["state"], scenario["example"]))
-    graphdef, trainable, rest = candidate.parts(scenario["mode"])
+    scenario = session.requests[0]
+    candidate = session.candidate(scenario.example)
+    candidate.load(session.state(scenario.state, scenario.example))
+    graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     program = Program(
@@ -39,7 +39,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         session.draws,
         gradient=False,
         paired=True,
-        drawing=Drawing.of(scenario["drawing"]),
+        drawing=scenario.drawing,
         customs=candidate.customs,
     )
     recorder = Recorder(kind == "gradients")
@@ -50,10 +50,10 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         model = nnx.merge(graphdef, trainable, rest, copy=True)
         recorder.begin({id(module): module_path(path) for path, module in nnx.iter_modules(model)}, shifts)
         if before is not None:
-            if scenario["role"] == TRAINED:
+            if scenario.role == Role.AGAIN_TRAINED:
                 model.train()
             program.call(model, before)
-            if scenario["role"] == TRAINED:
+            if scenario.role == Role.AGAIN_TRAINED:
                 model.eval()
         outputs: list[Any] = []
         trees.encode(program.call(model, leaves)[0], outputs, is_leaf)

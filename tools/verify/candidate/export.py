@@ -21,7 +21,7 @@ def exported(session: Session, name: str) -> dict[str, Any] | None:
     The step takes state, inputs and targets, and returns the outputs and the gradients of the loss by
     input.
     """
-    scenario = next((item for item in session.arguments["scenarios"] if item["name"] == name), None)
+    scenario = next((item for item in session.requests if item.name == name), None)
     if scenario is None:
         return None
     try:
@@ -31,10 +31,10 @@ def exported(session: Session, name: str) -> dict[str, Any] | None:
 
 
 def _export(session: Session, scenario: Any) -> dict[str, Any]:
-    candidate = session.candidate(scenario["example"])
-    candidate.load(session.state(scenario["state"], scenario["example"]))
-    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True)
-    _, trainable, rest = candidate.parts(scenario["mode"])
+    candidate = session.candidate(scenario.example)
+    candidate.load(session.state(scenario.state, scenario.example))
+    program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=True)
+    _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     arguments = (trainable, rest, list(leaves), dict(targets))
     traced = program.jitted.trace(*arguments)
@@ -55,7 +55,7 @@ def _export(session: Session, scenario: Any) -> dict[str, Any]:
     def serialised() -> bytes:
         return bytes(export.export(jax.jit(step))(*(flat[index] for index in data_indices)).serialize())
 
-    (session.output / "search.bin").write_bytes(session.once(("export", scenario["name"], session.form(scenario)), serialised))
+    (session.output / "search.bin").write_bytes(session.once(("export", scenario.name, session.form(scenario)), serialised))
     state = [np.asarray(value) for value in jax.tree.leaves((trainable, rest)) if not is_key(value)]
     tensor_files.save(session.output / "search.safetensors", {str(index): value for index, value in enumerate(state)})
     layout = {"compares": compares(traced.jaxpr), "outputs": len(outputs)}

@@ -15,9 +15,7 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.harness.common import tensor_files, tolerances
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED, REFUSABLE
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED
 from migrate_agent.tools.harness.common.signatures import describe
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
@@ -25,6 +23,7 @@ from migrate_agent.tools.harness.jax_side.program import Program, moved
 from migrate_agent.tools.verify.candidate.export import exported
 from migrate_agent.tools.verify.candidate.session import Session, stored
 from migrate_agent.tools.verify.candidate.slopes import slopes
+from migrate_agent.tools.verify.contract.scenario import REFUSABLE, Request, Role
 
 MAX_ERRORS = 2
 
@@ -39,14 +38,14 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     result: dict[str, Any] = {"spec": specification(session, candidate), "scenarios": {}}
     if "error" in result["spec"]:
         return result
-    compile_ahead(session, arguments["scenarios"])
+    compile_ahead(session, session.requests)
     errors = 0
-    for scenario in arguments["scenarios"]:
+    for scenario in session.requests:
         try:
-            result["scenarios"][scenario["name"]] = _other_state(session, scenario) or run_scenario(session, scenario)
+            result["scenarios"][scenario.name] = _other_state(session, scenario) or run_scenario(session, scenario)
         except Exception as error:
-            result["scenarios"][scenario["name"]] = session.fail(error)
-            errors += scenario["role"] not in REFUSABLE  # these say so in a note
+            result["scenarios"][scenario.name] = session.fail(error)
+            errors += scenario.role not in REFUSABLE  # these say so in a note
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors
         # explain a rewrite that does not run.
         if errors >= MAX_ERRORS:
@@ -85,11 +84,11 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     return {**before, "changed": changed, "kinds": candidate.kinds(), "weights": candidate.weights()}
 
 
-def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
+def _other_state(session: Session, scenario: Request) -> dict[str, Any]:
     """A scenario result for another configuration whose state has other names, shapes or kinds than the original's; else empty."""
-    if scenario["role"] != CONFIGURED:
+    if scenario.role != Role.CONFIGURATION:
         return {}
-    described, candidate = session.arguments["described"][scenario["example"]], session.candidate(scenario["example"])
+    described, candidate = session.arguments["described"][scenario.example], session.candidate(scenario.example)
     theirs, ours = described["state"], {name: list(value.shape) for name, value in candidate.state().items()}
     wrong = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
     if not wrong and described["frozen"] and session.arguments["port"] is None:
@@ -98,7 +97,7 @@ def _other_state(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     return {"state": wrong} if wrong else {}
 
 
-def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> None:
+def compile_ahead(session: Session, scenarios: Sequence[Request]) -> None:
     """Trace the programs of these scenarios one by one, while threads compile the traced ones: compilation takes longer than tracing.
 
     Ends at the first error of a scenario that must run.
@@ -110,39 +109,39 @@ def compile_ahead(session: Session, scenarios: Sequence[Mapping[str, Any]]) -> N
         except Exception:
             # Leaving is safe: what is not compiled ahead compiles when its scenario runs, and raises its
             # error there.
-            if scenario["role"] not in REFUSABLE:
+            if scenario.role not in REFUSABLE:
                 return
 
 
-def _compile_one(session: Session, scenario: Mapping[str, Any], loaded: set[int], forms: set[Any]) -> None:
+def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: set[Any]) -> None:
     """Start the compilation of a scenario's program, unless its form is among `forms`."""
-    example = scenario["example"]
+    example = scenario.example
     drawing = session.drawing(scenario)
-    form = (example, scenario["mode"], scenario["gradient"], drawing.tilt, drawing.ends, drawing.dropped is None, session.form(scenario))
+    form = (example, scenario.mode, scenario.gradient, drawing.tilt, drawing.ends, drawing.dropped is None, session.form(scenario))
     if form in forms:
         return
     forms.add(form)
     candidate = session.candidate(example)
     if example not in loaded:
-        candidate.load(session.state(scenario["state"], example))
+        candidate.load(session.state(scenario.state, example))
         loaded.add(example)
     program = session.program(candidate, scenario)
-    _, trainable, rest = candidate.parts(scenario["mode"])
+    _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     program.compile_ahead(session.pool, trainable, rest, leaves, targets, session.kept(scenario, ()))
 
 
-def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
+def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     """Run one scenario and write its arrays. Raises the errors of the candidate."""
-    candidate, state = session.candidate(scenario["example"]), session.state(scenario["state"], scenario["example"])
+    candidate, state = session.candidate(scenario.example), session.state(scenario.state, scenario.example)
     candidate.load(state)
     program = session.program(candidate, scenario)
-    _, trainable, rest = candidate.parts(scenario["mode"])
+    _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     before = session.before(scenario)
     if before is not None:
         first = program
-        if scenario["role"] == TRAINED:
+        if scenario.role == Role.AGAIN_TRAINED:
             first = session.programs.get(candidate, "train", session.tree(scenario), gradient=False)
             _, trainable, rest = candidate.parts("train")
         _, _, rest, _, _, written = first(trainable, rest, before, targets)
@@ -159,11 +158,11 @@ def run_scenario(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any
     if of_inputs is not None:
         arrays["loss"] = np.asarray(value)
         arrays |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
-    tensor_files.save(session.output / f"{scenario['name']}.safetensors", arrays)
+    tensor_files.save(session.output / f"{scenario.name}.safetensors", arrays)
     dtypes = [str(item.dtype) for item in outputs]
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
-    return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario["role"] == "gradient" else facts
+    return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario.role == Role.GRADIENT else facts
 
 
 def _state_after(
@@ -191,7 +190,7 @@ def curves(session: Session) -> dict[str, Any] | None:
     described = session.arguments["described"][0].get("curves")
     if not described:
         return None
-    scenarios = {scenario["name"]: scenario for scenario in session.arguments["scenarios"]}
+    scenarios = {scenario.name: scenario for scenario in session.requests}
     batches = [scenarios[name] for name in described["batches"]]
     try:
         return {optimiser: curve(session, described["state"], batches, optimiser) for optimiser in ("adamw", "sgd")}
@@ -199,7 +198,7 @@ def curves(session: Session) -> dict[str, Any] | None:
         return session.fail(error)
 
 
-def curve(session: Session, state: str, batches: Sequence[Mapping[str, Any]], optimiser: str) -> list[float]:
+def curve(session: Session, state: str, batches: Sequence[Request], optimiser: str) -> list[float]:
     """The `STEPS` + 1 losses before each step and after the last. Writes the final state to `trained.safetensors`."""
     candidate = session.candidate(0)
     candidate.load(session.state(state, 0))

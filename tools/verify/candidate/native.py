@@ -15,7 +15,6 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import drawing
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
 from migrate_agent.tools.harness.jax_side.keys import keys, no_key
@@ -26,6 +25,7 @@ from migrate_agent.tools.harness.jax_side.structure import changed
 from migrate_agent.tools.verify.candidate import pallas_kernels
 from migrate_agent.tools.verify.candidate.job import compile_ahead, curves, run_scenario
 from migrate_agent.tools.verify.candidate.session import Session, stored
+from migrate_agent.tools.verify.contract.scenario import Request, Role, first_drawing
 
 
 def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -55,14 +55,14 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     return result
 
 
-def _natively(session: Session, *, gradient: bool) -> list[Mapping[str, Any]]:
+def _natively(session: Session, *, gradient: bool) -> list[Request]:
     """The scenarios that run natively, with gradients or without."""
-    return [item for item in session.arguments["scenarios"] if item["native"] is not None and bool(item["gradient"]) == gradient]
+    return [item for item in session.requests if item.native and item.gradient == gradient]
 
 
 def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
     for scenario in _natively(session, gradient=gradient):
-        result["scenarios"][scenario["name"]] = _guarded(session, partial(run_scenario, session, scenario))
+        result["scenarios"][scenario.name] = _guarded(session, partial(run_scenario, session, scenario))
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:
@@ -72,24 +72,24 @@ def _guarded(session: Session, action: Callable[[], Any]) -> Any:
         return session.fail(error)
 
 
-def _first(session: Session, role: str) -> Mapping[str, Any] | None:
-    return next((scenario for scenario in session.arguments["scenarios"] if scenario["role"] == role), None)
+def _first(session: Session, role: Role) -> Request | None:
+    return next((scenario for scenario in session.requests if scenario.role == role), None)
 
 
 def contract(session: Session) -> dict[str, Any]:
     """The compile contract of one forward pass (training mode where torch trains)."""
-    scenario = _first(session, "gradient") or _first(session, "seed")
+    scenario = _first(session, Role.GRADIENT) or _first(session, Role.SEED)
     if scenario is None:
         return {}
-    return session.once(("contract", scenario["name"], session.form(scenario)), lambda: compile_contract(session, scenario))
+    return session.once(("contract", scenario.name, session.form(scenario)), lambda: compile_contract(session, scenario))
 
 
-def compile_contract(session: Session, scenario: Mapping[str, Any]) -> dict[str, Any]:
+def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
     """Tracer leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass."""
     candidate = session.candidate(0)
-    candidate.load(session.state(scenario["state"], 0))
-    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=False, paired=False)
-    graphdef, trainable, rest = candidate.parts(scenario["mode"])
+    candidate.load(session.state(scenario.state, 0))
+    program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=False, paired=False)
+    graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, _ = session.leaves(scenario)
     facts: dict[str, Any] = {"leak": "", "lowering": {}}
     with jax.checking_leaks():
@@ -214,11 +214,11 @@ def dropout(session: Session) -> dict[str, Any] | None:
 
     None where torch draws nothing.
     """
-    scenario = drawing(session.arguments["scenarios"])
+    scenario = first_drawing(session.requests)
     if scenario is None:
         return None
-    candidate = session.candidate(scenario["example"])
-    candidate.load(session.state(scenario["state"], scenario["example"]))
+    candidate = session.candidate(scenario.example)
+    candidate.load(session.state(scenario.state, scenario.example))
     graphdef, trainable, rest = candidate.parts("train")
     program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
     leaves, _ = session.leaves(scenario)

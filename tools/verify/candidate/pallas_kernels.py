@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ from migrate_agent.tools.harness.jax_side.interpreted import interpreted
 from migrate_agent.tools.harness.jax_side.jaxprs import equations, live_kernels
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.verify.candidate.session import Session
+from migrate_agent.tools.verify.contract.scenario import Request
 
 FILE = "kernels.safetensors"
 
@@ -66,10 +67,10 @@ def _results(step: Any) -> dict[str, Any]:
     return {f"{name} {index}": np.asarray(value) for name, part in parts for index, value in enumerate(jax.tree.leaves(part))}
 
 
-def given(session: Session, scenario: Mapping[str, Any]) -> tuple[Program, Sequence[Any]]:
+def given(session: Session, scenario: Request) -> tuple[Program, Sequence[Any]]:
     """The program of a scenario with gradients and real randomness, and its arguments."""
     candidate = session.candidate(0)
-    program = session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True, paired=False)
-    _, trainable, rest = candidate.parts(scenario["mode"])
+    program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=True, paired=False)
+    _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     return program, (trainable, rest, list(leaves), dict(targets))

@@ -26,6 +26,7 @@ from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.harness.jax_side.precision import Draws, configure, lift_to_float64, untraced_origins
 from migrate_agent.tools.harness.jax_side.program import Program, Programs
 from migrate_agent.tools.verify.candidate.many_seeds import first
+from migrate_agent.tools.verify.contract.scenario import Request
 
 NATIVE_DTYPES = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -52,6 +53,7 @@ class Session:
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
         self.given = self.inputs["given"]
+        self.requests = [Request.from_json(row) for row in self.arguments["scenarios"]]
         shared = self._first()
         self.draws: Draws = Draws() if shared is self else shared.draws
         self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if shared is self else shared.programs
@@ -99,7 +101,7 @@ class Session:
             raise TypeError("a port that is no mirror has a constructor of its own")
 
         def sample() -> Any:
-            scenario = next(item for item in self.arguments["scenarios"] if item["example"] == example)
+            scenario = next(item for item in self.requests if item.example == example)
             return trees.decode(self.tree(scenario), self.leaves(scenario)[0], self.arguments["renamed"])
 
         texts = {"setup": port.get("setup", ""), "init": port.get("init", self.arguments["plain"][example])}
@@ -113,10 +115,10 @@ class Session:
         dtypes = self.arguments["described"][example]["state_dtypes"]
         return {key: value.astype(_native(dtypes[key])) for key, value in state.items()}
 
-    def leaves(self, scenario: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def leaves(self, scenario: Request) -> tuple[list[Any], dict[str, Any]]:
         """Inputs and targets of a scenario as jax arrays; targets by the output's number."""
-        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
-        dtypes = scenario["leaf_dtypes"]
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
+        dtypes = scenario.leaf_dtypes
         inputs = [stored_inputs[f"in/{index}"] for index in range(len(dtypes))]
         if not self.exact:
             inputs = [value.astype(_native(dtype)) for value, dtype in zip(inputs, dtypes, strict=True)]
@@ -124,32 +126,32 @@ class Session:
         # `jnp.asarray` would compile a program for each shape.
         return [jax.device_put(value) for value in inputs], targets
 
-    def form(self, scenario: Mapping[str, Any]) -> tuple[Any, ...]:
+    def form(self, scenario: Request) -> tuple[Any, ...]:
         """Names, shapes and dtypes of a scenario's arrays: scenarios of equal form, example and mode run the same program."""
-        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
         return tuple(sorted((key, value.shape, str(value.dtype)) for key, value in stored_inputs.items() if not key.startswith("before/")))
 
-    def before(self, scenario: Mapping[str, Any]) -> list[Any] | None:
+    def before(self, scenario: Request) -> list[Any] | None:
         """The inputs of a preceding call, in float64; None where there is none."""
-        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario['name']}.safetensors")
+        stored_inputs = tensor_files.load(self.given / f"inputs/{scenario.name}.safetensors")
         leaves = [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"before/{index}") in stored_inputs]
         return leaves or None
 
-    def tree(self, scenario: Mapping[str, Any]) -> Any:
+    def tree(self, scenario: Request) -> Any:
         """The argument tree of a scenario's example."""
-        return self.arguments["described"][scenario["example"]]["tree"]
+        return self.arguments["described"][scenario.example]["tree"]
 
-    def program(self, candidate: Candidate, scenario: Mapping[str, Any]) -> Program:
+    def program(self, candidate: Candidate, scenario: Request) -> Program:
         """The program of a scenario, with paired draws. One program serves all choices of zero masks, which are its argument (`kept`)."""
-        gradient, drawing = scenario["gradient"], self.drawing(scenario)
+        gradient, drawing = scenario.gradient, self.drawing(scenario)
         usual = drawing._replace(dropped=None if drawing.dropped is None else Dropped())
-        return self.programs.get(candidate, scenario["mode"], self.tree(scenario), gradient=gradient, drawing=usual)
+        return self.programs.get(candidate, scenario.mode, self.tree(scenario), gradient=gradient, drawing=usual)
 
-    def drawing(self, scenario: Mapping[str, Any]) -> Drawing:
+    def drawing(self, scenario: Request) -> Drawing:
         """How a scenario draws its random numbers."""
-        return Drawing.of(scenario["drawing"])
+        return scenario.drawing
 
-    def kept(self, scenario: Mapping[str, Any], draws: Sequence[Sequence[Any]]) -> Any:
+    def kept(self, scenario: Request, draws: Sequence[Sequence[Any]]) -> Any:
         """The argument `mask_ones`, bool [MASKS, 1 + AXES], where some masks are zero; `draws` are the candidate's, as far as they are known."""
         dropped = self.drawing(scenario).dropped
         if dropped is None:

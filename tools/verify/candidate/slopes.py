@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,23 +11,24 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.jax_side.module import Candidate
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.verify.candidate.session import Session
+from migrate_agent.tools.verify.contract.scenario import Request
 
 
-def slopes(session: Session, candidate: Candidate, scenario: Mapping[str, Any]) -> list[float]:
+def slopes(session: Session, candidate: Candidate, scenario: Request) -> list[float]:
     """The relative distance of the gradient from the loss's slope along it: with paired draws, and with jax's own.
 
     The first shows whether a custom backward pass is meant as a gradient. The second shows whether it
     repeats the draws of the forward pass.
     """
     programs = [
-        session.programs.get(candidate, scenario["mode"], session.tree(scenario), gradient=True, paired=paired) for paired in (True, False)
+        session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=True, paired=paired) for paired in (True, False)
     ]
     with session.draws.apart():
         return [_distance(session, candidate, scenario, program) for program in programs]
 
 
-def _distance(session: Session, candidate: Candidate, scenario: Mapping[str, Any], program: Program) -> float:
-    _, trainable, rest = candidate.parts(scenario["mode"])
+def _distance(session: Session, candidate: Candidate, scenario: Request, program: Program) -> float:
+    _, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
     _, _, _, of_parameters, of_inputs, _ = program(trainable, rest, leaves, targets)
     of_leaves = [of_inputs.get(str(index)) for index in range(len(leaves))]

@@ -16,12 +16,12 @@ from migrate_agent.tools.verify.candidate.session import Session
 def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, float]:
     """Job entry: median seconds of the same step as torch's, without its compilation."""
     session = Session(arguments, inputs, output, exact=False)
-    scenario = arguments["scenarios"][0]
-    candidate = session.candidate(scenario["example"])
-    candidate.load(session.state(scenario["state"], scenario["example"]))
-    graphdef, trainable, rest = candidate.parts(scenario["mode"])
+    scenario = session.requests[0]
+    candidate = session.candidate(scenario.example)
+    candidate.load(session.state(scenario.state, scenario.example))
+    graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
-    options: dict[str, Any] = {"gradient": scenario["gradient"], "paired": False}
+    options: dict[str, Any] = {"gradient": scenario.gradient, "paired": False}
     program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, **options)
     # jax returns before the computation ends.
     wait: Any = jax.block_until_ready

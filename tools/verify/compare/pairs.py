@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[Pair]:
     """The outputs of a scenario. Empty where the trees differ, which `output_tree` reports."""
-    theirs, ours = scenario.facts["tree"], answer.facts["tree"]
+    theirs, ours = scenario.tree, answer.facts["tree"]
     if trees.skeleton(theirs) != trees.skeleton(ours):
         return []
     pairs = []
@@ -50,11 +50,11 @@ def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collecti
 def paired(scenario: Scenario, answer: Answer) -> bool:
     """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside), be it with other axes of length one."""
 
-    def kinds(draws: list[list[Any]]) -> list[tuple[Any, list[Any]]]:
+    def kinds(draws: Sequence[Sequence[Any]]) -> list[tuple[Any, list[Any]]]:
         found = [(draw[0], [size for size in draw[1] if size != 1]) for draw in drawn(draws) if draw[0] != "bernoulli"]
         return sorted(found, key=lambda draw: str(draw[0]))
 
-    return kinds(scenario.facts["draws"]) == kinds(answer.facts["draws"])
+    return kinds(scenario.draws) == kinds(answer.facts["draws"])
 
 
 def raised_error(scenario: Scenario, answer: Answer) -> Difference:
@@ -62,7 +62,12 @@ def raised_error(scenario: Scenario, answer: Answer) -> Difference:
     return Difference(scenario.name, float("inf"), 0.0, answer.error, "raised", scenario.name, raised=answer.raised)
 
 
-def drawn(draws: list[list[Any]]) -> list[list[Any]]:
+def draws_of(side: Scenario | Answer) -> Any:
+    """The draws of either side, as rows of kind, shape and rate."""
+    return side.draws if isinstance(side, Scenario) else side.facts["draws"]
+
+
+def drawn(draws: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """The draws (kind, shape, rate) of at least one number: of none, torch's dropout draws nothing, and others draw that."""
     return [draw for draw in draws if 0 not in draw[1]]
 
@@ -71,7 +76,9 @@ def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0)
     """The error of a pair in float64."""
     if pair.got is None:
         return Difference(pair.label, float("inf"), 0.0, "the candidate gave none", "missing").at(scenario.name, pair.key)
-    return compare(pair.label, pair.expected, pair.got, lambda: scenario.noise(pair.key), floor, scale).at(scenario.name, pair.key)
+    return compare(pair.label, pair.expected, pair.got, lambda: scenario.changes_by_noise(pair.key), floor, scale).at(
+        scenario.name, pair.key
+    )
 
 
 def doubtful(answers: Iterable[tuple[Scenario, Answer]]) -> set[str]:
@@ -102,7 +109,7 @@ def hopeless(scenario: Scenario, answer: Answer) -> bool:
         return bool(answer.error)
     pairs = output_pairs(scenario, answer)
     if not pairs:
-        return bool(trees.skeleton(scenario.facts["tree"]) != trees.skeleton(answer.facts["tree"]))
+        return bool(trees.skeleton(scenario.tree) != trees.skeleton(answer.facts["tree"]))
     return any(
         pair.got is None
         or pair.got.shape != pair.expected.shape

@@ -1,19 +1,26 @@
-"""What both sides of a comparison are described by: scenarios with the original's results, and the candidate's answers."""
+"""What both sides of a comparison are described by: scenarios with the original's results, and the candidate's answers.
+
+The members of `Role` are the map from who makes a scenario to who reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self, TypeVar
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import input_sampling, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
+Mode = Literal["train", "eval"]
+CALLED = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
+"""The fields of a scenario that say how its call is made again with noise."""
 UNKNOWN = (float("inf"), float("inf"))
 """The noise of what does not run with noise: then only what no noise excuses is wrong."""
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
@@ -28,12 +35,101 @@ class Lost(OriginalFailed):
     """Raised where the sandbox lost a job of either side, which says nothing about the code."""
 
 
+class Role(StrEnum):
+    """What a scenario is for. Each member says which module makes it, and which checks read it."""
+
+    SEED = "seed"
+    """An evaluation pass with random parameters, buffers and inputs. Made in `original/scenarios/writer.py`; read by `forward_fp64`,
+    `forward_fp32`, `forward_bf16`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `compiles_once`."""
+    GRADIENT = "gradient"
+    """A forward and backward pass, in training mode where the unit trains. Made in `original/scenarios/writer.py`; read by `training_fp64`,
+    `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `randomness`, `dropout`, and as batches by the curves."""
+    GRADIENT_SHAPE = "gradient-shape"
+    """Gradients at another batch size. Made in `original/scenarios/sizes.py`; read by `gradients_inputs` and `gradients_parameters`. A
+    candidate is asked for it only where it defines gradients of its own, since only those can be right for some sizes alone."""
+    GRADIENT_EDGE = "gradient-edge"
+    """Gradients on edge inputs. Made in `original/scenarios/writer.py`; read by `gradients_edges`."""
+    EDGE = "edge"
+    """An evaluation pass on zeros, tiny, large, negative and equal inputs, and on numbers of the code. Made in
+    `original/scenarios/writer.py`; read by `edges_fp64`."""
+    NONFINITE = "nonfinite"
+    """An evaluation pass on NaN and infinities. Made in `original/scenarios/writer.py`; read by `nonfinite`."""
+    SHAPE = "shape"
+    """Another batch size or length. Made in `original/scenarios/sizes.py`; read by `shapes_fp64`, `forward_fp32`, `buffers`, `output_tree`,
+    `randomness`, `compiles_once`."""
+    RANK = "rank"
+    """One more axis in front. Made in `original/scenarios/sizes.py`; read by `shapes_fp64`. A refusal is a note."""
+    LONG = "long"
+    """Inputs just longer than a number of the code. Made in `original/scenarios/long_inputs.py`; read by `shapes_fp64`, `forward_fp32` and
+    `compiles_once`. A refusal on purpose is a note."""
+    AGAIN = "again"
+    """A second call of the same module. Made in `original/scenarios/writer.py`; read by `second_call`."""
+    AGAIN_TRAINED = "again-trained"
+    """A call in evaluation mode after one in training mode. Made in `original/scenarios/writer.py`; read by `second_call`."""
+    DROPPED = "dropped"
+    """Masks of dropout that are zero: all, one, or a part of one. Made in `original/scenarios/random.py`; read by `dropped_fp64`."""
+    CONFIGURATION = "configuration"
+    """The unit with other plain arguments. Made in `original/scenarios/configurations.py`; read by `configurations_fp64` and `dropout`. A
+    refusal on purpose is a note."""
+    CONFIGURATION_DROPPED = "configuration-dropped"
+    """Masks of dropout that are zero in such a configuration. Made in `original/scenarios/configurations.py`; read by `dropped_fp64`."""
+    WORST = "worst"
+    """An input that the search found. Made in `evidence/search.py`, after the candidate ran; read by `worst_input`."""
+
+
+CONFIGURATIONS = (Role.CONFIGURATION, Role.CONFIGURATION_DROPPED)
+REFUSABLE = (*CONFIGURATIONS, Role.RANK, Role.LONG)
+"""Roles in which a rewrite may say by an error that it does not take what the original takes; a note tells of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the candidate is told of a scenario: how to make the call, and nothing of what the original gave.
+
+    `state` names a file of `given/states`, `name` one of `given/inputs`. `native`: the call is made in the user's dtypes as well.
+    """
+
+    name: str
+    example: int = 0
+    role: Role = Role.SEED
+    mode: Mode = "eval"
+    gradient: bool = False
+    state: str = ""
+    drawing: Drawing = USUAL
+    leaf_dtypes: Sequence[str] = ()
+    native: bool = False
+    draws: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(Request)}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """From what `to_json` gave. Raises `KeyError`, `ValueError`."""
+        return cls(**{**row, "role": Role(row["role"]), "drawing": Drawing.of(row["drawing"])})
+
+
+@dataclass(frozen=True)
+class NoiseOfScenario:
+    """RMS and largest change by rounding noise of each array, absolute (`changes` is None where the original does not run with noise), and
+    the keys of arrays that are not to be compared."""
+
+    changes: Mapping[str, Sequence[float]] | None
+    undecided: Sequence[str] = ()
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> NoiseOfScenario:
+        """From the fields `noise` and `undecided`."""
+        return cls(row["noise"], tuple(row["undecided"]))
+
+
 @dataclass
 class Noise:
     """How far rounding noise moves the original's results, found out where a comparison needs to know: most agree far more closely.
 
     One job for the scenario that something first asks of and those that are `likely` to be asked of, one for all others once one of them is,
-    and one for the training curves. `job` says which unit; `scenarios` are the facts of those whose noise is not known; `curves` describes the
+    and one for the training curves. `job` says which unit; `scenarios` are the rows of those whose noise is not known; `curves` describes the
     training, where there is one.
     """
 
@@ -42,25 +138,25 @@ class Noise:
     scenarios: Sequence[Mapping[str, Any]]
     curves: Mapping[str, Any] | None
     likely: Callable[[], Collection[str]] = tuple
-    _told: dict[str, Any] = field(default_factory=dict, repr=False)
+    _measured: dict[str, NoiseOfScenario] = field(default_factory=dict, repr=False)
 
-    def of_scenario(self, name: str) -> Mapping[str, Any]:
-        """`noise` by key (None of what does not run with noise) and the `undecided` keys. Raises `KeyError`, `OriginalFailed`."""
-        if name not in self._told:
-            wanted = {facts["name"] for facts in self.scenarios} if self._told else {name, *self.likely()}
-            kept = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
-            asked = [{key: facts[key] for key in kept} for facts in self.scenarios if facts["name"] in wanted - {*self._told}]
-            self._told |= self._run({"scenarios": asked, "curves": None})
-        found: Mapping[str, Any] = self._told[name]
-        return found
+    def of_scenario(self, name: str) -> NoiseOfScenario:
+        """Of the scenario of this name. Raises `KeyError`, `OriginalFailed`."""
+        if name not in self._measured:
+            # The first question brings what is likely to be asked too. A second one shows that the guess fell short, and brings all.
+            names = {row["name"] for row in self.scenarios} if self._measured else {name, *self.likely()}
+            rows = [{key: row[key] for key in CALLED} for row in self.scenarios if row["name"] in names - {*self._measured}]
+            results = self._run({"scenarios": rows, "curves": None})
+            self._measured |= {row["name"]: NoiseOfScenario.from_json(results[row["name"]]) for row in rows}
+        return self._measured[name]
 
     @cached_property
     def of_curves(self) -> Mapping[str, Any]:
         """Losses with noise, by optimiser and kind; `buffers` are those after the steps of SGD. Raises `OriginalFailed`."""
         return self._run({"scenarios": [], "curves": self.curves})
 
-    def _run(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        run = self.sandbox.run(replace(self.job, arguments={**self.job.arguments, **asked}))
+    def _run(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        run = self.sandbox.run(replace(self.job, arguments={**self.job.arguments, **question}))
         try:
             if run.status != "ok":
                 raise OriginalFailed(f"the original ended with {run.status} where rounding noise was added: {run.error}")
@@ -70,34 +166,87 @@ class Noise:
             discard(self.sandbox, run)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What the original did: `facts` (name, role, mode, tree, draws, …) and its arrays by key. `further` tells the noise that the facts do not."""
+    """What the original did in one call.
 
-    facts: Mapping[str, Any]
-    arrays: Mapping[str, Array]
-    further: Noise | None = None
+    `label` is the name without the example's prefix. `seed` is the number of the state, -1 for one with other counters. `sampled`: the seed
+    alone chose state and inputs. `runs`: so often the call is made with noise. `before`: another call comes first. `undefined`: NaN came of
+    infinities on the way. `native` has the dtypes of torch's own outputs, None where there was no native call; `narrow` the narrowest of 16
+    bits among the dtypes in which it computed, or "". `draws` are rows of kind, shape and rate. `rearranged`: it changed containers that it
+    was given. `noise` is None where `noise_source` has to be asked.
+    """
 
-    @property
-    def name(self) -> str:
-        """Its name, which both sides use for files."""
-        return str(self.facts["name"])
+    name: str
+    role: Role
+    example: int = 0
+    label: str = ""
+    mode: Mode = "eval"
+    seed: int = 0
+    sampled: bool = False
+    gradient: bool = False
+    state: str = ""
+    runs: int = 0
+    drawing: Drawing = USUAL
+    before: bool = False
+    undefined: bool = False
+    native: Sequence[str] | None = None
+    narrow: str = ""
+    leaf_dtypes: Sequence[str] = ()
+    tree: Any = None
+    dtypes: Sequence[str] = ()
+    draws: Sequence[Sequence[Any]] = ()
+    rearranged: bool = False
+    noise: NoiseOfScenario | None = None
+    arrays: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    noise_source: Noise | None = field(default=None, repr=False, compare=False)
 
-    def noise(self, key: str) -> tuple[float, float]:
-        """RMS and largest change by rounding noise, absolute. Raises `OriginalFailed`."""
-        told = self._told("noise", {})
-        low, high = UNKNOWN if told is None else told.get(key, (0.0, 0.0))
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, without the arrays."""
+        row = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in ("arrays", "noise_source", "noise")}
+        return row | ({"noise": self.noise.changes, "undecided": list(self.noise.undecided)} if self.noise is not None else {})
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any], arrays: Mapping[str, Array] | None = None, noise_source: Noise | None = None) -> Scenario:
+        """From what `to_json` gave, with its arrays. Raises `KeyError`, `ValueError`."""
+        names = {entry.name for entry in fields(cls)} - {"role", "drawing", "noise", "arrays", "noise_source"}
+        values = {name: row[name] for name in names if name in row}
+        noise = NoiseOfScenario.from_json(row) if "noise" in row else None
+        drawing = Drawing.of(row["drawing"])
+        return cls(role=Role(row["role"]), drawing=drawing, noise=noise, arrays=arrays or {}, noise_source=noise_source, **values)
+
+    def request(self) -> Request:
+        """What the candidate is told."""
+        return Request(
+            name=self.name,
+            example=self.example,
+            role=self.role,
+            mode=self.mode,
+            gradient=self.gradient,
+            state=self.state,
+            drawing=self.drawing,
+            leaf_dtypes=self.leaf_dtypes,
+            native=bool(self.native),
+            draws=bool(self.draws),
+        )
+
+    def changes_by_noise(self, key: str) -> tuple[float, float]:
+        """RMS and largest change of an array by rounding noise, absolute. Raises `OriginalFailed`."""
+        noise = self._measured_noise()
+        low, high = UNKNOWN if noise.changes is None else noise.changes.get(key, (0.0, 0.0))
         return float(low), float(high)
 
     def undecided(self, key: str) -> bool:
         """Whether an array is not to be compared: it drowns in noise, or is a gradient at a jump. Raises `OriginalFailed`."""
-        may_be = self.facts.get("role") == "gradient-edge" or self.facts.get("label") in input_sampling.DROWNING
-        return may_be and key in self._told("undecided", ())
+        # Only in these scenarios can an array be undecided; elsewhere, asking would cost a job for nothing.
+        if self.role != Role.GRADIENT_EDGE and self.label not in input_sampling.DROWNING:
+            return False
+        return key in self._measured_noise().undecided
 
-    def _told(self, what: str, otherwise: Any) -> Any:
-        if what in self.facts or self.further is None:
-            return self.facts.get(what, otherwise)
-        return self.further.of_scenario(self.name)[what]
+    def _measured_noise(self) -> NoiseOfScenario:
+        if self.noise is None and self.noise_source is not None:
+            return self.noise_source.of_scenario(self.name)
+        return self.noise or NoiseOfScenario({})
 
 
 @dataclass
@@ -129,14 +278,15 @@ class Expectations:
         moving = [
             scenario
             for scenario in self.scenarios
-            if scenario.facts["role"] == "gradient"
-            and scenario.name.endswith("-s0")
-            and any("float" in dtype for dtype in scenario.facts["leaf_dtypes"])
+            if scenario.role == Role.GRADIENT
+            and scenario.sampled
+            and scenario.seed == 0
+            and any("float" in dtype for dtype in scenario.leaf_dtypes)
         ]
         return min(moving, key=self._bytes_given, default=None)
 
     def _bytes_given(self, scenario: Scenario) -> int:
-        files = (f"states/{scenario.facts['state']}.safetensors", f"inputs/{scenario.name}.safetensors")
+        files = (f"states/{scenario.state}.safetensors", f"inputs/{scenario.name}.safetensors")
         return sum((self.given / file).stat().st_size for file in files)
 
 
@@ -176,3 +326,13 @@ class Answer:
     def raised(self) -> Raised | None:
         """The exception behind `error`."""
         return raised_in(self.facts)
+
+
+Call = TypeVar("Call", Request, Scenario)
+
+
+def first_drawing(calls: Iterable[Call]) -> Call | None:
+    """The first call in training mode, of the example or else of another configuration, in which torch draws; None where it never does."""
+    roles = (Role.GRADIENT, Role.CONFIGURATION)
+    drawing = [call for call in calls if call.role in roles and call.mode == "train" and call.draws]
+    return min(drawing, key=lambda call: roles.index(call.role), default=None)

@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURATIONS, LONG, REFUSABLE, words
+from migrate_agent.tools.harness.common.argument_changes import words
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts
-from migrate_agent.tools.verify.contract.scenario import Answer, CandidateFailed, Expectations, Lost, Scenario, raised_in
+from migrate_agent.tools.verify.contract.scenario import (
+    CONFIGURATIONS,
+    REFUSABLE,
+    Answer,
+    CandidateFailed,
+    Expectations,
+    Lost,
+    Role,
+    Scenario,
+    raised_in,
+)
 from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
 
@@ -144,11 +154,11 @@ class Results:
 
     def configured(self, scenario: Scenario) -> str:
         """With which other arguments than the example's the unit is constructed in a scenario, in words."""
-        return words(self.expected.examples[scenario.facts["example"]]["changes"])
+        return words(self.expected.examples[scenario.example]["changes"])
 
     def run_job(self, kind: str, scenarios: Sequence[Scenario] | None = None) -> CandidateRun:
         """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `OriginalFailed`."""
-        run = self.sandbox.run(self.candidate_job(kind, None if scenarios is None else [scenario.facts for scenario in scenarios]))
+        run = self.sandbox.run(self.candidate_job(kind, scenarios))
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
             arrays = read_arrays(run, kind)
@@ -164,16 +174,14 @@ class Results:
     def candidate_job(
         self,
         kind: str,
-        scenarios: Sequence[Mapping[str, Any]] | None = None,
+        scenarios: Sequence[Scenario] | None = None,
         further: Mapping[str, Any] = MappingProxyType({}),
     ) -> Job:
         """A job of the candidate's side. It gets what `given` holds, and of the original's results only what says how to call it."""
-        passed = ("name", "example", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes")
-        asked = [scenario.facts for scenario in self.expected.scenarios] if scenarios is None else scenarios
-        facts = [item for item in asked if item["role"] != "gradient-shape" or self.own_gradients or scenarios is not None]
         rows = [
-            {**{key: item[key] for key in passed}, "native": [] if item["native"] else None, "draws": [0] if item["draws"] else []}
-            for item in facts
+            scenario.request().to_json()
+            for scenario in (self.expected.scenarios if scenarios is None else scenarios)
+            if scenario.role != Role.GRADIENT_SHAPE or self.own_gradients or scenarios is not None
         ]
         describing = ("tree", "state", "state_dtypes", "frozen", "inits", "customs", *(("parameters",) if self.port is not None else ()))
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
@@ -199,7 +207,7 @@ class Results:
         self, function: str, scenario: Scenario, arguments: Mapping[str, Any], inputs: Mapping[str, Path] = MappingProxyType({})
     ) -> Job:
         """A job of the original's side on the example of one scenario, with what candidates are given."""
-        described = self.expected.examples[scenario.facts["example"]]
+        described = self.expected.examples[scenario.example]
         example = self.examples[described["index"]]
         tensors = {"tensors": example.tensors} if example.tensors else {}
         whole = {"given": self.expected.given, **inputs, **tensors}
@@ -210,7 +218,7 @@ class Results:
         """Scenarios of these roles (of all, where none is named) with the candidate's answers, as far as it got."""
         run = self.of(kind)
         for scenario in self.expected.scenarios:
-            if (not roles or scenario.facts["role"] in roles) and scenario.name in run.result["scenarios"]:
+            if (not roles or scenario.role in roles) and scenario.name in run.result["scenarios"]:
                 yield scenario, self.answer(run, scenario)
 
     def answer(self, run: CandidateRun, scenario: Scenario) -> Answer:
@@ -220,7 +228,7 @@ class Results:
         unwritten = [key for key in scenario.arrays if key.startswith("state/") and key not in arrays] if arrays else []
         if not unwritten:
             return Answer(facts, arrays)
-        name = scenario.facts["state"]
+        name = scenario.state
         if name not in self._states:
             self._states[name] = tensor_files.load(self.expected.given / f"states/{name}.safetensors")
         given = self._states[name]
@@ -229,8 +237,8 @@ class Results:
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a
         mirror may do so on purpose alone."""
-        role = scenario.facts["role"]
-        crashes = role in (*CONFIGURATIONS, LONG) and self.port is None and answer.facts.get("kind") == "error"
+        role = scenario.role
+        crashes = role in (*CONFIGURATIONS, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
         return bool(answer.error) and role in REFUSABLE and not crashes
 
     def described(self) -> Mapping[str, Any]:

@@ -77,7 +77,7 @@ def _collect(run: Run, further: Run, folder: Path, given_examples: Sequence[Exam
             shutil.copytree(output / "given", given, dirs_exist_ok=True)
     expected = {file.name: file for output in outputs for file in (output / "expected").glob("*.safetensors")}
     noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given, job, sandbox)
-    loaded = [Scenario(facts, tensor_files.load(expected[f"{facts['name']}.safetensors"]), noise) for facts in scenarios]
+    loaded = [Scenario.from_json(row, tensor_files.load(expected[f"{row['name']}.safetensors"]), noise) for row in scenarios]
     initial = {
         number: tensor_files.load(expected[name])
         for number in range(len(examples))
@@ -99,4 +99,4 @@ def _noise(
     """What asks for the noise of these scenarios, where it is not among their facts."""
     arguments = {**job.arguments, "examples": [texts(example, item["changes"]) for example, item in zip(examples, described, strict=True)]}
     asking = replace(job, entry=entry("original", "noise:run"), arguments=arguments, inputs={"given": given, **tensor_inputs(examples)})
-    return Noise(asking, sandbox, [facts for facts in scenarios if "noise" not in facts], described[0].get("curves"))
+    return Noise(asking, sandbox, [row for row in scenarios if "noise" not in row], described[0].get("curves"))

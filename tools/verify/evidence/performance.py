@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from migrate_agent.tools.verify.contract.jobs import discard
-from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -24,10 +24,9 @@ def measure_steps(results: Results) -> Mapping[str, float]:
     scenario = _timed(results)
     if not results.performance.against or scenario is None:
         return {}
-    timed = {key: scenario.facts[key] for key in ("name", "state", "mode", "gradient")}
-    arguments = {"scenario": timed, "compile": results.performance.against == "compile"}
+    arguments = {"scenario": scenario.request().to_json(), "compile": results.performance.against == "compile"}
     seconds: dict[str, float] = {}
-    for job in (results.original_job("timing:timing", scenario, arguments), results.candidate_job("timing", [scenario.facts])):
+    for job in (results.original_job("timing:timing", scenario, arguments), results.candidate_job("timing", [scenario])):
         run = results.sandbox.run(job)
         if run.status == "ok" and isinstance(run.result, dict):
             seconds |= {str(key): float(value) for key, value in run.result.items() if isinstance(value, (int, float))}
@@ -38,5 +37,5 @@ def measure_steps(results: Results) -> Mapping[str, float]:
 
 def _timed(results: Results) -> Scenario | None:
     """The scenario whose step is timed: the first with gradients, else the first of all."""
-    scenarios = sorted(results.expected.scenarios, key=lambda item: item.facts["role"] != "gradient")
-    return next((item for item in scenarios if item.facts["role"] in ("gradient", "seed")), None)
+    scenarios = sorted(results.expected.scenarios, key=lambda item: item.role != Role.GRADIENT)
+    return next((item for item in scenarios if item.role in (Role.GRADIENT, Role.SEED)), None)

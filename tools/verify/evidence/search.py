@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.verify.contract.jobs import discard
-from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, NoiseOfScenario, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
 
 FUNCTION, STEP = "adversarial_search:run", "step"
@@ -64,7 +64,7 @@ def _search(results: Results, exact: CandidateRun) -> Worst | str:
             (Path(folder) / name).write_bytes(content)
         arguments = {
             "seed": results.seed,
-            "scenario": {key: scenario.facts[key] for key in ("name", "state", "mode")},
+            "scenario": scenario.request().to_json(),
             "layout": dict(layout),
         }
         run = results.sandbox.run(results.original_job(FUNCTION, scenario, arguments, {STEP: Path(folder)}))
@@ -82,15 +82,15 @@ def _worst(results: Results, scenario: Scenario, exact: CandidateRun, result: Ma
     answered = results.answer(exact, scenario)
     beyond = []
     for index, point in enumerate(result["points"]):
-        name = f"{scenario.name.partition('-')[0]}-worst-s{index}"
+        name = f"e{scenario.example}-worst-s{index}"
         arrays = _under(stored, f"{index}/")
         given = tensor_files.load(results.expected.given / f"inputs/{scenario.name}.safetensors")
         given |= {key: value for key, value in arrays.items() if key.startswith("in/")}
         tensor_files.save(results.expected.given / f"inputs/{name}.safetensors", given)
-        facts = {**scenario.facts, "name": name, "role": "worst", "noise": point["noise"]}
         theirs = {key: value for key, value in arrays.items() if key.startswith("out/")}
-        ours = {key.removeprefix("got/"): value for key, value in arrays.items() if key.startswith("got/")}
-        beyond.append((Scenario(facts, theirs), Answer(answered.facts, ours)))
+        noise = NoiseOfScenario(point["noise"])
+        worst = replace(scenario, name=name, role=Role.WORST, noise=noise, arrays=theirs, noise_source=None)
+        beyond.append((worst, Answer(answered.facts, _under(arrays, "got/"))))
     return Worst(float(result["error"]), int(result["tried"]), tuple(beyond))
 
 

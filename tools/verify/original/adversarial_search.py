@@ -20,6 +20,7 @@ from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import EMITTERS, set_flag, usual
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
+from migrate_agent.tools.verify.contract.scenario import Request
 from migrate_agent.tools.verify.original.outputs import attempt, noise_of, noise_runs
 
 Values = list[Array]
@@ -68,11 +69,11 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
     seed = tolerances.SEED_STRIDE * int(arguments["seed"])
     original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
-    scenario, folder = arguments["scenario"], inputs["given"]
-    state = tensor_files.load(folder / f"states/{scenario['state']}.safetensors")
-    stored = tensor_files.load(folder / f"inputs/{scenario['name']}.safetensors")
+    scenario, folder = Request.from_json(arguments["scenario"]), inputs["given"]
+    state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
+    stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     recorded = [stored[f"in/{index}"] for index in range(len(original.leaves))]
-    search = Search(original, state, scenario["mode"], Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
+    search = Search(original, state, scenario.mode, Step(inputs["step"], arguments["layout"]), recorded, arguments["example"]["domain"])
     points = search.ascend(np.random.default_rng([seed, 7]))
     beyond = [point for point in points if point.error > tolerances.FLOOR_FP64]
     arrays: dict[str, Array] = {}

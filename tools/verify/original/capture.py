@@ -10,8 +10,8 @@ import torch
 
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED, Drawing
 from migrate_agent.tools.harness.torch_side.module import Original, dtype_name, flushing, to_numpy
+from migrate_agent.tools.verify.contract.scenario import Request, Role
 
 
 @flushing()
@@ -21,21 +21,21 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     `kind` is `values` (inputs and outputs in float64), `native` (the same in their own dtypes) or `gradients` (of the loss, by the float inputs
     and outputs of each call).
     """
-    texts, scenario, kind = arguments["example"], arguments["scenario"], arguments["how"]
+    texts, scenario, kind = arguments["example"], Request.from_json(arguments["scenario"]), arguments["how"]
     original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"), int(arguments["seed"]))
-    stored = tensor_files.load(inputs["given"] / f"inputs/{scenario['name']}.safetensors")
-    state = tensor_files.load(inputs["given"] / f"states/{scenario['state']}.safetensors")
+    stored = tensor_files.load(inputs["given"] / f"inputs/{scenario.name}.safetensors")
+    state = tensor_files.load(inputs["given"] / f"states/{scenario.state}.safetensors")
     recorder = Recorder(kind == "gradients")
     template = original.native if kind == "native" else original.exact
     handles = [handle for path, module in template.named_modules() for handle in recorder.watch(path, module)]
     targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")}
     values = [stored[f"in/{index}"] for index in range(len(original.leaves))]
     before = [stored[f"before/{index}"] for index in range(len(original.leaves))] if "before/0" in stored else None
-    drawing, trained = Drawing.of(scenario["drawing"]), scenario["role"] == TRAINED
+    drawing, trained = scenario.drawing, scenario.role == Role.AGAIN_TRAINED
     try:
         goals = targets if kind == "gradients" else None
         how_run: dict[str, Any] = {"native": kind == "native", "targets": goals, "drawing": drawing, "trained": trained}
-        original.run(state, values, scenario["mode"], before=before, **how_run)
+        original.run(state, values, scenario.mode, before=before, **how_run)
     finally:
         for handle in handles:
             handle.remove()

@@ -20,6 +20,7 @@ from migrate_agent.tools.harness.common.argument_changes import Changes, never_g
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Original, flushing
+from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
@@ -88,7 +89,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     """Job entry. `arguments`: `module`, `name`, `examples` (texts, `train`, `domain`), `seed`. `inputs`: `tensors<i>`. Returns the expectations of the
     examples, and which lines they run (`Lines.told`)."""
     example_units = Examples(arguments, inputs)
-    scenarios: list[dict[str, Any]] = []
+    scenarios: list[Scenario] = []
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
     for one in example_units:
@@ -111,7 +112,13 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
-    return {"examples": examples, "scenarios": scenarios, "errors": example_units.errors, "lines": lines, "torch": torch.__version__}
+    return {
+        "examples": examples,
+        "scenarios": [scenario.to_json() for scenario in scenarios],
+        "errors": example_units.errors,
+        "lines": lines,
+        "torch": torch.__version__,
+    }
 
 
 @flushing()
@@ -142,7 +149,7 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
     except Exception as error:
         return {**result, "wrong": {"reason": undetermined_reason(error)}}
-    scenarios = [scenario for writer in writers for scenario in writer.scenarios]
+    scenarios = [scenario.to_json() for writer in writers for scenario in writer.scenarios]
     return {**result, "scenarios": scenarios, "lines": example_units.lines.told(ran[-1].original.cls)}
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED, Drawing
 from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
 
 
 @flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
-    """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (facts of those to run) or `curves`.
+    """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (rows of those to run) or `curves`.
 
     Gives `noise` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
     """
@@ -32,26 +32,28 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 
     if (curves := arguments["curves"]) is not None:
         return _curves(unit(0), curves, inputs["given"], output, base)
-    return {facts["name"]: of_scenario(unit(facts["example"]), facts, inputs["given"], base) for facts in arguments["scenarios"]}
+    return {
+        item.name: of_scenario(unit(item.example), item, inputs["given"], base) for item in map(Scenario.from_json, arguments["scenarios"])
+    }
 
 
-def of_scenario(unit: Original, facts: Mapping[str, Any], folder: Path, base: int) -> dict[str, Any]:
+def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> dict[str, Any]:
     """RMS and largest change by key, and the keys that must not be compared: outputs below their noise, and gradients at a jump."""
-    state = tensor_files.load(folder / f"states/{facts['state']}.safetensors")
-    stored = tensor_files.load(folder / f"inputs/{facts['name']}.safetensors")
+    state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
+    stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
-    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if facts["gradient"] else None
-    again = partial(unit.run, state, mode=facts["mode"], before=before or None, targets=targets, drawing=Drawing.of(facts["drawing"]))
-    again = partial(again, trained=facts["role"] == TRAINED)
+    targets = {int(key[7:]): value for key, value in stored.items() if key.startswith("target/")} if scenario.gradient else None
+    again = partial(unit.run, state, mode=scenario.mode, before=before or None, targets=targets, drawing=scenario.drawing)
+    again = partial(again, trained=scenario.role == Role.AGAIN_TRAINED)
     try:
         result = again(values)
-        noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, facts["runs"]))]
+        noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, scenario.runs))]
     except Exception:
         return {"noise": None, "undecided": []}
     noise, undecided = noise_of(result, noisy), []
-    if facts["role"] == "gradient-edge":
-        undecided = kinks(unit, partial(unit.run, state, mode=facts["mode"], targets=targets), values, result, base)
-    elif facts["label"] in input_sampling.DROWNING:
+    if scenario.role == Role.GRADIENT_EDGE:
+        undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
+    elif scenario.label in input_sampling.DROWNING:
         undecided = drowned(result, noise)
     return {"noise": noise, "undecided": undecided}
 

@@ -12,7 +12,7 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference
 from migrate_agent.tools.verify.checks.shared.outputs import named_differences, output_differences
 from migrate_agent.tools.verify.compare.pairs import output_pairs, paired
-from migrate_agent.tools.verify.contract.scenario import CandidateFailed, OriginalFailed
+from migrate_agent.tools.verify.contract.scenario import CandidateFailed, OriginalFailed, Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.report.localise import captured
 from migrate_agent.tools.verify.report.replay import Call, judged
@@ -35,10 +35,10 @@ def details(results: Results) -> dict[str, Any]:
 
 
 def _differences(results: Results) -> Iterator[Difference]:
-    yield from output_differences(results, "seed", "gradient", "shape", "edge")
-    yield from named_differences(results, "input-grad", "gradient", floor=tolerances.FLOOR_GRADIENT_FP64)
-    yield from named_differences(results, "grad", "gradient", floor=tolerances.FLOOR_GRADIENT_FP64)
-    yield from named_differences(results, "state", "seed", "gradient", floor=tolerances.FLOOR_FP64)
+    yield from output_differences(results, Role.SEED, Role.GRADIENT, Role.SHAPE, Role.EDGE)
+    yield from named_differences(results, "input-grad", Role.GRADIENT, floor=tolerances.FLOOR_GRADIENT_FP64)
+    yield from named_differences(results, "grad", Role.GRADIENT, floor=tolerances.FLOOR_GRADIENT_FP64)
+    yield from named_differences(results, "state", Role.SEED, Role.GRADIENT, floor=tolerances.FLOOR_FP64)
 
 
 def _row(difference: Difference) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _row(difference: Difference) -> dict[str, Any]:
 def _histogram(results: Results, kind: str) -> list[int]:
     """Elements of the outputs of the seeds, by the power of ten of their relative error."""
     counts = np.zeros(len(BINS), int)
-    for scenario, answer in results.answers("seed", kind=kind):
+    for scenario, answer in results.answers(Role.SEED, kind=kind):
         if answer.error or not paired(scenario, answer):
             continue
         for pair in output_pairs(scenario, answer):
@@ -76,7 +76,7 @@ def _curves(results: Results) -> dict[str, Any]:
 
 
 def _submodules(results: Results) -> tuple[Call, ...]:
-    scenario = next(item for item in results.expected.scenarios if item.facts["role"] == "seed")
+    scenario = next(item for item in results.expected.scenarios if item.role == Role.SEED)
     theirs, ours = captured(results, scenario, "values")
     return judged("values", theirs, ours, False).calls
 

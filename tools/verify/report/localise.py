@@ -14,7 +14,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Job, Run, Verdict
 from migrate_agent.tools.verify.checks.shared.outputs import named_differences
 from migrate_agent.tools.verify.contract.jobs import discard
-from migrate_agent.tools.verify.contract.scenario import OriginalFailed, Scenario
+from migrate_agent.tools.verify.contract.scenario import OriginalFailed, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 
 MOST_BYTES = 2**24
@@ -54,7 +54,7 @@ def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> 
         wrong = _wrong_parameters(results, scenario) if how == "gradients" else ()
     except (OriginalFailed, OSError, ValueError, KeyError):
         return None  # safe: the verdict stands, and only lacks a place
-    for limit in tolerances.SAME_CALL["narrow" if how == "native" and scenario.facts["narrow"] else how]:
+    for limit in tolerances.SAME_CALL["narrow" if how == "native" and scenario.narrow else how]:
         culprit = find_backward(theirs, ours, limit, wrong) if how == "gradients" else find(theirs, ours, limit)
         if culprit is not None:
             return Culprit(culprit.path, culprit.kind)
@@ -68,7 +68,7 @@ def how_to_capture(verdict: Verdict) -> str:
 
 def captured(results: Results, scenario: Scenario, how: str) -> tuple[list[Record], list[Record]]:
     """The calls of submodules on both sides. Raises `OriginalFailed` where either side does not get through."""
-    return _of_original(results, scenario, how), _run(results, results.candidate_job("capture", [scenario.facts], {"how": how}))
+    return _of_original(results, scenario, how), _run(results, results.candidate_job("capture", [scenario], {"how": how}))
 
 
 def _of_original(results: Results, scenario: Scenario, how: str) -> list[Record]:
@@ -132,13 +132,13 @@ def _agree(theirs: Sequence[Array], ours: Sequence[Array], limit: float) -> bool
 
 
 def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
-    differences = named_differences(results, "grad", "gradient", "gradient-edge", floor=tolerances.FLOOR_GRADIENT_FP64)
+    differences = named_differences(results, "grad", Role.GRADIENT, Role.GRADIENT_EDGE, floor=tolerances.FLOOR_GRADIENT_FP64)
     failed = (difference.key for difference in differences if difference.failed and difference.scenario == scenario.name)
     return [key.removeprefix("grad/") for key in failed]
 
 
 def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
-    called = {key: scenario.facts[key] for key in ("name", "role", "state", "mode", "drawing")}
+    called = scenario.request().to_json()
     return results.original_job(
         "capture:capture", scenario, {"seed": tolerances.SEED_STRIDE * results.seed, "scenario": called, "how": how}
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED, LONG
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 EVALUATES = (
@@ -47,7 +47,7 @@ def constructed(results: Results) -> list[str]:
 def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
     found = []
-    for scenario, answer in results.answers(CONFIGURED, "rank", LONG):
+    for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG):
         try:
             state = answer.facts.get("state")
             why = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
@@ -55,8 +55,8 @@ def elsewhere(results: Results) -> list[str]:
             why = "the rewrite's process told nothing of it"
         if why:
             ranks = "on inputs with one more axis in front"
-            how = {"rank": ranks, LONG: f"on longer inputs ({scenario.name})"}.get(
-                scenario.facts["role"]
+            how = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})"}.get(
+                scenario.role
             ) or f"as {results.configured(scenario)}"
             found.append(f"not compared {how}, which the original takes: {why}")
     return list(dict.fromkeys(found))

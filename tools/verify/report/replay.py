@@ -51,15 +51,15 @@ class Replayed:
 
 def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Path:
     """Write `failing.json` and `failing.safetensors` (inputs, targets, state) into the verification's folder; gives the former."""
-    given, index = results.expected.given, scenario.facts["example"]
+    given, index = results.expected.given, scenario.example
     described = results.expected.examples[index]
     example, translated = results.examples[described["index"]], results.translated[described["index"]]
     stored = {f"input/{key}": value for key, value in tensor_files.load(given / f"inputs/{scenario.name}.safetensors").items()}
-    stored |= {f"state/{key}": value for key, value in tensor_files.load(given / f"states/{scenario.facts['state']}.safetensors").items()}
+    stored |= {f"state/{key}": value for key, value in tensor_files.load(given / f"states/{scenario.state}.safetensors").items()}
     tensor_files.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")
-    kept = ("name", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "narrow", "tree")
+    row, saved = scenario.to_json(), ("name", "role", "mode", "gradient", "state", "drawing", "leaf_dtypes", "narrow", "tree")
     document = {
         "version": VERSION,
         "unit": results.unit.id,
@@ -68,7 +68,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Pa
         "detail": verdict.detail,
         "how": how,
         "seed": results.seed,
-        "scenario": {key: scenario.facts[key] for key in kept},
+        "scenario": {key: row[key] for key in saved},
         "described": {key: described[key] for key in DESCRIBED},
         "original": texts(example),
         "candidate": texts(translated),
@@ -150,5 +150,5 @@ def _expectations(document: Mapping[str, Any], file: Path, folder: Path) -> Expe
         tensor_files.save(
             folder / f"{name}.safetensors", {k.removeprefix(f"{kind}/"): v for k, v in stored.items() if k.startswith(f"{kind}/")}
         )
-    facts = {**scenario, "example": 0, "native": [], "draws": [], "noise": {}}
-    return Expectations([{"changes": {}, **document["described"], "index": 0}], [], [Scenario(facts, {})], {}, folder)
+    called = Scenario.from_json({**scenario, "example": 0, "native": [], "noise": {}, "undecided": []})
+    return Expectations([{"changes": {}, **document["described"], "index": 0}], [], [called], {}, folder)

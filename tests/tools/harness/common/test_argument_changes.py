@@ -24,7 +24,7 @@ from migrate_agent.tools.harness.common.argument_changes import (
     words,
 )
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED
-from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.report.notes import elsewhere
 
 
@@ -241,14 +241,14 @@ def test_changes_of_the_call_leave_the_constructor_alone() -> None:
     [("configuration", "as constructed with heads=4; called with causal=False"), ("rank", "on inputs with one more axis in front")],
 )
 def test_what_could_not_be_compared_is_told(facts: Any, words_of_it: str, role: str, how: str) -> None:
-    scenario = Scenario({"name": "e1-configuration-train", "role": role, "draws": []}, {})
+    scenario = Scenario(name="e1-configuration-train", role=Role(role))
 
     class Told:
         """The part of the results that is asked."""
 
         def answers(self, *roles: str) -> list[tuple[Scenario, Answer]]:
             """One."""
-            return [(scenario, Answer(facts, {}))] if scenario.facts["role"] in roles else []
+            return [(scenario, Answer(facts, {}))] if scenario.role in roles else []
 
         def configured(self, of: Scenario) -> str:
             """Its arguments."""

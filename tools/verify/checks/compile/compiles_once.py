@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from migrate_agent.tools.harness.common.argument_changes import LONG
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 MOST_NAMES = 5
@@ -23,8 +23,8 @@ def judge(results: Results) -> Verdict | None:
     if not contract["stable"]:
         return Verdict("compile", "compiles_once", "fail", detail=_told(contract))
     # Seeds of one example share a program; every other shape needs its own.
-    answered = (scenario.facts for scenario, answer in results.answers("seed", "shape", LONG, kind="native") if not answer.error)
-    expected = len({(facts["example"], facts["name"] if facts["role"] != "seed" else "") for facts in answered})
+    answered = (scenario for scenario, answer in results.answers(Role.SEED, Role.SHAPE, Role.LONG, kind="native") if not answer.error)
+    expected = len({(scenario.example, scenario.name if scenario.role != Role.SEED else "") for scenario in answered})
     count = int(results.native["compilations"])
     return Verdict("compile", "compiles_once", "pass" if count <= expected else "fail", float(count), float(expected))
 

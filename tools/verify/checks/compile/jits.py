@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.harness.common.argument_changes import REFUSABLE
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.contract.scenario import raised_in
+from migrate_agent.tools.verify.contract.scenario import REFUSABLE, raised_in
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
     """Fail with the line that needs the value of a traced array."""
-    elsewhere = {scenario.name for scenario in results.expected.scenarios if scenario.facts["role"] in REFUSABLE}
+    elsewhere = {scenario.name for scenario in results.expected.scenarios if scenario.role in REFUSABLE}
     # The exact job is enough: both jobs trace the same Python code.
     for name, facts in results.exact["scenarios"].items():
         if facts.get("kind") == "concretisation" and name not in elsewhere:

@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.harness.common import tolerances, trees
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, named_pairs, output_pairs, paired, raised_error
-from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, draws_of, named_pairs, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the conditioning allows; `unverified` where random numbers do not pair up. What the candidate refuses on purpose is a
     note, no failure."""
-    answered = [(scenario, answer) for scenario, answer in results.answers(CONFIGURED) if not results.forgives(scenario, answer)]
+    answered = [(scenario, answer) for scenario, answer in results.answers(Role.CONFIGURATION) if not results.forgives(scenario, answer)]
     found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
     if found is None or found.status == "pass":
         unpaired = [
@@ -42,12 +41,12 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
         problem = f"parameters or buffers of other names, shapes or kinds ({', '.join(wrong[:4])})"
         yield Difference(scenario.name, float("inf"), 0.0, problem, "state", scenario.name)
     elif not paired(scenario, answer):
-        theirs, ours = (any(draw[0] != "bernoulli" for draw in drawn(side.facts["draws"])) for side in (scenario, answer))
+        theirs, ours = (any(draw[0] != "bernoulli" for draw in drawn(draws_of(side))) for side in (scenario, answer))
         if theirs != ours:
             what = "draws nothing at random, and torch does" if theirs else "draws at random, and torch does not"
             yield Difference(scenario.name, float("inf"), 0.0, f"it {what}", "draws", scenario.name)
     else:
-        if trees.skeleton(scenario.facts["tree"]) != trees.skeleton(answer.facts["tree"]):
+        if trees.skeleton(scenario.tree) != trees.skeleton(answer.facts["tree"]):
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, tolerances.FLOOR_FP64)

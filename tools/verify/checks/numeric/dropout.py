@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.argument_changes import REFUSABLE
-from migrate_agent.tools.harness.common.random_streams import drawing
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
+from migrate_agent.tools.verify.contract.scenario import REFUSABLE, first_drawing
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -19,12 +18,12 @@ def judge(results: Results) -> Verdict | None:
     measured = results.native.get("dropout")
     if measured is None:
         return None
-    facts = drawing(scenario.facts for scenario in results.expected.scenarios)
-    if facts is None or (facts["role"] in REFUSABLE and any(answer.error for _, answer in results.answers(facts["role"]))):
+    drawing = first_drawing(results.expected.scenarios)
+    if drawing is None or (drawing.role in REFUSABLE and any(answer.error for _, answer in results.answers(drawing.role))):
         return None
-    crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(facts["role"]) if scenario.name == facts["name"]]
-    theirs = rates([*(draw[1:] for draw in facts["draws"] if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
-    noisy = any(draw[0] == "normal" for draw in facts["draws"])
+    crossed = [answer.facts.get("crossed", ()) for scenario, answer in results.answers(drawing.role) if scenario.name == drawing.name]
+    theirs = rates([*(draw[1:] for draw in drawing.draws if draw[0] == "bernoulli"), *chain.from_iterable(crossed)])
+    noisy = any(draw[0] == "normal" for draw in drawing.draws)
     if "error" in measured:
         return Verdict("numeric", "dropout", "fail", detail=f"with real randomness: {measured['error']}")
     problem = "" if measured["repeatable"] else "two calls with the same random state give different results"

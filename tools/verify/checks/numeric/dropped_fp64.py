@@ -6,13 +6,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, groupby
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED_DROPPED
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
-from migrate_agent.tools.harness.common.random_streams import Drawing, Dropped, Mask, layouts, masks, zeroed
+from migrate_agent.tools.harness.common.random_streams import Dropped, Mask, layouts, masks, zeroed
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import difference, output_pairs, paired, raised_error
-from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
+from migrate_agent.tools.verify.compare.pairs import difference, draws_of, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 Row = tuple[Scenario, Answer]
@@ -22,8 +21,8 @@ ALONE = "alone"
 def judge(results: Results) -> Verdict | None:
     """Within the limit that the unit's conditioning allows. Applies where the original drops. Masks may be drawn in another order, and in another
     layout; where they are drawn in other parts, only what all of them do is compared."""
-    rows = [row for row in results.answers("dropped", CONFIGURED_DROPPED) if _compares(results, *row)]
-    examples = groupby(rows, lambda row: row[0].facts["example"])
+    rows = [row for row in results.answers(Role.DROPPED, Role.CONFIGURATION_DROPPED) if _compares(results, *row)]
+    examples = groupby(rows, lambda row: row[0].example)
     return verdict("numeric", "dropped_fp64", chain.from_iterable(_differences(list(found)) for _, found in examples))
 
 
@@ -43,7 +42,7 @@ def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
         elif _same_masks(scenario, answer, axes=dropped.axis is not None):
             groups.setdefault(_group(dropped), []).append((scenario, answer))
     for key, group in groups.items():
-        wanted = [dropped for dropped in zeroed(group[0][0].facts["draws"]) if _group(dropped) == key]
+        wanted = [dropped for dropped in zeroed(group[0][0].draws) if _group(dropped) == key]
         if len(group) == len(wanted):
             yield from _matched(group)
 
@@ -68,16 +67,16 @@ def _matched(group: Sequence[Row]) -> Iterator[Difference]:
 def _kind(scenario: Scenario, drawn: Scenario | Answer) -> Mask | None:
     """Which kind of mask is zero alone, on the side that drew."""
     number = _dropped(scenario).number
-    return None if number is None else masks(drawn.facts["draws"])[number]
+    return None if number is None else masks(draws_of(drawn))[number]
 
 
 def _dropped(scenario: Scenario) -> Dropped:
-    return Drawing.of(scenario.facts["drawing"]).dropped or Dropped()
+    return scenario.drawing.dropped or Dropped()
 
 
 def _same_masks(scenario: Scenario, answer: Answer, axes: bool) -> bool:
     """Whether both sides draw the same masks, in whatever order and layout (`axes`: with axes of the same lengths)."""
-    theirs, ours = scenario.facts["draws"], answer.facts["draws"]
+    theirs, ours = scenario.draws, answer.facts["draws"]
     return layouts(theirs) == layouts(ours) if axes else sorted(masks(theirs), key=str) == sorted(masks(ours), key=str)
 
 

@@ -16,7 +16,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.checks.shared.outputs import usually
 from migrate_agent.tools.verify.compare.pairs import Pair, difference, named_pairs, paired, raised_error
-from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -26,13 +26,13 @@ def judge(results: Results) -> Verdict | None:
 
 
 def _differences(results: Results) -> Iterator[Difference]:
-    for scenario, answer in results.answers("gradient-edge"):
+    for scenario, answer in results.answers(Role.GRADIENT_EDGE):
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
-            largest = max(largest, usually(results, scenario, "gradient", "grad/", "input-grad/"))
+            largest = max(largest, usually(results, scenario, Role.GRADIENT, "grad/", "input-grad/"))
             for pair in pairs:
                 yield _difference(scenario, pair, tolerances.GLOBAL_SCALE * largest)
 
@@ -55,7 +55,7 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
 def _is_noise(scenario: Scenario, pair: Pair, scale: float) -> bool:
     """Whether rounding alone may change torch's own gradient by more than any limit allows: past saturation, `1 - tanh(x)**2` is what rounding left."""
     size = max(rms(pair.expected), scale)
-    return tolerances.NOISE_FACTOR * scenario.noise(pair.key)[0] > tolerances.CAP_FP64 * size
+    return tolerances.NOISE_FACTOR * scenario.changes_by_noise(pair.key)[0] > tolerances.CAP_FP64 * size
 
 
 CHECK = Check("numeric", "gradients_edges", judge, cost=4)

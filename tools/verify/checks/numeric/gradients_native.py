@@ -10,6 +10,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
 from migrate_agent.tools.verify.compare.pairs import named_pairs, paired, raised_error
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -19,7 +20,7 @@ def judge(results: Results) -> Verdict | None:
 
 
 def _differences(results: Results) -> Iterator[Difference]:
-    for scenario, answer in results.answers("gradient", kind="native"):
+    for scenario, answer in results.answers(Role.GRADIENT, kind="native"):
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
@@ -28,8 +29,8 @@ def _differences(results: Results) -> Iterator[Difference]:
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
-                    noise = partial(scenario.noise, pair.key)
-                    dtype = str(scenario.facts["narrow"]) or "float32"
+                    noise = partial(scenario.changes_by_noise, pair.key)
+                    dtype = scenario.narrow or "float32"
                     yield compare_native_gradient(pair, native, noise, largest, dtype).at(scenario.name, pair.key)
 
 

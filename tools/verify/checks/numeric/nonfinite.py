@@ -12,14 +12,15 @@ from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import native_differences
 from migrate_agent.tools.verify.checks.shared.outputs import applies
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
     """The same places; what stays finite within the limits of float32."""
-    if not applies(results, "nonfinite"):
+    if not applies(results, Role.NONFINITE):
         return None
-    return verdict("numeric", "nonfinite", native_differences(results, "nonfinite"), UNPAIRED)
+    return verdict("numeric", "nonfinite", native_differences(results, Role.NONFINITE), UNPAIRED)
 
 
 CHECK = Check("numeric", "nonfinite", judge, cost=NEW_PROCESS)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from migrate_agent.tools.harness.common.random_streams import HOST
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, drawn, paired
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 FIXED = "it draws from a generator of Python or numpy while it is traced: `jit` fixes the number, `jax.random` draws one for each call"
@@ -17,10 +20,10 @@ def judge(results: Results) -> Verdict | None:
     Applies where either side draws.
     """
     drawing = 0
-    for scenario, answer in results.answers("seed", "gradient", "shape"):
+    for scenario, answer in results.answers(Role.SEED, Role.GRADIENT, Role.SHAPE):
         if answer.error:
             continue
-        theirs, ours = drawn(scenario.facts["draws"]), drawn(answer.facts["draws"])
+        theirs, ours = drawn(scenario.draws), drawn(answer.facts["draws"])
         drawing += bool(theirs or ours)
         if any(draw[0] == HOST for draw in ours):
             return Verdict("numeric", "randomness", "fail", detail=f"{scenario.name}: {FIXED}")
@@ -32,12 +35,12 @@ def judge(results: Results) -> Verdict | None:
                 "numeric",
                 "randomness",
                 "fail",
-                detail=f"{scenario.name}: it drops at random in {scenario.facts['mode']} mode, torch does not",
+                detail=f"{scenario.name}: it drops at random in {scenario.mode} mode, torch does not",
             )
     return Verdict("numeric", "randomness", "pass", detail=f"{drawing} scenarios draw") if drawing else None
 
 
-def _told(draws: list[list[object]]) -> str:
+def _told(draws: Sequence[Sequence[object]]) -> str:
     return ", ".join(f"{draw[0]}{draw[1]}" for draw in draws[:6]) or "none"
 
 

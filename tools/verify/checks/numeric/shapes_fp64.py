@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.harness.common.argument_changes import LONG
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.checks.shared.outputs import compared
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -15,8 +15,8 @@ def judge(results: Results) -> Verdict | None:
     Where the candidate refuses another rank, or on purpose a size beyond numbers of the code, that is a
     note and no failure.
     """
-    accepted = [role for role in ("rank", LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
-    return compared(results, "shapes_fp64", "shape", *accepted)
+    accepted = [role for role in (Role.RANK, Role.LONG) if any(not results.forgives(*answered) for answered in results.answers(role))]
+    return compared(results, "shapes_fp64", Role.SHAPE, *accepted)
 
 
 CHECK = Check("numeric", "shapes_fp64", judge, cost=2)

@@ -10,6 +10,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, verdic
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, output_pairs, paired
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.search import Worst
@@ -22,7 +23,8 @@ def judge(results: Results) -> Verdict | None:
         return None
     # With unpaired draws the two programs differ by chance, and the search would only find that.
     if any(
-        scenario.name == start.name and (answer.error or not paired(scenario, answer)) for scenario, answer in results.answers("gradient")
+        scenario.name == start.name and (answer.error or not paired(scenario, answer))
+        for scenario, answer in results.answers(Role.GRADIENT)
     ):
         return Verdict("numeric", "worst_input", "unverified", detail=UNPAIRED)
     worst = search.outcome(results)

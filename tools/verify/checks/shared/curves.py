@@ -11,7 +11,7 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
-from migrate_agent.tools.verify.contract.scenario import Noise
+from migrate_agent.tools.verify.contract.scenario import Noise, Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -23,7 +23,7 @@ def curve_verdict(results: Results, check: str, precision: str, floor: float) ->
     ours = (results.exact if precision == "exact" else results.native).get("curves")
     if not ours or "error" in ours:
         return Verdict("behavioural", check, "fail", detail=ours["error"] if ours else "the candidate was not trained")
-    batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
+    batches = [pair for pair in results.answers(Role.GRADIENT) if pair[0].name in theirs["batches"]]
     if not all(not answer.error and paired(scenario, answer) for scenario, answer in batches):
         return Verdict("behavioural", check, "unverified", detail=UNPAIRED)
     narrow = "" if precision == "exact" else _narrow(results)
@@ -45,7 +45,7 @@ def comparable(results: Results) -> bool:
     theirs, ours = results.described().get("curves"), results.exact.get("curves")
     if not theirs or not ours or "error" in ours:
         return False
-    batches = [pair for pair in results.answers("gradient") if pair[0].name in theirs["batches"]]
+    batches = [pair for pair in results.answers(Role.GRADIENT) if pair[0].name in theirs["batches"]]
     return all(not answer.error and paired(scenario, answer) for scenario, answer in batches)
 
 
@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 def _narrow(results: Results) -> str:
     """The narrow dtype that torch's own run computes in, or nothing."""
-    names = (str(scenario.facts["narrow"]) for scenario in results.expected.scenarios if scenario.facts["role"] == "seed")
+    names = (scenario.narrow for scenario in results.expected.scenarios if scenario.role == Role.SEED)
     return next((name for name in names if name), "")
 
 

@@ -18,17 +18,17 @@ from migrate_agent.tools.verify.evidence.candidate import NATIVE, Results
 def native_differences(results: Results, *roles: str, narrow: bool | None = None) -> Iterator[Difference]:
     """Errors of all native outputs in scenarios of these roles; only of those that torch computes in bfloat16 or float16, or of the others."""
     for scenario, answer in results.answers(*roles, kind="native"):
-        if (narrow is not None and narrow != bool(scenario.facts["narrow"])) or results.forgives(scenario, answer):
+        if (narrow is not None and narrow != bool(scenario.narrow)) or results.forgives(scenario, answer):
             continue
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             yield from dtype_problems(scenario, answer)
             for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
-                if scenario.facts.get("undefined"):
+                if scenario.undefined:
                     exact, native = _of_infinities(exact), _of_infinities(native)
-                noise = partial(scenario.noise, exact.key)
-                yield compare_native(exact, native, noise, str(scenario.facts["narrow"]) or "float32").at(scenario.name, exact.key)
+                noise = partial(scenario.changes_by_noise, exact.key)
+                yield compare_native(exact, native, noise, scenario.narrow or "float32").at(scenario.name, exact.key)
 
 
 def _of_infinities(pair: Pair) -> Pair:
@@ -42,11 +42,11 @@ def _of_infinities(pair: Pair) -> Pair:
 
 def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     """Outputs of another dtype than torch's, jax's narrower defaults granted."""
-    theirs, ours = trees.items(scenario.facts["tree"]), trees.items(answer.facts["tree"])
+    theirs, ours, dtypes = trees.items(scenario.tree), trees.items(answer.facts["tree"]), scenario.native or ()
     for number, (their, our) in enumerate(zip(theirs, ours, strict=False)):
         if not isinstance(their, trees.Leaf) or not isinstance(our, trees.Leaf):
             continue
-        wanted, got = scenario.facts["native"][their.number], answer.facts["dtypes"][our.number]
+        wanted, got = dtypes[their.number], answer.facts["dtypes"][our.number]
         if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
             problem = f"dtype {got} instead of {wanted}"
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)

@@ -9,7 +9,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.harness.common.input_sampling import SATURATING
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
-from migrate_agent.tools.verify.contract.scenario import Scenario
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -22,7 +22,7 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
                 found = difference(
-                    scenario, pair, tolerances.FLOOR_FP64, tolerances.GLOBAL_SCALE * usually(results, scenario, "seed", pair.key or "-")
+                    scenario, pair, tolerances.FLOOR_FP64, tolerances.GLOBAL_SCALE * usually(results, scenario, Role.SEED, pair.key or "-")
                 )
                 if not (found.failed and scenario.undecided(pair.key)):
                     yield found
@@ -33,9 +33,9 @@ def usually(results: Results, scenario: Scenario, role: str, *names: str) -> flo
 
     0 but for a scenario at large inputs. There, what is far below it is what saturation left: 1e-130 in one formula, and 0 in another.
     """
-    if not scenario.facts["label"].endswith(SATURATING):
+    if not scenario.label.endswith(SATURATING):
         return 0.0
-    same = (each for each in results.expected.scenarios if (each.facts["role"], each.facts["example"]) == (role, scenario.facts["example"]))
+    same = (each for each in results.expected.scenarios if (each.role, each.example) == (role, scenario.example))
     usual = next(same, None)
     found = usual.arrays.items() if usual is not None else ()
     named = [value for key, value in found if (key in names or f"{key.partition('/')[0]}/" in names) and value.dtype.kind in "fc"]
@@ -55,8 +55,8 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
 
 def applies(results: Results, *roles: str, narrow: bool | None = None) -> bool:
     """Whether the original has scenarios of these roles; where asked, native ones that it computes in a narrow dtype, or that it does not."""
-    found = [scenario.facts for scenario in results.expected.scenarios if scenario.facts["role"] in roles]
-    return any(narrow is None or (facts["native"] is not None and bool(facts["narrow"]) == narrow) for facts in found)
+    scenarios = [scenario for scenario in results.expected.scenarios if scenario.role in roles]
+    return any(narrow is None or (scenario.native is not None and bool(scenario.narrow) == narrow) for scenario in scenarios)
 
 
 def compared(results: Results, check: str, *roles: str) -> Verdict | None:

@@ -6,17 +6,18 @@ from migrate_agent.tools.harness.common import trees
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.compare.pairs import output_pairs
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
     """Fail with the first scenario whose output has another structure or shape."""
     compared = 0
-    for scenario, answer in results.answers("seed", "gradient", "shape"):
+    for scenario, answer in results.answers(Role.SEED, Role.GRADIENT, Role.SHAPE):
         if answer.error:
             continue
         compared += 1
-        theirs, ours = trees.skeleton(scenario.facts["tree"]), trees.skeleton(answer.facts["tree"])
+        theirs, ours = trees.skeleton(scenario.tree), trees.skeleton(answer.facts["tree"])
         if theirs != ours:
             return Verdict("spec", "output_tree", "fail", detail=f"{scenario.name}: {ours} instead of {theirs}"[:300])
         for pair in output_pairs(scenario, answer):

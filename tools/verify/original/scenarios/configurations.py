@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
-from migrate_agent.tools.harness.common.argument_changes import CALL, CONFIGURED, CONFIGURED_DROPPED, LENGTH, Changes
+from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Changes
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share, same
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import decided
@@ -219,10 +220,10 @@ def _compare(writer: ScenarioWriter, drops: bool) -> dict[str, Any]:
     stops, values = source_literals.uses(unit.native, source_literals.STOPS), writer.values(0)
     for mode in writer.modes:
         if not writer.scenarios or writer.trains():
-            add = partial(writer.add, f"{CONFIGURED}-{mode}", CONFIGURED, mode, 0, values)
+            add = partial(writer.add, f"{Role.CONFIGURATION}-{mode}", Role.CONFIGURATION, mode, 0, values)
             _ = (stops and add(gradient=True)) or add()
     if writer.scenarios and not drops:
-        drawn_otherwise(writer, writer.scenarios[0], values, CONFIGURED_DROPPED)
+        drawn_otherwise(writer, writer.scenarios[0], values, Role.CONFIGURATION_DROPPED)
     return {**describe(writer), "skipped": []}
 
 

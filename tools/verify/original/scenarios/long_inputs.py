@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from migrate_agent.tools.harness.common import input_sampling, tolerances
-from migrate_agent.tools.harness.common.argument_changes import LONG
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
@@ -86,9 +86,13 @@ def longer(writer: ScenarioWriter) -> None:
             continue
         new = watches[0].found
         native = watches[0].wide  # whole numbers that jax keeps in 32 bits
-        if (always or other or not new <= decisions) and writer.add(f"{LONG}-{label}", LONG, "eval", 0, values, native=native, runs=1):
+        if (always or other or not new <= decisions) and writer.add(
+            f"{Role.LONG}-{label}", Role.LONG, "eval", 0, values, native=native, runs=1
+        ):
             if stops:
-                writer.add(f"gradient-{writer.modes[0]}-{LONG}-{label}", "gradient", writer.modes[0], 0, values, gradient=True, runs=1)
+                writer.add(
+                    f"gradient-{writer.modes[0]}-{Role.LONG}-{label}", Role.GRADIENT, writer.modes[0], 0, values, gradient=True, runs=1
+                )
             accepted += 1
             decisions |= new
             always = False

@@ -11,9 +11,10 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED, Customs
+from migrate_agent.tools.harness.common.random_streams import Customs
 from migrate_agent.tools.harness.common.training_steps import first_rate, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Result
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     described,
@@ -47,8 +48,8 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
         tensor_files.save(writer.folder / f"given/states/{writer.state_name(seed)}.safetensors", writer.states[seed])
     inputs = {seed: writer.sample_inputs(seed) for seed in seeds}
     for seed in seeds:
-        writer.add(f"eval-s{seed}", "seed", "eval", seed, inputs[seed], native=seed < 2)
-    gradients = [name for seed in seeds if (name := add_gradient(writer, seed, inputs[seed]))]
+        writer.add(f"eval-s{seed}", Role.SEED, "eval", seed, inputs[seed], native=seed < 2, sampled=True)
+    gradients = [scenario for seed in seeds if (scenario := add_gradient(writer, seed, inputs[seed])) is not None]
     with writer.lines:
         drawn_otherwise(writer, writer.scenarios[-1], inputs[0])
     add_labels(writer)
@@ -63,7 +64,7 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
         another_rank(writer)
     description = describe(writer)
     if first:
-        description["curves"] = train_curves(writer, [name for name in gradients if not name.endswith(f"-s{STRONG}")], inputs)
+        description["curves"] = train_curves(writer, [scenario for scenario in gradients if scenario.seed != STRONG], inputs)
     if first or new_construction:
         description["inits"] = sample_initial_values(writer)
     return description
@@ -76,7 +77,7 @@ def describe(writer: ScenarioWriter) -> dict[str, Any]:
 
 def customs(writer: ScenarioWriter) -> Customs:
     """How the original uses its draws. A mask with a rate of its own dropout always counts as dropout, not as a comparison."""
-    draws = [draw for scenario in writer.scenarios for draw in scenario["draws"]]
+    draws = [draw for scenario in writer.scenarios for draw in scenario.draws]
     kinds, rates = {draw[0] for draw in draws}, {draw[2] for draw in draws if draw[2] is not None}
     apart = [
         number
@@ -86,13 +87,12 @@ def customs(writer: ScenarioWriter) -> Customs:
     return Customs(tuple(apart), "exponential" in kinds and "uniform" not in kinds)
 
 
-def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> str:
-    """Add a forward and backward pass in training mode where possible, else in evaluation mode. Returns the scenario's name, or ""."""
+def add_gradient(writer: ScenarioWriter, seed: int, values: Sequence[Array]) -> Scenario | None:
+    """Add a forward and backward pass in training mode where possible, else in evaluation mode. Returns it; None where neither runs."""
     for mode in writer.modes:
-        name = f"gradient-{mode}-s{seed}"
-        if writer.add(name, "gradient", mode, seed, values, gradient=True, native=seed == 0):
-            return f"e{writer.index}-{name}"
-    return ""
+        if writer.add(f"gradient-{mode}-s{seed}", Role.GRADIENT, mode, seed, values, gradient=True, native=seed == 0, sampled=True):
+            return writer.scenarios[-1]
+    return None
 
 
 def add_counters(writer: ScenarioWriter) -> None:
@@ -110,25 +110,25 @@ def add_counters(writer: ScenarioWriter) -> None:
     if any(value is not writer.states[0][name] for name, value in state.items()):
         writer.states[COUNTED] = state
         tensor_files.save(writer.folder / f"given/states/{writer.state_name(COUNTED)}.safetensors", state)
-        writer.add("eval-counted", "seed", "eval", COUNTED, writer.values(0), runs=1)
+        writer.add("eval-counted", Role.SEED, "eval", COUNTED, writer.values(0), runs=1)
         if writer.trains():
-            writer.add("train-counted", "gradient", "train", COUNTED, writer.values(0), runs=1)
+            writer.add("train-counted", Role.GRADIENT, "train", COUNTED, writer.values(0), runs=1)
 
 
 def add_edges(writer: ScenarioWriter) -> None:
     """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
     for label, values in input_sampling.edges(writer.original.leaves, tolerances.LARGE).items():
         finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
-        writer.add(f"edge-{label}", "edge" if finite else "nonfinite", "eval", 0, values, native=not finite, runs=1)
+        writer.add(f"edge-{label}", Role.EDGE if finite else Role.NONFINITE, "eval", 0, values, native=not finite, runs=1)
     alike = input_sampling.equal_rows(writer.original.leaves, writer.values(0))
     if alike is not None:
         (
-            writer.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1, layout="expanded")
-            or writer.add("edge-equal-rows", "edge", "eval", 0, alike, runs=1)
+            writer.add("edge-equal-rows", Role.EDGE, "eval", 0, alike, runs=1, layout="expanded")
+            or writer.add("edge-equal-rows", Role.EDGE, "eval", 0, alike, runs=1)
         )
     numbers = source_literals.at(writer.original.leaves, source_literals.numbers(writer.original.native))
     if numbers is not None:
-        writer.add("edge-numbers", "edge", "eval", 0, numbers, exact_inputs=True)
+        writer.add("edge-numbers", Role.EDGE, "eval", 0, numbers, exact_inputs=True)
 
 
 def add_labels(writer: ScenarioWriter) -> None:
@@ -148,8 +148,8 @@ def add_labels(writer: ScenarioWriter) -> None:
         last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: tolerances.LAST_LABELS]  # of tables with so many rows
         if fitting := [*islice(filter(taken, last), 1), *filter(taken, candidates)]:
             values = [*recorded[:index], source_literals.among(value, fitting), *recorded[index + 1 :]]
-            writer.add(f"edge-labels-input{index}", "edge", "eval", 0, values, exact_inputs=True)
-            writer.add(f"gradient-eval-labels-input{index}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
+            writer.add(f"edge-labels-input{index}", Role.EDGE, "eval", 0, values, exact_inputs=True)
+            writer.add(f"gradient-eval-labels-input{index}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1)
 
 
 def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Array]]) -> None:
@@ -165,25 +165,25 @@ def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Arra
     for number, (name, value) in enumerate(fill_values.hidden(run, drawn[0])[: tolerances.REACH_NUMBERS]):
         seed, pair = fill_values.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
         for side, values in zip(("past", "below"), pair, strict=False):
-            writer.add(f"edge-{side}-number{number}", "edge", "eval", seed, values, exact_inputs=True)
+            writer.add(f"edge-{side}-number{number}", Role.EDGE, "eval", seed, values, exact_inputs=True)
 
 
-def add_gradient_edges(writer: ScenarioWriter, names: Sequence[str]) -> None:
+def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) -> None:
     """Add gradients in evaluation mode where formulas divide by zero, saturate or tie, as far as the outputs are finite."""
-    for label, values in input_sampling.gradient_edges(writer.original.leaves, tolerances.LARGE).items() if names else ():
+    for label, values in input_sampling.gradient_edges(writer.original.leaves, tolerances.LARGE).items() if gradients else ():
         values = (label == "large" and large_inputs(writer.original, writer.states[0])) or values
-        writer.add(f"gradient-eval-edge-{label}", "gradient-edge", "eval", 0, values, gradient=True, runs=1)
-    further_gradients(writer, len(names))
+        writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1)
+    further_gradients(writer, len(gradients))
 
 
-def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], names: Sequence[str]) -> None:
+def add_second_calls(writer: ScenarioWriter, inputs: Mapping[int, Sequence[Array]], gradients: Sequence[Scenario]) -> None:
     """Add a second call of the same module on other inputs, which shows the state that the first one left."""
     first, second = inputs[0], inputs[1]
-    writer.add("again-eval", "again", "eval", 0, second, before=first, runs=1)
-    if names and "-train-" in names[0]:
-        writer.add("again-train", "again", "train", 0, second, before=first, runs=1, gradient=True)
+    writer.add("again-eval", Role.AGAIN, "eval", 0, second, before=first, runs=1)
+    if gradients and gradients[0].mode == "train":
+        writer.add("again-train", Role.AGAIN, "train", 0, second, before=first, runs=1, gradient=True)
         if writer.trains() and not own_modes(writer.original.native):
-            writer.add("again-trained", TRAINED, "eval", 0, second, before=first, runs=1)
+            writer.add("again-trained", Role.AGAIN_TRAINED, "eval", 0, second, before=first, runs=1)
 
 
 def remark_layouts(writer: ScenarioWriter) -> None:
@@ -200,28 +200,31 @@ def remark_layouts(writer: ScenarioWriter) -> None:
         writer.remarks.append("the original changes its arguments in place, which no function of jax can: callers must use what it returns")
 
 
-def train_curves(writer: ScenarioWriter, names: Sequence[str], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
+def train_curves(writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: Mapping[int, Sequence[Array]]) -> dict[str, Any] | None:
     """Training curves by optimiser and precision; None where there is nothing to train."""
     unit = writer.original
     trained = any(value.requires_grad for value in unit.parameters.values())
-    if writer.texts.get("train") is False or not trained or not names or not all("train" in name for name in names):
+    if writer.texts.get("train") is False or not trained or not gradients or not all(scenario.mode == "train" for scenario in gradients):
         return None
-    batches = [int(name.rpartition("-s")[2]) for name in names]
+    names = [scenario.name for scenario in gradients]
     targets = [tensor_files.load(writer.folder / f"given/inputs/{name}.safetensors") for name in names]
     goals = [{int(key[7:]): value for key, value in target.items() if key.startswith("target/")} for target in targets]
     if not any(goals):
         return None
-    gradients = tensor_files.load(writer.folder / f"expected/{names[0]}.safetensors")
-    rates = {"sgd": first_rate(gradients, [writer.states[0][key] for key in unit.parameters]), "adamw": tolerances.LEARNING_RATE_ADAMW}
-    values = [inputs[batch] for batch in batches]
+    first_gradients = tensor_files.load(writer.folder / f"expected/{names[0]}.safetensors")
+    rates = {
+        "sgd": first_rate(first_gradients, [writer.states[0][key] for key in unit.parameters]),
+        "adamw": tolerances.LEARNING_RATE_ADAMW,
+    }
+    values = [inputs[scenario.seed] for scenario in gradients]
     buffers: dict[str, Array] = {}
     kinds: dict[str, dict[str, Any]] = {
         "exact": {"native": False, "buffers": buffers},
         "native": {"native": True},
     }
     untrained: set[str] = set()
-    narrow = next((scenario["narrow"] for scenario in writer.scenarios if scenario["narrow"]), "")
-    curves: dict[str, Any] = {"batches": list(names), "state": writer.state_name(0), "rates": rates, "narrow": narrow}
+    narrow = next((scenario.narrow for scenario in writer.scenarios if scenario.narrow), "")
+    curves: dict[str, Any] = {"batches": names, "state": writer.state_name(0), "rates": rates, "narrow": narrow}
     try:
         for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last
             run = partial(torch_curve, unit, writer.states[0], values, goals, optimiser, rates[optimiser], untrained=untrained)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import Drawing, Tilt, zeroed
 from migrate_agent.tools.harness.torch_side.module import Result
+from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, finite_share
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter
 
@@ -19,13 +20,13 @@ SPREAD = ("uniform", "integers")
 """Kinds of draws that are tried at both ends of their range."""
 
 
-def drawn_otherwise(writer: ScenarioWriter, scenario: Mapping[str, Any], values: Sequence[Array], role: str = "dropped") -> None:
+def drawn_otherwise(writer: ScenarioWriter, scenario: Scenario, values: Sequence[Array], role: Role = Role.DROPPED) -> None:
     """Add scenarios for both outcomes of random decisions.
 
     Uniform numbers are drawn at both ends of their range, and on both sides of numbers that they are
     compared with; masks of dropout are zero.
     """
-    mode, draws = scenario["mode"], scenario["draws"]
+    mode, draws = scenario.mode, scenario.draws
     spread = [draw[0] for draw in draws if draw[0] in SPREAD]
     ends: list[tuple[float, float] | None] = [None] if spread else []
     if "uniform" in spread:
@@ -33,24 +34,24 @@ def drawn_otherwise(writer: ScenarioWriter, scenario: Mapping[str, Any], values:
         writer.compared = tuple((low + high) / 2 for low, high in pairs)
     for number, pair in enumerate(ends):
         for tilt in TILTS:
-            options: dict[str, Any] = {"gradient": scenario["gradient"], "drawing": Drawing(tilt, ends=pair)}
-            label = f"{scenario['role']}-{mode}-draws-{tilt}" + (f"-{number}" if number else "")
-            writer.add(label, scenario["role"], mode, 0, values, **options)
+            options: dict[str, Any] = {"gradient": scenario.gradient, "drawing": Drawing(tilt, ends=pair)}
+            label = f"{scenario.role}-{mode}-draws-{tilt}" + (f"-{number}" if number else "")
+            writer.add(label, scenario.role, mode, 0, values, **options)
     for number, dropped in enumerate(zeroed(draws)):
         writer.add(f"dropped-{mode}-{number}", role, mode, 0, values, drawing=Drawing(dropped=dropped), runs=1)
 
 
 def further_gradients(writer: ScenarioWriter, ran: int) -> None:
     """Add gradients on further inputs, after `ran` ones, for small units: a cut of the gradient may apply in a narrow range alone."""
-    usual = next((scenario for scenario in writer.scenarios if scenario["role"] == "gradient"), None)
+    usual = next((scenario for scenario in writer.scenarios if scenario.role == Role.GRADIENT), None)
     if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > tolerances.FURTHER_ELEMENTS:
         return
-    mode, whole = usual["mode"], finite_share(writer.once(writer.states[0], writer.values(0), "eval"))
+    mode, whole = usual.mode, finite_share(writer.once(writer.states[0], writer.values(0), "eval"))
     for number in range(ran, ran + tolerances.FURTHER):
         seed, values = number % len(writer.states), writer.values(number)
         result = attempt(lambda seed=seed, values=values: writer.once(writer.states[seed], values, "eval"))  # type: ignore[misc]
         if result is not None and finite_share(result) >= whole:
-            writer.add(f"gradient-{mode}-further{number}", "gradient", mode, seed, values, gradient=True, runs=1)
+            writer.add(f"gradient-{mode}-further{number}", Role.GRADIENT, mode, seed, values, gradient=True, runs=1)
 
 
 def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) -> list[tuple[float, float]]:

@@ -7,6 +7,7 @@ import numpy as np
 from migrate_agent.tools.harness.common import input_sampling, tolerances, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.torch_side.module import Result
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt
 from migrate_agent.tools.verify.original.scenarios import source_literals
 from migrate_agent.tools.verify.original.scenarios.long_inputs import longer, wide
@@ -23,16 +24,16 @@ def other_sizes(writer: ScenarioWriter) -> None:
         kind = label.rstrip("0123456789-")
         native = kind == "size" and wide(writer, values)
         if (accepted < tolerances.MAX_SHAPES or label == "empty") and writer.add(
-            f"shape-{label}", "shape", "eval", 0, values, native=native, runs=1
+            f"shape-{label}", Role.SHAPE, "eval", 0, values, native=native, runs=1
         ):
             accepted += label != "empty"
             if kind in ("batch", "size") and kind not in trained:
                 trained.add(kind)
                 if writer.trains():
-                    writer.add(f"shape-train-{label}", "shape", "train", 0, values, runs=1)
+                    writer.add(f"shape-train-{label}", Role.SHAPE, "train", 0, values, runs=1)
                 if kind == "batch":
                     mode = writer.modes[0]
-                    writer.add(f"gradient-{mode}-{label}", "gradient-shape", mode, 0, values, gradient=True, runs=1)
+                    writer.add(f"gradient-{mode}-{label}", Role.GRADIENT_SHAPE, mode, 0, values, gradient=True, runs=1)
     _alone(writer)
     _multiples(writer)
     longer(writer)
@@ -44,7 +45,7 @@ def _multiples(writer: ScenarioWriter) -> None:
         return
     accepted = 0
     for label, values in input_sampling.multiples(writer.original.leaves, source_literals.divisors(writer.original.native), writer.base):
-        accepted += writer.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+        accepted += writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1)
         if accepted == tolerances.MULTIPLES:
             return
 
@@ -55,7 +56,7 @@ def _alone(writer: ScenarioWriter) -> None:
     for label, values in input_sampling.alone_variants(writer.original.leaves, writer.base)[: tolerances.ALONE_TRIES]:
         if attempt(lambda values=values: writer.once(writer.states[0], values, "eval")) is None:  # type: ignore[misc]
             continue
-        accepted += writer.add(f"shape-{label}", "shape", "eval", 0, values, runs=1)
+        accepted += writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1)
         if accepted == tolerances.MAX_ALONE:
             return
 
@@ -71,7 +72,7 @@ def another_rank(writer: ScenarioWriter) -> None:
     for values in input_sampling.stacked(first, writer.values(second)):
         both = attempt(lambda values=values: writer.once(state, values, "eval"))  # type: ignore[misc]
         if both is not None and _stacks(both, one, other):
-            writer.add("rank", "rank", "eval", 0, values, runs=1)
+            writer.add("rank", Role.RANK, "eval", 0, values, runs=1)
             return
 
 

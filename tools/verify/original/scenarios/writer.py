@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
-from migrate_agent.tools.harness.common.argument_changes import CONFIGURED_DROPPED
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.random_streams import TRAINED, USUAL, Drawing
+from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
 from migrate_agent.tools.harness.torch_side.precision import Undefined, Undetermined
+from migrate_agent.tools.verify.contract.scenario import Mode, NoiseOfScenario, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import (
     attempt,
     finite_share,
@@ -53,7 +53,7 @@ class ScenarioWriter:
     folder: Path
     base: int
     lines: Lines
-    scenarios: list[dict[str, Any]] = field(default_factory=list)
+    scenarios: list[Scenario] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     """Scenarios that are not compared: `name`, and `reason` (empty where the original raises)."""
     remarks: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class ScenarioWriter:
         return self._ran[digest_text]
 
     @property
-    def modes(self) -> tuple[str, ...]:
+    def modes(self) -> tuple[Mode, ...]:
         """Training mode first, where wanted."""
         return ("eval",) if self.texts.get("train") is False else ("train", "eval")
 
@@ -122,8 +122,8 @@ class ScenarioWriter:
     def add(
         self,
         label: str,
-        role: str,
-        mode: str,
+        role: Role,
+        mode: Mode,
         seed: int,
         values: Sequence[Array],
         *,
@@ -134,6 +134,7 @@ class ScenarioWriter:
         layout: Layout = "",
         before: Sequence[Array] | None = None,
         drawing: Drawing = USUAL,
+        sampled: bool = False,
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
@@ -142,28 +143,28 @@ class ScenarioWriter:
         `runs` runs, only where a verdict depends on it.
         """
         unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
-        run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == TRAINED)
-        noise: dict[str, Any] = {}
+        run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
+        noise: NoiseOfScenario | None = None
         try:
             if gradient:
                 result = run(targets=partial(make_targets, seed=self.base + seed))
             else:
                 result = run(layout=layout) if layout or drawing != USUAL or before is not None else self.once(state, values, mode)
-            if result.tied and role in ("edge", "gradient-edge", "nonfinite"):
+            if result.tied and role in (Role.EDGE, Role.GRADIENT_EDGE, Role.NONFINITE):
                 raise Undetermined("which of equal numbers are the largest is up to torch's algorithm")
             targets = result.targets if gradient else None
             # An output that is not finite has no gradient, and says nothing about what was dropped.
-            if role in ("gradient-edge", "dropped", CONFIGURED_DROPPED) and finite_share(result) < 1:
+            if role in (Role.GRADIENT_EDGE, Role.DROPPED, Role.CONFIGURATION_DROPPED) and finite_share(result) < 1:
                 return False
             if exact_inputs:
                 noisy = [run(noise=1 + self.base + count, exact_inputs=True) for count in range(runs)]
                 if tipped(result, noisy):
                     return False
-                noise = {"noise": noise_of(result, noisy), "undecided": []}
+                noise = NoiseOfScenario(noise_of(result, noisy))
             # A forward pass must run natively, or the scenario is skipped; native gradients are
             # optional.
             plain = run(native=True) if native and not gradient else None
-            if role == "nonfinite" and label.endswith("inf"):
+            if role == Role.NONFINITE and label.endswith("inf"):
                 run(native=True, watch=undefined)
             plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
         except Exception as error:
@@ -172,40 +173,39 @@ class ScenarioWriter:
         candidate_inputs = {f"in/{index}": value for index, value in enumerate(values)}
         candidate_inputs |= {f"target/{index}": value for index, value in (targets or {}).items()}
         candidate_inputs |= {f"before/{index}": value for index, value in enumerate(before or ())}
-        facts = {
-            "label": label,
-            "role": role,
-            "mode": mode,
-            "gradient": gradient,
-            "state": self.state_name(seed),
-            "runs": runs,
-            "drawing": drawing,
-        }
-        self.keep(name, candidate_inputs, result, plain, {**facts, **noise, "before": before is not None, "undefined": undefined.seen})
+        scenario = Scenario(
+            name=name,
+            role=role,
+            example=self.index,
+            label=label,
+            mode=mode,
+            seed=seed,
+            sampled=sampled,
+            gradient=gradient,
+            state=self.state_name(seed),
+            runs=runs,
+            drawing=drawing,
+            before=before is not None,
+            undefined=undefined.seen,
+            native=plain.dtypes if plain is not None else None,
+            narrow=plain.narrow if plain is not None else "",
+            leaf_dtypes=[leaf.dtype for leaf in self.original.leaves],
+            tree=result.tree,
+            dtypes=result.dtypes,
+            draws=result.draws,
+            rearranged=result.rearranged,
+            noise=noise,
+        )
+        self.keep(scenario, candidate_inputs, result, plain)
         return True
 
     def skip(self, name: str, error: Exception | None = None) -> None:
         """Note that a scenario is not compared; of what torch leaves undetermined the reason is given."""
         self.skipped.append({"name": name, "reason": undetermined_reason(error)})
 
-    def keep(
-        self, name: str, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None, facts: Mapping[str, Any]
-    ) -> None:
-        """Write a scenario: the candidate's inputs, the expected results (native ones too, where `plain` is given), and its facts."""
-        tensor_files.save(self.folder / f"given/inputs/{name}.safetensors", dict(candidate_inputs))
+    def keep(self, scenario: Scenario, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None) -> None:
+        """Write a scenario: the candidate's inputs, and the expected results (native ones too, where `plain` is given)."""
+        tensor_files.save(self.folder / f"given/inputs/{scenario.name}.safetensors", dict(candidate_inputs))
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
-        tensor_files.save(self.folder / f"expected/{name}.safetensors", {**result.arrays, **native})
-        self.scenarios.append(
-            {
-                "name": name,
-                "example": self.index,
-                **facts,
-                "native": plain.dtypes if plain is not None else None,
-                "narrow": plain.narrow if plain is not None else "",
-                "leaf_dtypes": [leaf.dtype for leaf in self.original.leaves],
-                "tree": result.tree,
-                "dtypes": result.dtypes,
-                "draws": result.draws,
-                "rearranged": result.rearranged,
-            }
-        )
+        tensor_files.save(self.folder / f"expected/{scenario.name}.safetensors", {**result.arrays, **native})
+        self.scenarios.append(scenario)
