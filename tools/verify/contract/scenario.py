@@ -39,21 +39,22 @@ class Role(StrEnum):
     """What a scenario is for. Each member says which module makes it, and which checks read it."""
 
     SEED = "seed"
-    """An evaluation pass with random parameters, buffers and inputs. Made in `original/scenarios/writer.py`; read by `forward_fp64`,
+    """An evaluation pass with random parameters, buffers and inputs. Made in `original/scenarios/menu.py`; read by `forward_fp64`,
     `forward_fp32`, `forward_bf16`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `compiles_once`."""
     GRADIENT = "gradient"
-    """A forward and backward pass, in training mode where the unit trains. Made in `original/scenarios/writer.py`; read by `training_fp64`,
-    `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `randomness`, `dropout`, and as batches by the curves."""
+    """A forward and backward pass, in training mode where the unit trains. Made in `original/scenarios/menu.py`; read by `training_fp64`,
+    `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `dropout`; by
+    `gradients_edges` for the usual size, by `worst_input` as a start, and by `curves_fp64`, `curves_fp32` and `curves_buffers` as batches."""
     GRADIENT_SHAPE = "gradient-shape"
     """Gradients at another batch size. Made in `original/scenarios/sizes.py`; read by `gradients_inputs` and `gradients_parameters`. A
     candidate is asked for it only where it defines gradients of its own, since only those can be right for some sizes alone."""
     GRADIENT_EDGE = "gradient-edge"
-    """Gradients on edge inputs. Made in `original/scenarios/writer.py`; read by `gradients_edges`."""
+    """Gradients on edge inputs. Made in `original/scenarios/menu.py`; read by `gradients_edges`."""
     EDGE = "edge"
     """An evaluation pass on zeros, tiny, large, negative and equal inputs, and on numbers of the code. Made in
-    `original/scenarios/writer.py`; read by `edges_fp64`."""
+    `original/scenarios/menu.py`; read by `edges_fp64`."""
     NONFINITE = "nonfinite"
-    """An evaluation pass on NaN and infinities. Made in `original/scenarios/writer.py`; read by `nonfinite`."""
+    """An evaluation pass on NaN and infinities. Made in `original/scenarios/menu.py`; read by `nonfinite`."""
     SHAPE = "shape"
     """Another batch size or length. Made in `original/scenarios/sizes.py`; read by `shapes_fp64`, `forward_fp32`, `buffers`, `output_tree`,
     `randomness`, `compiles_once`."""
@@ -63,9 +64,9 @@ class Role(StrEnum):
     """Inputs just longer than a number of the code. Made in `original/scenarios/long_inputs.py`; read by `shapes_fp64`, `forward_fp32` and
     `compiles_once`. A refusal on purpose is a note."""
     AGAIN = "again"
-    """A second call of the same module. Made in `original/scenarios/writer.py`; read by `second_call`."""
+    """A second call of the same module. Made in `original/scenarios/menu.py`; read by `second_call`."""
     AGAIN_TRAINED = "again-trained"
-    """A call in evaluation mode after one in training mode. Made in `original/scenarios/writer.py`; read by `second_call`."""
+    """A call in evaluation mode after one in training mode. Made in `original/scenarios/menu.py`; read by `second_call`."""
     DROPPED = "dropped"
     """Masks of dropout that are zero: all, one, or a part of one. Made in `original/scenarios/random.py`; read by `dropped_fp64`."""
     CONFIGURATION = "configuration"
