@@ -17,14 +17,24 @@ from migrate_agent.agent.config.config import Config, ExampleTable, load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.dependencies import why
-from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.verified_units import FOLDER, Present, Verified, differences, load, mirror, place, verified, version_changes
+from migrate_agent.agent.loop.verified_units import (
+    FOLDER,
+    Present,
+    Verified,
+    differences,
+    load_verified,
+    read_mirror,
+    record_path,
+    verified_record,
+    version_changes,
+)
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress
-from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Inventory, Recording, Unit
 
@@ -46,10 +56,10 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
     """Verify again what changed, and print it; gives 0 where all ports match, else 1. Raises `UserError` where there is nothing to check."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    units = _chosen(load(repository.root), options.modules)
+    units = _select(load_verified(repository.root), options.modules)
     inventory = services.scan(repository.root)
-    present = Present(inventory, services.examples(inventory, config), mirror(repository.root, units))
-    rows = [_compared(unit, present, options) for unit in units]
+    present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, units))
+    rows = [_compare(unit, present, options) for unit in units]
     changed = [row for row in rows if row.changes and not row.reason]
     if changed and options.listing:
         rows = [
@@ -67,7 +77,7 @@ def check(root: Path, options: CheckOptions, services: Services, progress: Progr
     return 0 if all(row.holds for row in rows) else 1
 
 
-def _chosen(units: Sequence[Verified], patterns: Sequence[str]) -> list[Verified]:
+def _select(units: Sequence[Verified], patterns: Sequence[str]) -> list[Verified]:
     if not units:
         raise UsageError(
             f"nothing here was verified yet ({FOLDER} is empty): `migrate-agent run` writes it, along with each port that it commits"
@@ -83,7 +93,7 @@ def _named(unit: Verified, pattern: str) -> bool:
     return pattern in (unit.id, unit.source, unit.target) or fnmatch(unit.id, pattern)
 
 
-def _compared(then: Verified, present: Present, options: CheckOptions) -> Checked:
+def _compare(then: Verified, present: Present, options: CheckOptions) -> Checked:
     """What changed of a unit; with a reason where it cannot be verified again."""
     unit = _unit(present.inventory, then)
     if unit is None:
@@ -91,7 +101,7 @@ def _compared(then: Verified, present: Present, options: CheckOptions) -> Checke
         gone = (
             f"{then.source} does not parse: {broken}"
             if broken
-            else f"its original is gone: delete the port and {place(then.source, then.name)}"
+            else f"its original is gone: delete the port and {record_path(then.source, then.name)}"
         )
         return Checked(then, (gone,), reason=gone)
     now = present.of(unit)
@@ -127,7 +137,7 @@ class _Again:
         with tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch, opened as box, self.progress.live():
             exercise = Exercise(self.services, config, self.present.inventory, box, Path(scratch))
             self.progress.stage("", "running the original on its examples")
-            recording = exercise.known(kept(home, self.present.inventory.root)[0])
+            recording = exercise.run_given(stored_recording(home, self.present.inventory.root)[0])
             files = self.present.candidate()
             return [self._one(exercise, recording, unit, row, files, home) for unit, row in zip(units, rows, strict=True)]
 
@@ -137,8 +147,8 @@ class _Again:
         return tuple(table for table in self.config.example if table.example() in exercising)
 
     def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
-        if not reached(recording, unit.id):
-            recording = exercise.guessed(unit, recording)
+        if not is_reached(recording, unit.id):
+            recording = exercise.add_guess(unit, recording)
         examples = examples_of(recording, unit.id)
         if not examples:
             return Checked(row.then, row.changes, reason=_unexercised(recording, row.then), notes=row.notes)
@@ -170,4 +180,4 @@ def _update(root: Path, present: Present, rows: Sequence[Checked]) -> None:
     for row in rows:
         if row.evidence is not None and row.holds:
             unit = present.inventory.unit(row.then.id)
-            write_text(root / place(unit.source, unit.name), verified(present, unit, row.evidence, row.then.origin).text())
+            write_text(root / record_path(unit.source, unit.name), verified_record(present, unit, row.evidence, row.then.origin).text())

@@ -42,16 +42,16 @@ def pr(
     from migrate_agent.agent.pr.wanted import RequestOptions
 
     options = RequestOptions(draft, tuple(label or ()), tuple(name.removeprefix("@") for name in reviewer or ()))
-    raise typer.Exit(told(repo, Options(options, single, dry_run, yes, remote, forge, base_url, project)))
+    raise typer.Exit(submit_and_print(repo, Options(options, single, dry_run, yes, remote, forge, base_url, project)))
 
 
 def before_run(repo: Path, yes: bool) -> None:
     """Raises `UserError` where what `run --pr` does at its end cannot be done: a long run should not end with it."""
     from migrate_agent.agent.config.errors import UsageError
-    from migrate_agent.agent.pr.command import NOBODY, Options, whereto
+    from migrate_agent.agent.pr.command import NOBODY, Options, address_of
     from migrate_agent.agent.repository.git import open_repository
 
-    whereto(open_repository(repo), Options())
+    address_of(open_repository(repo), Options())
     if not yes and not _terminal():
         raise UsageError(f"{NOBODY}: add --yes")
 
@@ -60,10 +60,10 @@ def after_run(repo: Path, yes: bool) -> int:
     """What `run --pr` does at its end: `pr` with its defaults."""
     from migrate_agent.agent.pr.command import Options
 
-    return told(repo, Options(yes=yes))
+    return submit_and_print(repo, Options(yes=yes))
 
 
-def told(repo: Path, options: Options) -> int:
+def submit_and_print(repo: Path, options: Options) -> int:
     """Run the command; results go to stdout, progress to stderr, the question to a terminal only."""
     from migrate_agent.agent.pr.command import Talk, submit
     from migrate_agent.agent.runs.progress import Progress, stdout

@@ -13,7 +13,7 @@ from migrate_agent.agent.loop.scope import require_units
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of, locked
 from migrate_agent.agent.runs.progress import Progress, stdout
-from migrate_agent.agent.runs.recordings import fresh_folder, keep
+from migrate_agent.agent.runs.recordings import fresh_folder, store_recording
 from migrate_agent.tools.record.command import record_command
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Inventory, Recording
@@ -32,7 +32,7 @@ def record(root: Path, command: Sequence[str]) -> int:
         except FileNotFoundError as error:
             raise UsageError(f"cannot run {command[0]}: {error.strerror}") from None
         if recording.examples:
-            keep(home, repository.root, recording)
+            store_recording(home, repository.root, recording)
     for subject, line in recording.errors.items():
         progress.warn(f"{subject}: {line}")
     _tell(inventory, recording)

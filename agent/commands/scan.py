@@ -11,7 +11,7 @@ from rich.text import Text
 from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain
-from migrate_agent.agent.loop.scope import decide, require_units
+from migrate_agent.agent.loop.scope import plan_scope, require_units
 from migrate_agent.agent.runs.progress import stdout
 from migrate_agent.agent.runs.tables import finding_table, inventory_table, problem_table
 from migrate_agent.tools.scan import scan as read_repository
@@ -26,7 +26,7 @@ def scan(root: Path, as_json: bool) -> None:
     config = load_config(root)
     inventory = read_repository(root.resolve())
     require_units(inventory, str(root.resolve()))
-    order = decide(inventory, (), config.run.exclude).order
+    order = plan_scope(inventory, (), config.run.exclude).order
     if as_json:
         print(json.dumps({"version": 1, "order": order, **plain(inventory)}, indent=1, ensure_ascii=False))
     else:

@@ -19,17 +19,17 @@ from migrate_agent.agent.config.config import load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
-from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out, with_recorded
 from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
-from migrate_agent.agent.loop.rerun import candidate_beside, command
-from migrate_agent.agent.loop.scope import find
+from migrate_agent.agent.loop.rerun import candidate_beside, replay_command
+from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.class_text import example_table
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, coloured, stdout
-from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.tables import call_table, verdict_table
 from migrate_agent.agent.runs.verify_page import page
 from migrate_agent.tools.harness.jax_side.port_file import PortFileError, load
@@ -67,11 +67,11 @@ def verify(root: Path, module: str, options: VerifyOptions, services: Services, 
     config = load_config(repository.root)
     original = services.scan(repository.root)
     judged = candidate_beside(options.replay) if options.replay is not None and not options.against else {}
-    target = find(original, module)
+    target = find_unit(original, module)
     inventory, unit, files = (original, target, judged) if judged else candidate_of(original, target, options.against)
     port = _port(options.weights)
     home = home_of(repository.common)
-    stored, _ = kept(home, repository.root)
+    stored, _ = stored_recording(home, repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
@@ -79,21 +79,21 @@ def verify(root: Path, module: str, options: VerifyOptions, services: Services, 
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         if options.replay is not None:
-            return _replayed(exercise, unit, files, options.replay, port, progress)
+            return _replay(exercise, unit, files, options.replay, port, progress)
         progress.stage(unit.id, "running the original on its examples")
-        recording = exercise.known(stored)
-        if not reached(recording, unit.id):
-            recording = exercise.guessed(unit, recording)
+        recording = exercise.run_given(stored)
+        if not is_reached(recording, unit.id):
+            recording = exercise.add_guess(unit, recording)
         if not examples_of(recording, unit.id):
             raise UsageError(_unexercised(recording, repository.root, unit))
         folder = home / "verify" / re.sub(r"[^A-Za-z0-9.]+", "-", unit.id)
         shutil.rmtree(folder, ignore_errors=True)
-        evidence = judge(exercise, unit, recording, files, folder, port, options, progress)
-    _tell(evidence, unit, folder, options, root)
+        evidence = verify_files(exercise, unit, recording, files, folder, port, options, progress)
+    _print_evidence(evidence, unit, folder, options, root)
     return 0 if evidence.status == "verified" else 1
 
 
-def judge(
+def verify_files(
     exercise: Exercise,
     unit: Unit,
     recording: Recording,
@@ -143,7 +143,7 @@ def _port(path: Path | None) -> Mapping[str, Any]:
         raise UsageError(str(error)) from None
 
 
-def _tell(evidence: Evidence, unit: Unit, folder: Path, options: VerifyOptions, root: Path) -> None:
+def _print_evidence(evidence: Evidence, unit: Unit, folder: Path, options: VerifyOptions, root: Path) -> None:
     """Print the table, the notes and how to run a failure again; write report and page."""
     out = stdout()
     out.print(verdict_table(evidence.verdicts))
@@ -152,7 +152,7 @@ def _tell(evidence: Evidence, unit: Unit, folder: Path, options: VerifyOptions, 
     saved = folder / f"{NAME}.json"
     if saved.exists():
         replay_options = (("--against", options.against), ("--weights", options.weights), ("--sandbox", options.sandbox))
-        out.print(f"run the failure again: {escape(command(root, unit, saved, replay_options))}", soft_wrap=True)
+        out.print(f"run the failure again: {escape(replay_command(root, unit, saved, replay_options))}", soft_wrap=True)
     out.print(f"{escape(unit.id)} against {escape(options.target(unit))}: {coloured(evidence.status)}")
     if options.report is not None:
         write(options.report, report(evidence, replace(unit, target=options.target(unit)), root))
@@ -169,7 +169,7 @@ def report(evidence: Evidence, unit: Unit, root: Path) -> dict[str, Any]:
     return {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
 
 
-def _replayed(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: Path, port: Mapping[str, Any], progress: Progress) -> int:
+def _replay(exercise: Exercise, unit: Unit, files: Mapping[str, str], saved: Path, port: Mapping[str, Any], progress: Progress) -> int:
     """Print what a saved failure does, call by call; gives 1 where it still diverges."""
     candidate = lay_out(exercise.folder / "candidate", files)
     progress.stage(unit.id, "replaying")

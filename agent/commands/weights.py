@@ -15,9 +15,9 @@ from rich.markup import escape
 from migrate_agent.agent.config.config import Config, load_config
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.judging import lay_out
-from migrate_agent.agent.loop.scope import find
+from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
-from migrate_agent.agent.loop.verified_units import Present, load, mirror
+from migrate_agent.agent.loop.verified_units import Present, load_verified, read_mirror
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.progress import Progress, stdout
 from migrate_agent.agent.runs.tables import weight_table
@@ -53,8 +53,8 @@ def weights(root: Path, module: str, checkpoint: Path, options: WeightsOptions, 
     repository = open_repository(root)
     config = load_config(repository.root)
     inventory = services.scan(repository.root)
-    unit = find(inventory, module)
-    present = Present(inventory, services.examples(inventory, config), mirror(repository.root, load(repository.root)))
+    unit = find_unit(inventory, module)
+    present = Present(inventory, services.examples(inventory, config), read_mirror(repository.root, load_verified(repository.root)))
     if unit.target not in present.mirror:
         raise UsageError(f"{unit.target} is not there: migrate {unit.id} first, and check its branch out")
     examples = _examples(present, unit, options, services)
@@ -67,9 +67,9 @@ def weights(root: Path, module: str, checkpoint: Path, options: WeightsOptions, 
             groups = load_checkpoint(checkpoint, box, Path(scratch) / "read", limits)
             progress.stage(unit.id, "building the port")
             entries = _entries(present, unit, examples, Path(scratch) / "port", box, config)
-            best = _best(entries, [_without(group, options.ignore) for group in groups], options.to)
+            best = _best_match(entries, [_without_ignored(group, options.ignore) for group in groups], options.to)
             stdout().print(weight_table(best.rows, options.to))
-            _tell(best, unit, examples, options)
+            _print_match(best, unit, examples, options)
             if best.fits and not options.check:
                 _write(output, best, options.to)
                 stdout().print(f"written: {escape(str(output))}\n\n{escape(_usage(unit, present, output, options.to))}", soft_wrap=True)
@@ -117,18 +117,18 @@ def _entries(present: Present, unit: Unit, examples: Sequence[Example], folder: 
     return working
 
 
-def _without(group: Group, patterns: Sequence[str]) -> Group:
+def _without_ignored(group: Group, patterns: Sequence[str]) -> Group:
     tensors = {name: tensor for name, tensor in group.tensors.items() if not any(fnmatch(name, pattern) for pattern in patterns)}
     return Group(group.path, tensors)
 
 
-def _best(built: Sequence[Sequence[Entry]], groups: Sequence[Group], to: str) -> Match:
+def _best_match(built: Sequence[Sequence[Entry]], groups: Sequence[Group], to: str) -> Match:
     """The way to build the port that fits the checkpoint best."""
     matches = [match(entries, groups) if to == "jax" else match_port(entries, groups[0].tensors) for entries in built]
     return max(matches, key=lambda candidate: (candidate.fits, candidate.count("matches", "tied"), -candidate.count("extra", "missing")))
 
 
-def _tell(checkpoint_match: Match, unit: Unit, examples: Sequence[Example], options: WeightsOptions) -> None:
+def _print_match(checkpoint_match: Match, unit: Unit, examples: Sequence[Example], options: WeightsOptions) -> None:
     out = stdout()
     for line in checkpoint_match.wrappers:
         out.print(f"note: {escape(line)}")

@@ -20,7 +20,7 @@ TIMEOUT = 60
 STATES: dict[str, Literal["success", "failure"]] = {"success": "success"}
 
 
-def asked(call: Callable[[], T]) -> T:
+def call_github(call: Callable[[], T]) -> T:
     """The call's result. Raises `Answer` for every answer that is no success, and where none comes."""
     try:
         return call()
@@ -60,10 +60,10 @@ class GitHub:
         self._url = ""
 
     def _read(self, operation: str, call: Callable[[], T]) -> T:
-        return self._caller.read(operation, lambda: asked(call))
+        return self._caller.read(operation, lambda: call_github(call))
 
     def _write(self, operation: str, call: Callable[[], T]) -> T:
-        return self._caller.write(operation, lambda: asked(call))
+        return self._caller.write(operation, lambda: call_github(call))
 
     def project(self) -> Project:
         """The repository. GitHub tells what a user's token may; an app's token says nothing of it."""
@@ -191,7 +191,7 @@ class GitHub:
 def _present(call: Callable[[], T]) -> T:
     """A 404 as `LookupError`."""
     try:
-        return asked(call)
+        return call_github(call)
     except Answer as answer:
         if answer.status == 404:
             raise LookupError(answer.message) from None

@@ -40,7 +40,7 @@ class Client(gitlab.Gitlab):
         return super().http_request(*arguments, **{**options, "obey_rate_limit": False})
 
 
-def asked(client: Client, call: Callable[[], T]) -> T:
+def call_gitlab(client: Client, call: Callable[[], T]) -> T:
     """The call's result. Raises `Answer` for every answer that is no success, and where none comes."""
     try:
         return call()
@@ -70,10 +70,10 @@ class GitLab:
         self._url = f"{root}/{address.project}"
 
     def _read(self, operation: str, call: Callable[[], T]) -> T:
-        return self._caller.read(operation, lambda: asked(self._client, call))
+        return self._caller.read(operation, lambda: call_gitlab(self._client, call))
 
     def _write(self, operation: str, call: Callable[[], T]) -> T:
-        return self._caller.write(operation, lambda: asked(self._client, call))
+        return self._caller.write(operation, lambda: call_gitlab(self._client, call))
 
     def project(self) -> Project:
         """The project."""
@@ -185,7 +185,7 @@ class GitLab:
     def _present(self, call: Callable[[], T]) -> T:
         """A 404 as `LookupError`."""
         try:
-            return asked(self._client, call)
+            return call_gitlab(self._client, call)
         except Answer as answer:
             if answer.status == 404:
                 raise LookupError(answer.message) from None

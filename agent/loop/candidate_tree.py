@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.agent.loop.verified_units import mirror
+from migrate_agent.agent.loop.verified_units import read_mirror
 from migrate_agent.tools.types import Inventory, SourceFile, Unit
 from migrate_agent.tools.verify.evidence.parsed_source import closure
 
@@ -24,13 +24,13 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
     """
     path, _, name = against.partition(":")
     file = next(file for file in inventory.files if file.path == unit.source)
-    rewrite = _found(inventory.root, path or unit.target, unit)
+    rewrite = _find_file(inventory.root, path or unit.target, unit)
     text = _read(rewrite, path or unit.target)
     if not _may_define(text, name or unit.name):
         raise UsageError(f"{path or unit.target} defines no {name or unit.name}")
-    files = mirror(inventory.root)
+    files = read_mirror(inventory.root)
     files |= {file.path: _read(inventory.root / file.path, file.path) for file in inventory.files if not file.uses_torch and not file.error}
-    target, brought = _laid_out(inventory, rewrite, file.import_root)
+    target, brought = _lay_out(inventory, rewrite, file.import_root)
     files |= brought
     files[target] = f"{text}\n{unit.name} = {name}\n" if name and name != unit.name else text
     moved = replace(unit, target=target)
@@ -39,7 +39,7 @@ def candidate_of(inventory: Inventory, unit: Unit, against: str) -> tuple[Invent
     return replace(inventory, units=units, files=sources), moved, files
 
 
-def _found(root: Path, path: str, unit: Unit) -> Path:
+def _find_file(root: Path, path: str, unit: Unit) -> Path:
     """The file, without `..`, and below `root` where it lies there by way of links. Raises `UsageError`."""
     for start in (root, Path.cwd()):
         file = Path(os.path.abspath(start / path))
@@ -51,7 +51,7 @@ def _found(root: Path, path: str, unit: Unit) -> Path:
     raise UsageError(f"{path} is not there: write the rewrite of {unit.id}, or say with --against where it is")
 
 
-def _laid_out(inventory: Inventory, rewrite: Path, import_root: str) -> tuple[str, dict[str, str]]:
+def _lay_out(inventory: Inventory, rewrite: Path, import_root: str) -> tuple[str, dict[str, str]]:
     """Where the rewrite goes in the candidate tree, and what is laid out with it, by path (no file of the original).
 
     Of the folders that a file may be imported from (the original's, its own, the repository's), the first counts from which most of its imports

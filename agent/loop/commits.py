@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.verified_units import Present, place, verified
+from migrate_agent.agent.loop.verified_units import Present, record_path, verified_record
 from migrate_agent.agent.runs.commit_message import unit_message
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.tools.types import Draft, Evidence, Unit
@@ -14,7 +14,7 @@ def commit_unit(context: Context, unit: Unit, draft: Draft, evidence: Evidence, 
 
     Doing this again after a kill gives the same commit: files, message and date follow from the run's folder alone.
     """
-    files = {**draft.files, place(unit.source, unit.name): _verified_text(context, unit, draft, evidence)}
+    files = {**draft.files, record_path(unit.source, unit.name): _verified_text(context, unit, draft, evidence)}
     return context.branch.commit(head, files, unit_message(unit, evidence, context.settings.base), number)
 
 
@@ -22,4 +22,4 @@ def _verified_text(context: Context, unit: Unit, draft: Draft, evidence: Evidenc
     """The text of the unit's file under `.migrate/verified/`."""
     examples = context.services.examples(context.inventory, context.config)
     origin = next((example.origin for example in examples_of(context.recording, unit.id)), "")
-    return verified(Present(context.inventory, examples, draft.files), unit, evidence, origin).text()
+    return verified_record(Present(context.inventory, examples, draft.files), unit, evidence, origin).text()

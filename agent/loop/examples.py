@@ -13,7 +13,7 @@ from migrate_agent.tools.record.store import merge_recordings
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
 
-def reached(recording: Recording, identifier: str) -> bool:
+def is_reached(recording: Recording, identifier: str) -> bool:
     """Whether an example exercises the unit, or one that should have did not run."""
     return identifier in recording.errors or any(example.unit == identifier for example in recording.examples)
 
@@ -31,13 +31,13 @@ class Exercise:
     sandbox: Sandbox
     folder: Path
 
-    def known(self, stored: Recording, only: Sequence[Example] = ()) -> Recording:
+    def run_given(self, stored: Recording, only: Sequence[Example] = ()) -> Recording:
         """What the examples that the user gave show (or `only` these of them), and what was recorded before."""
         examples = only or self.services.examples(self.inventory, self.config)
         ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "examples", self.config.limits.limits())
         return merge_recordings((ran, stored))
 
-    def guessed(self, unit: Unit, recording: Recording) -> Recording:
+    def add_guess(self, unit: Unit, recording: Recording) -> Recording:
         """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported."""
         limits = self.config.limits.limits()
         folder = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"

@@ -17,7 +17,7 @@ VERSION = 1
 STATUSES = ("verified", "failed", "unverified", "skipped")
 
 
-def rows(context: Context, position: int) -> list[UnitReport]:
+def report_rows(context: Context, position: int) -> list[UnitReport]:
     """One row for each unit in scope, in the inventory's order; those at or after `position` of the plan were not reached."""
     settled = context.settled(max(position, 0))
     waiting = {identifier: "not reached: the run was interrupted" for identifier in context.plan.order if identifier not in settled}
@@ -30,7 +30,7 @@ def rows(context: Context, position: int) -> list[UnitReport]:
     return [reports[unit.id] for unit in context.inventory.units if unit.id in reports]
 
 
-def document(context: Context, units: Sequence[UnitReport]) -> dict[str, Any]:
+def report_json(context: Context, units: Sequence[UnitReport]) -> dict[str, Any]:
     """The JSON report. `problems` are files that were left out since they do not parse."""
     settings = context.settings
     return {
@@ -66,8 +66,8 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
 
 def write_reports(context: Context, position: int) -> list[UnitReport]:
     """Write `report.json` to the run's folder, and to where `--report` says; gives the rows."""
-    units = rows(context, position)
-    text = json.dumps(document(context, units), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    units = report_rows(context, position)
+    text = json.dumps(report_json(context, units), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     for path in (context.folder / "report.json", *([Path(context.settings.report)] if context.settings.report else [])):
         write_text(path, text)
     return units

@@ -14,7 +14,7 @@ CANDIDATE, GIVEN = "candidate", "verify"
 """In the folder of a unit: the tree that was judged, and what the verifier left."""
 
 
-def command(root: Path | str, unit: Unit, saved: Path, options: Sequence[tuple[str, object]] = ()) -> str:
+def replay_command(root: Path | str, unit: Unit, saved: Path, options: Sequence[tuple[str, object]] = ()) -> str:
     """The command line that replays a saved failure."""
     words = ["migrate-agent", "verify", "--repo", str(root), unit.id]
     for option, value in options:
@@ -22,14 +22,14 @@ def command(root: Path | str, unit: Unit, saved: Path, options: Sequence[tuple[s
     return shlex.join([*words, "--replay", str(saved)])
 
 
-def run_again(root: str, unit: Unit, folder: Path, evidence: Evidence) -> str:
+def replay_note(root: str, unit: Unit, folder: Path, evidence: Evidence) -> str:
     """The line that tells how to run the evidence's numeric failure again; "" where none of it lies in the unit's folder."""
     saved = folder / GIVEN / f"{NAME}.json"
     if not saved.exists() or not (folder / CANDIDATE).is_dir():
         return ""
     shown = json.loads(saved.read_text(encoding="utf-8"))["detail"]
     failed = any(verdict.status == "fail" and verdict.detail == shown for verdict in evidence.verdicts)
-    return f"run the failure again: {command(root, unit, saved)}" if failed else ""
+    return f"run the failure again: {replay_command(root, unit, saved)}" if failed else ""
 
 
 def candidate_beside(saved: Path) -> dict[str, str]:

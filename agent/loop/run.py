@@ -19,7 +19,7 @@ from migrate_agent.agent.config.errors import MissingError, UsageError, UserErro
 from migrate_agent.agent.config.json_files import read, write, write_text
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.graph import Graph, build
-from migrate_agent.agent.loop.report import exit_status, rows, write_partial
+from migrate_agent.agent.loop.report import exit_status, report_rows, write_partial
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.loop.speculation import Speculation
 from migrate_agent.agent.model.interface import Model
@@ -210,7 +210,7 @@ def _drive(context: Context, graph: Graph, ask: Ask) -> Result:
         write_partial(context, cast(RunState, state))
         if not isinstance(error, Quit):
             raise
-        units = rows(context, state.get("position", 0))
+        units = report_rows(context, state.get("position", 0))
         return Result(units, 1, context.settings.branch, paused=True)
     return _finish(context, cast(RunState, graph.get_state(thread).values))
 
@@ -230,7 +230,7 @@ def _steps(context: Context, graph: Graph, thread: Any, ask: Ask, fresh: bool) -
 
 
 def _finish(context: Context, state: RunState) -> Result:
-    units = rows(context, state["position"])
+    units = report_rows(context, state["position"])
     status = exit_status(units, context.plan.skipped)
     context.branch.close()
     write(context.folder / "finished", {"exit_status": status})

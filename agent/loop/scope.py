@@ -23,7 +23,7 @@ def require_units(inventory: Inventory, root: str) -> None:
     raise UsageError(f"{root} has no Python file that imports torch: nothing to migrate{suffix}")
 
 
-def decide(inventory: Inventory, modules: Sequence[str], exclude: Sequence[str]) -> Plan:
+def plan_scope(inventory: Inventory, modules: Sequence[str], exclude: Sequence[str]) -> Plan:
     """The units in scope, in the inventory's order (leaf first). Raises `UsageError` on a module that is not there."""
     scope = in_scope(inventory, modules)
     skipped = {unit.id: reason for unit in scope if (reason := _why_skipped(unit, exclude))}
@@ -38,7 +38,7 @@ def in_scope(inventory: Inventory, modules: Sequence[str]) -> tuple[Unit, ...]:
         raise UsageError(str(error)) from None
 
 
-def find(inventory: Inventory, text: str) -> Unit:
+def find_unit(inventory: Inventory, text: str) -> Unit:
     """The one unit that `FILE:NAME` names. Raises `UsageError` where there is none, or several."""
     needed = in_scope(inventory, (text,))
     source, _, name = text.partition(":")
@@ -48,7 +48,7 @@ def find(inventory: Inventory, text: str) -> Unit:
     return matches[0]
 
 
-def closure(inventory: Inventory, identifier: str) -> set[str]:
+def needed_units(inventory: Inventory, identifier: str) -> set[str]:
     """The ids of all units that this one needs, directly or not, without itself."""
     units = {unit.id: unit for unit in inventory.units}
     needed: set[str] = set()

@@ -23,7 +23,7 @@ from migrate_agent.agent.config.json_files import write_text
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.nodes.review import class_now, last_accepted
 from migrate_agent.agent.loop.unit_work import UnitWork
-from migrate_agent.agent.model.splice import Refused, check
+from migrate_agent.agent.model.splice import Refused, check_definition
 from migrate_agent.agent.runs.class_text import class_text
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.agent.runs.tables import verdict_table
@@ -66,7 +66,7 @@ def ask(context: Context, state: RunState) -> Answer:
     with context.progress.paused():
         work = context.load(state)
         show(console, context, state, work)
-        keys = offered(context, state)
+        keys = offered_keys(context, state)
         try:
             while True:
                 answer = _answer(_choose(console, keys), console, context, state, work, keys)
@@ -76,7 +76,7 @@ def ask(context: Context, state: RunState) -> Answer:
             return "quit"
 
 
-def offered(context: Context, state: RunState) -> tuple[Key, ...]:
+def offered_keys(context: Context, state: RunState) -> tuple[Key, ...]:
     """The keys that make sense now."""
     without = {
         "accept": not _passed(state),
@@ -180,7 +180,7 @@ def _edit(console: Console, context: Context, state: RunState, work: UnitWork) -
         )
         return None
     try:
-        check(text, context.unit(state).name.partition(".")[0])
+        check_definition(text, context.unit(state).name.partition(".")[0])
     except Refused as error:
         console.print(f"the text cannot be used: {error}", markup=False)
         return None

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain, read
-from migrate_agent.agent.loop.scope import closure as needed_units
+from migrate_agent.agent.loop.scope import needed_units as needed_units
 from migrate_agent.agent.repository.git import MANIFEST
 from migrate_agent.agent.runs.recordings import ORIGINS
 from migrate_agent.tools.closure import DIGITS, Closures, Name, canonical
@@ -66,12 +66,12 @@ class Verified:
         return json.dumps(plain(self), indent=1, ensure_ascii=False) + "\n"
 
 
-def place(source: str, name: str) -> str:
+def record_path(source: str, name: str) -> str:
     """The path of a unit's file."""
     return f"{FOLDER}/{source}/{name}.json"
 
 
-def load(root: Path) -> list[Verified]:
+def load_verified(root: Path) -> list[Verified]:
     """All units that were verified in this repository, by id. Raises `UsageError` on a file that is none of ours."""
     units = []
     for path in sorted((root / FOLDER).rglob("*.json")):
@@ -85,7 +85,7 @@ def load(root: Path) -> list[Verified]:
     return sorted(units, key=lambda unit: unit.id)
 
 
-def mirror(root: Path, units: Iterable[Verified] = ()) -> dict[str, str]:
+def read_mirror(root: Path, units: Iterable[Verified] = ()) -> dict[str, str]:
     """Path → text of the Python files that ports are made of: mirrors, and what the files under `.migrate` name. What is gone is left out."""
     try:
         listed = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
@@ -153,7 +153,7 @@ class Present:
         )
 
 
-def verified(present: Present, unit: Unit, evidence: Evidence, origin: str) -> Verified:
+def verified_record(present: Present, unit: Unit, evidence: Evidence, origin: str) -> Verified:
     """What is written of a unit that this evidence speaks for."""
     stages = Counter(verdict.stage for verdict in evidence.verdicts if verdict.status == "pass")
     return present.of(unit, origin, stages)

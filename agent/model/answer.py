@@ -45,7 +45,7 @@ class Answer:
     reason: str = ""
 
 
-def read(reply: Reply) -> Answer:
+def parse_reply(reply: Reply) -> Answer:
     """The answer in a reply. Raises `Refused` where the model declined, ran out of tokens, or answered in no form that we know."""
     if reply.refusal:
         raise Refused(f"the model declined: {reply.refusal[:200]}")

@@ -92,7 +92,7 @@ class Caller:
             if reason:
                 raise OverBudget(reason)
             try:
-                reply = self._answered(ask, unit, purpose)
+                reply = self._complete(ask, unit, purpose)
             except EndpointError as error:
                 self._note(ask, unit, purpose, replace(error.spent, text="", refusal=f"{_FAILED}{error}"), fresh=True)
                 raise
@@ -101,7 +101,7 @@ class Caller:
             self._note(ask, unit, purpose, reply, fresh=True)
         return reply
 
-    def _answered(self, ask: Ask, unit: str, purpose: str) -> Reply:
+    def _complete(self, ask: Ask, unit: str, purpose: str) -> Reply:
         with span(f"chat {ask.model}", unit=unit, purpose=purpose, **{"gen_ai.request.model": ask.model}) as attributes:
             reply = self.endpoint.complete(ask)
             attributes |= {"gen_ai.usage.input_tokens": reply.input_tokens, "gen_ai.usage.output_tokens": reply.output_tokens}
@@ -137,7 +137,7 @@ def _usable(reply: Reply, fresh: bool = True) -> Reply:
     return reply
 
 
-def replayed(file: Path) -> dict[str, Reply]:
+def load_replies(file: Path) -> dict[str, Reply]:
     """The answers of a saved trajectory. Raises `MissingError` where there are none."""
     replies = {entry.key: entry.reply for entry in read(file)}
     if not replies:

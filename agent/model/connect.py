@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.config.errors import MissingError, UsageError, require
-from migrate_agent.agent.model.caller import Cache, Caller, replayed
+from migrate_agent.agent.model.caller import Cache, Caller, load_replies
 from migrate_agent.agent.model.endpoint import Endpoint
 from migrate_agent.agent.model.language_model import LanguageModel, Settings
 from migrate_agent.agent.model.ledger import Allowance, Ledger, read
@@ -27,7 +27,7 @@ def connect(settings: RunSettings, config: Config, folder: RunFolder, tell: Call
     """
     table, budget = config.model, config.budget
     names, url = tuple(name.strip() for name in settings.model.split(",") if name.strip()), settings.base_url
-    answers = replayed(Path(settings.replay)) if settings.replay else None
+    answers = load_replies(Path(settings.replay)) if settings.replay else None
     if answers is not None:
         asks = [entry.ask for entry in read(Path(settings.replay))]
         names, url = names or tuple(dict.fromkeys(ask.model for ask in asks)), url or asks[0].endpoint

@@ -62,7 +62,7 @@ class Endpoint:
         retrying = tenacity.Retrying(
             stop=lambda state: state.attempt_number >= self.tries or _asks_too_much(state),
             wait=_wait,
-            retry=tenacity.retry_if_exception(_passing),
+            retry=tenacity.retry_if_exception(_is_temporary),
             sleep=self.sleep,
             before_sleep=lambda state: self.told(f"waiting for the model: {_line(state.outcome.exception() if state.outcome else None)}"),
             reraise=True,
@@ -189,7 +189,7 @@ def _arguments(ask: Ask, form: str, renamed: bool) -> dict[str, Any]:
     return arguments
 
 
-def _passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     """Whether the fault may pass: too many requests, the server's own, a timeout, a line that broke."""
     import openai
 

@@ -12,7 +12,7 @@ class TooLong(Exception):
     """What must stay does not fit; the text says how much there is and how much room."""
 
 
-def fit(parts: Sequence[Part], tokens: int) -> str:
+def fit_prompt(parts: Sequence[Part], tokens: int) -> str:
     """The text of as many parts as fit into so many (estimated) tokens, in their order, with a word on what was left out.
 
     Raises `TooLong` where those of rank 0 alone do not fit.

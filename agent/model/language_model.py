@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 
 from migrate_agent.agent.model import answer, knowledge
 from migrate_agent.agent.model.caller import Caller, OverBudget
-from migrate_agent.agent.model.fit import TooLong, fit
+from migrate_agent.agent.model.fit import TooLong, fit_prompt
 from migrate_agent.agent.model.interface import Attempt, Proposal, Request
-from migrate_agent.agent.model.numbered_holes import Slots, holes, mentioning, statement_text
-from migrate_agent.agent.model.splice import Refused, splice, whole
+from migrate_agent.agent.model.numbered_holes import Slots, number_holes, number_mentions, statement_text
+from migrate_agent.agent.model.splice import Refused, check_class, splice
 from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Reply, Structured
 from migrate_agent.agent.runs.class_text import class_node
 from migrate_agent.prompts import Part, render
@@ -52,11 +52,11 @@ class LanguageModel:
 
     def fill(self, request: Request) -> Proposal:
         """Ask for the holes, after several useless answers for the class."""
-        return self._propose("fill", request, task(request))
+        return self._propose("fill", request, next_task_for(request))
 
     def repair(self, request: Request) -> Proposal:
         """Ask for the holes again, then for the guilty submodule's statements, then for the class."""
-        return self._propose("repair", request, task(request))
+        return self._propose("repair", request, next_task_for(request))
 
     def ask(self, request: Request, question: str) -> tuple[str, Usage]:
         """Answer a question in prose; what went wrong is told in the answer's place."""
@@ -100,7 +100,7 @@ class LanguageModel:
             return Proposal(usage=self._usage(name, error.spent), refused=str(error), name=name)
         usage = self._usage(name, reply)
         try:
-            return Proposal(texts(answer.read(reply), request, next_task), usage, name=name)
+            return Proposal(texts_of_answer(answer.parse_reply(reply), request, next_task), usage, name=name)
         except Refused as error:
             return Proposal(usage=usage, refused=str(error), name=name)
 
@@ -112,7 +112,7 @@ class LanguageModel:
             "original": _original(request),
             "drafts": [next_task.slots.marked(owner) for owner in next_task.slots.texts],
             "slots": next_task.slots.slots,
-            "attempts": told(request.history, _owner(request)),
+            "attempts": attempt_rows(request.history, _owner(request)),
             "hint": request.hint,
             "rows": knowledge.rows(source, span),
             "observed": knowledge.observed(source, span, request.observed),
@@ -125,7 +125,7 @@ class LanguageModel:
     def _request(self, name: str, parts: Sequence[Part], schema: Mapping[str, object]) -> Ask:
         system = "\n\n".join(part.text for part in render("system", text_form=self.settings.structured == "text"))
         room = self.settings.context - self.settings.output - 400 - len(system) // 3
-        messages = (Message("system", system), Message("user", fit(parts, room)))
+        messages = (Message("system", system), Message("user", fit_prompt(parts, room)))
         return Ask(
             self.settings.endpoint, name, messages, self.settings.output, self.settings.temperature, self.settings.structured, schema
         )
@@ -134,17 +134,17 @@ class LanguageModel:
         return Usage(reply.calls, reply.input_tokens, reply.output_tokens, self.caller.cost(name, reply), reply.seconds)
 
 
-def task(request: Request) -> Task:
+def next_task_for(request: Request) -> Task:
     """What to ask for next: with each refusal by the verifier one strategy further, and with every second useless answer."""
     assert request.inventory is not None and request.rules is not None
     ladder: list[Task] = []
-    open_ = holes(request.rules, request.inventory, request.sources, request.unit.id)
+    open_ = number_holes(request.rules, request.inventory, request.sources, request.unit.id)
     if open_.slots:
         ladder += [Task("holes", open_)] * 2
     now = _owner_text(request, request.draft)
     submodule = knowledge.guilty(request.evidence)
     for owner, text in now.items():
-        if submodule and (slots := mentioning(text, owner, submodule)).slots:
+        if submodule and (slots := number_mentions(text, owner, submodule)).slots:
             ladder.append(Task("submodule", slots))
     ladder.append(Task("class", Slots(now, ())))
     own = [attempt for attempt in request.history if attempt.by == "llm"]
@@ -152,7 +152,7 @@ def task(request: Request) -> Task:
     return ladder[min(failed + (len(own) - failed) // 2, len(ladder) - 1)]
 
 
-def texts(reply: answer.Answer, request: Request, asked_task: Task) -> dict[str, str]:
+def texts_of_answer(reply: answer.Answer, request: Request, asked_task: Task) -> dict[str, str]:
     """The texts that an answer means. Raises `Refused` with the reason where it is not one that was asked for."""
     earlier = {} if asked_task.strategy == "holes" else _earlier(request)
     owner = _owner(request)
@@ -163,15 +163,15 @@ def texts(reply: answer.Answer, request: Request, asked_task: Task) -> dict[str,
             return {**earlier, **splice(asked_task.slots, {single[0].number: reply.whole_class})}
         if asked_task.strategy != "class" and not reply.reason:
             raise Refused("the whole class was answered without the reason why the holes alone cannot do it")
-        return {**earlier, owner: whole(reply.whole_class, name)}
+        return {**earlier, owner: check_class(reply.whole_class, name)}
     if asked_task.strategy == "class":
         if list(reply.holes) == [1] and _defines(reply.holes[1], name):
-            return {**earlier, owner: whole(reply.holes[1], name)}
+            return {**earlier, owner: check_class(reply.holes[1], name)}
         raise Refused("the whole class was asked for, and holes were answered")
     return {**earlier, **splice(asked_task.slots, reply.holes)}
 
 
-def told(history: Sequence[Attempt], owner: str) -> list[dict[str, object]]:
+def attempt_rows(history: Sequence[Attempt], owner: str) -> list[dict[str, object]]:
     """The attempts for a prompt: what became of each, and what it changed of the one before."""
     rows: list[dict[str, object]] = []
     before = ""

@@ -60,19 +60,19 @@ class Slots:
         return "\n".join(lines) + "\n"
 
 
-def holes(draft: Draft, inventory: Inventory, sources: Mapping[str, str], unit: str) -> Slots:
+def number_holes(draft: Draft, inventory: Inventory, sources: Mapping[str, str], unit: str) -> Slots:
     """The draft's holes as places. `sources` are the texts of the original files by path. The unit's own text is always among the texts."""
     reasons: dict[str, dict[Lines, list[str]]] = {}
     texts: dict[str, str] = {}
     path, _, name = unit.rpartition(":")
     for owner, lines, reason in [
         *((f"{path}:{name.partition('.')[0]}", None, ""),),
-        *(slot for hole in draft.holes if (slot := _place(hole, draft, inventory, sources)) is not None),
+        *(slot for hole in draft.holes if (slot := _locate(hole, draft, inventory, sources)) is not None),
     ]:
         text = texts.setdefault(owner, statement_text(draft, inventory, owner))
         if lines is not None and text:
             reasons.setdefault(owner, {}).setdefault(lines, []).append(reason)
-    return Slots({owner: text for owner, text in texts.items() if text}, tuple(_numbered(reasons)))
+    return Slots({owner: text for owner, text in texts.items() if text}, tuple(_number_lines(reasons)))
 
 
 def statement_text(draft: Draft, inventory: Inventory, owner: str) -> str:
@@ -84,7 +84,7 @@ def statement_text(draft: Draft, inventory: Inventory, owner: str) -> str:
     return "" if node is None else _text(text, node)
 
 
-def mentioning(text: str, owner: str, attribute: str) -> Slots:
+def number_mentions(text: str, owner: str, attribute: str) -> Slots:
     """The statements that mention `self.<attribute>` as places: the submodule's construction and its calls."""
     reasons: dict[Lines, list[str]] = {}
     for node in _statements(ast.parse(text)):
@@ -92,10 +92,10 @@ def mentioning(text: str, owner: str, attribute: str) -> Slots:
         names = {inner.attr for part in header for inner in ast.walk(part) if isinstance(inner, ast.Attribute) and _is_self(inner)}
         if attribute in names:
             reasons[_lines(node)] = [f"uses self.{attribute}"]
-    return Slots({owner: text}, tuple(_numbered({owner: reasons})))
+    return Slots({owner: text}, tuple(_number_lines({owner: reasons})))
 
 
-def _place(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str, str]) -> tuple[str, Lines | None, str] | None:
+def _locate(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str, str]) -> tuple[str, Lines | None, str] | None:
     """The owner, the lines in its text (all of it where nothing nearer is found) and the reason of a hole."""
     source = sources.get(hole.source, "")
     tree = ast.parse(source)
@@ -112,7 +112,7 @@ def _place(hole: Hole, draft: Draft, inventory: Inventory, sources: Mapping[str,
     if inside is None or statement is None:
         return owner, _lines(ast.parse(text).body[0]), hole.reason
     original = ast.get_source_segment(source, statement) or ""
-    return owner, _likest(text, inside, original, _rank(source, statement, scopes, top)), hole.reason
+    return owner, _most_similar(text, inside, original, _rank(source, statement, scopes, top)), hole.reason
 
 
 def _path(top: ast.stmt, line: int) -> tuple[list[str], ast.stmt | None]:
@@ -148,7 +148,7 @@ def _rank(source: str, statement: ast.stmt, scopes: Sequence[str], top: ast.stmt
     return sum(ast.get_source_segment(source, other) == text for other in _statements(method) if other.lineno < statement.lineno)
 
 
-def _likest(text: str, inside: ast.stmt, original: str, rank: int) -> Lines:
+def _most_similar(text: str, inside: ast.stmt, original: str, rank: int) -> Lines:
     """The lines of the statement most like `original` (the `rank`-th among equals), those of the whole scope where none is alike."""
     scored = [
         (difflib.SequenceMatcher(None, original, ast.get_source_segment(text, node) or "", autojunk=False).ratio(), node)
@@ -161,7 +161,7 @@ def _likest(text: str, inside: ast.stmt, original: str, rank: int) -> Lines:
     return _lines(equals[min(rank, len(equals) - 1)])
 
 
-def _numbered(holes: Mapping[str, Mapping[Lines, Sequence[str]]]) -> Iterator[Slot]:
+def _number_lines(holes: Mapping[str, Mapping[Lines, Sequence[str]]]) -> Iterator[Slot]:
     """Places that lie within others are one with these; numbers count from 1."""
     number = 0
     for owner in sorted(holes):

@@ -41,18 +41,18 @@ def splice(slots: Slots, answers: Mapping[int, str]) -> dict[str, str]:
         if replacements:
             changed[owner] = _replaced(text, replacements)
     for owner, text in changed.items():
-        check(text, owner.rpartition(":")[2])
+        check_definition(text, owner.rpartition(":")[2])
     return changed
 
 
-def whole(text: str, name: str) -> str:
+def check_class(text: str, name: str) -> str:
     """A whole class as an answer. Raises `Refused` where it is anything but the definition of the class with this name."""
     text = textwrap.dedent(text).strip("\n") + "\n"
-    check(text, name)
+    check_definition(text, name)
     return text
 
 
-def check(text: str, name: str) -> None:
+def check_definition(text: str, name: str) -> None:
     """Raise `Refused` unless the text is Python and one statement that defines `name`."""
     if len(text) > LONGEST:
         raise Refused(f"the answer is longer than {LONGEST} characters")
@@ -128,7 +128,7 @@ class _Writer(cst.CSTTransformer):
         if replacement is None:
             return result  # type: ignore[return-value]
         number, body = replacement
-        _same_definition(original_node, body, number)
+        _check_same_definition(original_node, body, number)
         first, *others = body
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and hasattr(original_node, "leading_lines"):
             first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
@@ -142,7 +142,7 @@ class _Writer(cst.CSTTransformer):
         return Lines(first, position.end.line)
 
 
-def _same_definition(old: cst.BaseStatement, body: Sequence[cst.BaseStatement], number: int) -> None:
+def _check_same_definition(old: cst.BaseStatement, body: Sequence[cst.BaseStatement], number: int) -> None:
     named = old.name.value if isinstance(old, (cst.FunctionDef, cst.ClassDef)) else ""
     new = [node.name.value for node in body if isinstance(node, (cst.FunctionDef, cst.ClassDef))]
     if named and (new != [named] or len(body) != 1):

@@ -63,17 +63,17 @@ def body(sheets: Sequence[Sheet], stands_on: str, links: Mapping[str, Links], co
             many=len(sheets) > 1,
             passed=sum(sheet.passed for sheet in sheets),
             total=sum(len(sheet.verdicts) for sheet in sheets),
-            how=" ".join(dict.fromkeys(how(sheet) for sheet in sheets)),
+            how=" ".join(dict.fromkeys(origin_line(sheet) for sheet in sheets)),
             stands_on=stands_on,
             summary=[row for sheet in sheets for row in stages(sheet)],
             links=links,
             commands=commands,
         )
     )
-    return redacted(fitted(text, limit - ROOM))
+    return redacted(cut_to(text, limit - ROOM))
 
 
-def fitted(text: str, limit: int) -> str:
+def cut_to(text: str, limit: int) -> str:
     """The parts that have room: those of the highest rank go first, and each that goes is named."""
     pieces = _PART.split(text)
     parts = [("head", 0, pieces[0]), *((pieces[i], int(pieces[i + 1]), pieces[i + 2]) for i in range(1, len(pieces), 3))]
@@ -112,7 +112,7 @@ def closeness(verdict: Verdict) -> float | None:
     return low / high
 
 
-def how(sheet: Sheet) -> str:
+def origin_line(sheet: Sheet) -> str:
     """Who wrote it, in one sentence."""
     match sheet.proposer:
         case "rules":

@@ -55,7 +55,7 @@ class Talk:
 def submit(path: Path, options: Options, talk: Talk, environment: Mapping[str, str] = os.environ) -> int:
     """Exit status 0: all requests are as they should be; 1: some cannot be. Raises `UserError`."""
     repository = open_repository(path)
-    address, token = whereto(repository, options, environment)
+    address, token = address_of(repository, options, environment)
     os.environ.setdefault(
         "GITHUB_TOKEN" if address.kind == "github" else "GITLAB_TOKEN", token
     )  # what is named there is kept out of all texts
@@ -64,7 +64,7 @@ def submit(path: Path, options: Options, talk: Talk, environment: Mapping[str, s
         return _submit(repository, forge, remote, address, options, talk)
 
 
-def whereto(repository: Repository, options: Options, environment: Mapping[str, str] = os.environ) -> tuple[Address, str]:
+def address_of(repository: Repository, options: Options, environment: Mapping[str, str] = os.environ) -> tuple[Address, str]:
     """The project that the remote is, and the token for it; nothing is sent. Raises `UserError` with what is missing."""
     require("forges", "pull requests")
     url = remote_url(repository, options.remote)
@@ -88,7 +88,7 @@ def _submit(repository: Repository, forge: Forge, git: GitRemote, address: Addre
     holds = [Held(branch_of(unit), reason) for unit, reason in finished.others.items()]
     present = look(forge, remote, wants, outcomes)
     todo = plan(wants, holds, present)
-    _told(outcomes, todo, talk)
+    _print_outcomes(outcomes, todo, talk)
     stuck = any(isinstance(outcome, Stuck) for outcome in outcomes) or bool(todo.told)
     stuck = stuck or any(present.requests[hold.branch].state == "open" for hold in holds if hold.branch in present.requests)
     if options.dry_run:
@@ -169,7 +169,7 @@ def _do(doer: Doer, todo: Plan) -> dict[str, Request]:
     return doer.requests
 
 
-def _told(outcomes: Sequence[Outcome], todo: Plan, talk: Talk) -> None:
+def _print_outcomes(outcomes: Sequence[Outcome], todo: Plan, talk: Talk) -> None:
     for outcome in outcomes:
         if isinstance(outcome, Landed):
             talk.tell(f"{', '.join(outcome.piece.units)}: merged")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from migrate_agent.agent.pr.body import closeness, environment, how
+from migrate_agent.agent.pr.body import closeness, environment, origin_line
 from migrate_agent.agent.pr.commits import Bench
 from migrate_agent.agent.pr.run import Change
 from migrate_agent.agent.pr.sheet import NAME, folder_of, to_text
@@ -29,7 +29,7 @@ def files(bench: Bench, change: Change) -> dict[str, str]:
     before = shown(bench.read(sheet.base, sheet.source), sheet.name)
     after = shown(bench.read(change.commit, sheet.target), sheet.name)
     plot = margins(sheet.verdicts)
-    values = {"sheet": sheet, "how": how(sheet), "before": before, "after": after}
+    values = {"sheet": sheet, "how": origin_line(sheet), "before": before, "after": after}
     page = environment(html=True).get_template("evidence.html").render(**values, plot=Markup(plot), style=Markup(STYLE))
     pages = {
         NAME: to_text(sheet),

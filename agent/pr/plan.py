@@ -173,7 +173,7 @@ def _towards(want: Wanted, request: Request | None, present: Seen) -> list[Actio
         actions.append(Edit(want.branch, base=want.base))
     if request is not None and request.draft and HELD in request.body and not want.draft:
         actions.append(Draft(want.branch, False))
-    before = asked(request.body) if request is not None else ()
+    before = noted_requests(request.body) if request is not None else ()
     labels = tuple(name for name in want.labels if f"label:{name}" not in before)
     people = tuple(name for name in want.reviewers if f"reviewer:{name}" not in before)
     if labels:
@@ -186,7 +186,7 @@ def _towards(want: Wanted, request: Request | None, present: Seen) -> list[Actio
         actions.append(SetCheck(want.branch, want.commit, want.check))
     # Last of all: what was asked is noted once it was asked, so that a run that was cut short asks again.
     noted = (*before, *(f"label:{name}" for name in labels), *(f"reviewer:{name}" for name in people))
-    block = with_asked(want.body, noted)
+    block = with_noted_requests(want.body, noted)
     if request is None:
         if noted:
             actions.append(Edit(want.branch, body=framed("", block)))
@@ -228,13 +228,13 @@ def framed(present: str, block: str) -> str:
     return f"{text}\n\n{present}" if present else text
 
 
-def asked(body: str) -> tuple[str, ...]:
+def noted_requests(body: str) -> tuple[str, ...]:
     """Labels and reviewers that were asked for already, as the text notes them."""
     match = _ASKED.search(body)
     return tuple(match[1].split(", ")) if match else ()
 
 
-def with_asked(block: str, names: Sequence[str]) -> str:
+def with_noted_requests(block: str, names: Sequence[str]) -> str:
     """The text with the note of what was asked for."""
     return f"{block.strip()}\n\n<!-- migrate-agent asked: {', '.join(dict.fromkeys(names))} -->" if names else block
 

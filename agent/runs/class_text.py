@@ -11,7 +11,7 @@ from migrate_agent.tools.types import Unit
 
 def example_table(file: Path, unit: Unit) -> str:
     """`[[example]]` as lines of TOML, the required arguments spelt out as `name=...`."""
-    init, call = (", ".join(required(file, unit.name, method)) for method in ("__init__", "forward"))
+    init, call = (", ".join(required_arguments(file, unit.name, method)) for method in ("__init__", "forward"))
     return f'[[example]]\nmodule = "{unit.id}"\ninit = "{init}"\ncall = "{call}"'
 
 
@@ -27,7 +27,7 @@ def is_called(file: Path, name: str) -> bool:
     return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in definition.bases)
 
 
-def required(file: Path, name: str, method: str) -> list[str]:
+def required_arguments(file: Path, name: str, method: str) -> list[str]:
     """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it."""
     definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
     function = next(

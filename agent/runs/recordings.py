@@ -21,7 +21,7 @@ def fresh_folder(home: Path) -> Path:
     return folder
 
 
-def keep(home: Path, root: Path, recording: Recording) -> None:
+def store_recording(home: Path, root: Path, recording: Recording) -> None:
     """Put the fresh recording in the place of the last one.
 
     Notes the digests of the sources it was seen in, since its positions mean nothing in others.
@@ -34,7 +34,7 @@ def keep(home: Path, root: Path, recording: Recording) -> None:
     folder.rename(last)
 
 
-def kept(home: Path, root: Path) -> tuple[Recording, list[str]]:
+def stored_recording(home: Path, root: Path) -> tuple[Recording, list[str]]:
     """The stored recording as far as it fits the sources at `root`, and the sources that have changed since."""
     folder = home / "recording"
     if not (folder / "sources.json").exists():

@@ -14,20 +14,20 @@ from migrate_agent.agent.config.config import Config, load_config
 from migrate_agent.agent.config.errors import MissingError, UsageError, require
 from migrate_agent.agent.config.json_files import write, write_text
 from migrate_agent.agent.loop.candidate_tree import candidate_of
-from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.loop.judging import lay_out
-from migrate_agent.agent.loop.scope import find
+from migrate_agent.agent.loop.scope import find_unit
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of
 from migrate_agent.agent.runs.progress import Progress, stdout
-from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.tpu import kernels as tpu_kernels
 from migrate_agent.agent.tpu import mesh as tpu_mesh
 from migrate_agent.agent.tpu import recompile as tpu_recompile
 from migrate_agent.agent.tpu import tables
 from migrate_agent.agent.tpu.page import page
-from migrate_agent.agent.tpu.result import Found, report, told
+from migrate_agent.agent.tpu.result import TpuResult, report_json, result_lines
 from migrate_agent.tools import extras
 from migrate_agent.tools.portable.ahead import PROGRAMS, Ahead, ExtraMissing, PortableError, Target, Variant
 from migrate_agent.tools.portable.chips import Topology, TopologyError, topology
@@ -64,11 +64,11 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
     repository = open_repository(root)
     config = load_config(repository.root)
-    topologies = wanted(options, config)
+    topologies = requested_topologies(options, config)
     require("tpu", "`migrate-agent tpu`")
     inventory = services.scan(repository.root)
-    unit = find(inventory, module)
-    stored, _ = kept(home_of(repository.common), repository.root)
+    unit = find_unit(inventory, module)
+    stored, _ = stored_recording(home_of(repository.common), repository.root)
     with (
         tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
         closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
@@ -76,15 +76,15 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     ):
         exercise = Exercise(services, config, inventory, sandbox, Path(scratch))
         progress.stage(unit.id, "running the original on its examples")
-        prepared_unit, examples = prepared(exercise, unit, stored, options)
+        prepared_unit, examples = prepare(exercise, unit, stored, options)
         with prepared_unit as ahead:
-            result = answer(ahead, examples, topologies, options, config, progress)
-    tell(result, options)
+            result = compile_programs(ahead, examples, topologies, options, config, progress)
+    show(result, options)
     equal = result.sharded is None or result.sharded.check.equal
     return 0 if equal and all(cost.refused is None for cost in result.costs) else 1
 
 
-def wanted(options: TpuOptions, config: Config) -> list[Topology]:
+def requested_topologies(options: TpuOptions, config: Config) -> list[Topology]:
     """The topologies asked for, else those of the configuration. Raises `UsageError`."""
     texts = options.topologies or config.tpu.topology
     if not texts:
@@ -95,15 +95,15 @@ def wanted(options: TpuOptions, config: Config) -> list[Topology]:
         raise UsageError(str(error)) from None
 
 
-def prepared(exercise: Exercise, unit: Unit, stored: Recording, options: TpuOptions) -> tuple[Ahead, Sequence[Example]]:
+def prepare(exercise: Exercise, unit: Unit, stored: Recording, options: TpuOptions) -> tuple[Ahead, Sequence[Example]]:
     """The unit with its rewrite (the one in the working tree, else what the rules write), and all its examples. Raises `UsageError`."""
     services, inventory = exercise.services, exercise.inventory
     own = [example for example in services.examples(inventory, exercise.config) if example.unit == unit.id]
-    recording = exercise.known(stored, () if options.recompile or options.write else own[:1])
-    if not reached(recording, unit.id):
-        recording = exercise.guessed(unit, recording)
+    recording = exercise.run_given(stored, () if options.recompile or options.write else own[:1])
+    if not is_reached(recording, unit.id):
+        recording = exercise.add_guess(unit, recording)
     example = _example(recording, unit, options)
-    inventory, unit, files = rewritten(services, inventory, unit, recording, example)
+    inventory, unit, files = rewritten_files(services, inventory, unit, recording, example)
     candidate = lay_out(exercise.folder / "candidate", files)
     try:
         translated = services.translate(inventory, recording.observations, example)
@@ -120,7 +120,7 @@ def _example(recording: Recording, unit: Unit, options: TpuOptions) -> Example:
     return replace(examples[0], init=options.init or examples[0].init, call=options.call or examples[0].call)
 
 
-def rewritten(
+def rewritten_files(
     services: Services, inventory: Inventory, unit: Unit, recording: Recording, example: Example
 ) -> tuple[Inventory, Unit, Mapping[str, str]]:
     """The tree of the rewrite. Raises `UsageError` where there is none in the working tree and the rules leave holes."""
@@ -134,9 +134,9 @@ def rewritten(
     return inventory, unit, draft.files
 
 
-def answer(
+def compile_programs(
     ahead: Ahead, examples: Sequence[Example], topologies: Sequence[Topology], options: TpuOptions, config: Config, progress: Progress
-) -> Found:
+) -> TpuResult:
     """Compile for each topology. Raises `UsageError` where the unit's programs cannot be had, `MissingError` without the compiler."""
     variant = Variant(options.batch or config.tpu.batch, options.length, options.dtype or config.tpu.dtype)
     costs: list[Cost] = []
@@ -144,12 +144,12 @@ def answer(
     try:
         if options.mesh:
             progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
-            shards = tpu_mesh.sharded(ahead, variant, tpu_mesh.axes_of(options.mesh))
-            shards = tpu_mesh.written(ahead, variant, shards, ahead.inventory.root) if options.write else shards
+            shards = tpu_mesh.shard(ahead, variant, tpu_mesh.axes_of(options.mesh))
+            shards = tpu_mesh.write_annotations(ahead, variant, shards, ahead.inventory.root) if options.write else shards
         kernels = None
         if options.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
-            kernels = tpu_kernels.substituted(ahead, variant, topologies, options.write)
+            kernels = tpu_kernels.try_kernels(ahead, variant, topologies, options.write)
         sized = {chips: replace(variant, batch=variant.batch * (chips.chips if options.each else 1)) for chips in topologies}
         ahead.facts(list(dict.fromkeys(sized.values())), options.programs)
         for size in dict.fromkeys(sized.values()):
@@ -160,16 +160,16 @@ def answer(
             else:
                 costs += ahead.costs(size, [Target(chips) for chips in alike], options.programs)
         costs.sort(key=lambda cost: [chips.name for chips in topologies].index(cost.topology))
-        fits, helped = fitted(ahead, topologies, variant, costs, progress) if options.fit else ((), ())
-        again = tpu_recompile.recompiled(ahead, examples, costs) if options.recompile else None
+        fits, helped = search_sizes(ahead, topologies, variant, costs, progress) if options.fit else ((), ())
+        again = tpu_recompile.count_programs(ahead, examples, costs) if options.recompile else None
     except ExtraMissing:
         raise MissingError(extras.advice("tpu", "`migrate-agent tpu`")) from None
     except PortableError as error:
         raise UsageError(f"{ahead.unit.id}: {error}") from None
-    return Found(ahead.unit.id, ahead.unit.target, tuple(costs), shards, fits, helped, again, kernels)
+    return TpuResult(ahead.unit.id, ahead.unit.target, tuple(costs), shards, fits, helped, again, kernels)
 
 
-def fitted(
+def search_sizes(
     ahead: Ahead, topologies: Sequence[Topology], variant: Variant, costs: Sequence[Cost], progress: Progress
 ) -> tuple[tuple[Fit, ...], tuple[tuple[str, tuple[Remedy, ...]], ...]]:
     """The largest batch and length for each topology, and what helps where the size that was asked about does not fit."""
@@ -188,13 +188,13 @@ def fitted(
     return tuple(fits), tuple(helped)
 
 
-def tell(result: Found, options: TpuOptions) -> None:
+def show(result: TpuResult, options: TpuOptions) -> None:
     """Print the tables; write report and page."""
     out = stdout()
     out.print(tables.costs(result.costs))
-    for line in told(result):
+    for line in result_lines(result):
         out.print(escape(line), soft_wrap=True)
     if options.report is not None:
-        write(options.report, report(result))
+        write(options.report, report_json(result))
     if options.page is not None:
         write_text(options.page, page(result))

@@ -22,13 +22,13 @@ class Substituted:
     written: tuple[str, ...] = ()
 
 
-def substituted(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], write: bool) -> Substituted:
+def try_kernels(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], write: bool) -> Substituted:
     """Try the kernels; write the adopted ones into the rewrite in the working tree. Raises `ExtraMissing`, `PortableError`, `UsageError`."""
     adoption = adopt(ahead, variant, topologies)
-    return Substituted(adoption, _written(adoption, ahead.inventory.root) if write else ())
+    return Substituted(adoption, _write_kernels(adoption, ahead.inventory.root) if write else ())
 
 
-def _written(adoption: Adoption, root: Path) -> tuple[str, ...]:
+def _write_kernels(adoption: Adoption, root: Path) -> tuple[str, ...]:
     lacking = sorted(path for path in adoption.files if not (root / path).is_file())
     if lacking:
         raise UsageError(f"--write: {lacking[0]} is not in the working tree: merge the branch that `migrate-agent run` made first")
@@ -37,7 +37,7 @@ def _written(adoption: Adoption, root: Path) -> tuple[str, ...]:
     return tuple(sorted(adoption.files))
 
 
-def lines(result: Substituted) -> Iterator[str]:
+def kernel_lines(result: Substituted) -> Iterator[str]:
     """Each kernel on each topology, the check and what was written, for people."""
     if not result.adoption.tried:
         yield "no call in the rewrite has a kernel in the library"

@@ -37,7 +37,7 @@ def axes_of(text: str) -> dict[str, int]:
         raise UsageError(str(error)) from None
 
 
-def sharded(ahead: Ahead, variant: Variant, axes: dict[str, int]) -> Sharded:
+def shard(ahead: Ahead, variant: Variant, axes: dict[str, int]) -> Sharded:
     """The proposal for the unit, and its step on simulated devices beside one device. Raises `PortableError`, `UsageError`."""
     facts = _facts(ahead, variant)
     proposal = propose(facts["train"]["arguments"], facts["layers"], axes)
@@ -60,7 +60,7 @@ def costs(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], propos
     return ahead.costs(variant, [Target(chips, proposal.axes) for chips in topologies], specs=specs)
 
 
-def written(ahead: Ahead, variant: Variant, result: Sharded, root: Path) -> Sharded:
+def write_annotations(ahead: Ahead, variant: Variant, result: Sharded, root: Path) -> Sharded:
     """Write the annotations into the rewrite in the working tree, once NNX reads them as they are meant. Raises `UsageError`."""
     if not result.check.equal:
         raise UsageError(
@@ -86,7 +86,7 @@ def written(ahead: Ahead, variant: Variant, result: Sharded, root: Path) -> Shar
     return replace(result, notes=(*result.notes, *annotated.notes), written=tuple(sorted(annotated.files)))
 
 
-def lines(result: Sharded) -> Iterator[str]:
+def mesh_lines(result: Sharded) -> Iterator[str]:
     """The proposal and the check, for people."""
     for parameter in result.proposal.placed:
         if parameter.spec:

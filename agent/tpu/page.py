@@ -6,13 +6,13 @@ import html
 
 from migrate_agent.agent.runs.verify_page import COLOURS, STYLE
 from migrate_agent.agent.tpu import tables
-from migrate_agent.agent.tpu.result import Found, told
+from migrate_agent.agent.tpu.result import TpuResult, result_lines
 from migrate_agent.tools.portable.cost import Cost
 
 BAR = 360
 
 
-def page(result: Found) -> str:
+def page(result: TpuResult) -> str:
     """The page's text."""
     title = f"{result.unit} on TPUs ({result.target})"
     body = [f"<h1>{html.escape(title)}</h1>", _table(result), "<h2>Memory of one device</h2>", *map(_bar, result.costs), _notes(result)]
@@ -20,7 +20,7 @@ def page(result: Found) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def _table(result: Found) -> str:
+def _table(result: TpuResult) -> str:
     head = "".join(f"<th>{column}" for column in tables.COLUMNS)
     rows = "".join(
         f"<tr class={'fail' if cost.refused else 'pass'}>" + "".join(f"<td>{html.escape(cell)}" for cell in tables.cells(cost)) + "</tr>"
@@ -47,6 +47,6 @@ def _bar(cost: Cost) -> str:
     return f'<svg width="{BAR + 10}" height="44" role="img" aria-label="{label}"><text x="0" y="14">{label}</text>{parts}{frame}</svg>'
 
 
-def _notes(result: Found) -> str:
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in told(result))
+def _notes(result: TpuResult) -> str:
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in result_lines(result))
     return f"<h2>Notes</h2><ul>{items}</ul>"

@@ -23,7 +23,7 @@ class Recompiled:
     paddings: tuple[Padding, ...]
 
 
-def recompiled(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Cost]) -> Recompiled:
+def count_programs(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Cost]) -> Recompiled:
     """Look at all calls of the unit. Raises `PortableError`."""
     tensors = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
     root = (ahead.original or ahead.inventory.root) / ahead.file.import_root
@@ -40,7 +40,7 @@ def recompiled(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Cost])
     return Recompiled(len(calls), programs, varies, seconds, tuple(try_padding(ahead, axis, sizes) for axis, sizes in varying))
 
 
-def lines(result: Recompiled) -> Iterator[str]:
+def recompilation_lines(result: Recompiled) -> Iterator[str]:
     """For people."""
     duration = f", about {result.seconds:.0f} s each on this machine" if result.seconds else ""
     yield f"{result.calls} calls seen, {result.programs} programs to compile{duration}"

@@ -20,7 +20,7 @@ REPORT_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Found:
+class TpuResult:
     """What is told in the end, in text, JSON and HTML."""
 
     unit: str
@@ -34,18 +34,18 @@ class Found:
     substituted: Substituted | None = None
 
 
-def told(result: Found) -> list[str]:
+def result_lines(result: TpuResult) -> list[str]:
     """What is said below the table."""
     return [
-        *tables.lines(result.costs),
-        *(tpu_mesh.lines(result.sharded) if result.sharded else ()),
-        *tables.fits(result.fits, result.remedies),
-        *(tpu_kernels.lines(result.substituted) if result.substituted else ()),
-        *(tpu_recompile.lines(result.recompiled) if result.recompiled else ()),
+        *tables.cost_lines(result.costs),
+        *(tpu_mesh.mesh_lines(result.sharded) if result.sharded else ()),
+        *tables.fit_lines(result.fits, result.remedies),
+        *(tpu_kernels.kernel_lines(result.substituted) if result.substituted else ()),
+        *(tpu_recompile.recompilation_lines(result.recompiled) if result.recompiled else ()),
     ]
 
 
-def report(result: Found) -> dict[str, Any]:
+def report_json(result: TpuResult) -> dict[str, Any]:
     """All that was found, as JSON (version 1)."""
     rows = [_row(cost) for cost in result.costs]
     return {
@@ -79,7 +79,7 @@ def _kernels(substituted: Substituted | None) -> dict[str, Any] | None:
     return {**adoption, "written": list(substituted.written)}
 
 
-def _fits(result: Found) -> dict[str, Any]:
+def _fits(result: TpuResult) -> dict[str, Any]:
     helped = {
         chips: [{"name": remedy.name, "helps": remedy.helps, **_row(remedy.cost)} for remedy in rows] for chips, rows in result.remedies
     }

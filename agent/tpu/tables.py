@@ -79,7 +79,7 @@ def costs(rows: Sequence[Cost]) -> RenderableType:
     return table
 
 
-def lines(rows: Sequence[Cost]) -> Iterator[str]:
+def cost_lines(rows: Sequence[Cost]) -> Iterator[str]:
     """Refusals with their lines and what to do, the worst padding, and what the figures leave out."""
     yield "figures are for one device; a bound is what published peaks allow at best, no estimate of a time"
     for cost in rows:
@@ -97,7 +97,7 @@ def lines(rows: Sequence[Cost]) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def fits(sizes: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remedy]]]) -> Iterator[str]:
+def fit_lines(sizes: Sequence[Fit], remedies: Sequence[tuple[str, Sequence[Remedy]]]) -> Iterator[str]:
     """What fits, and what helped."""
     for chips, rows in remedies:
         for remedy in rows:

@@ -38,7 +38,7 @@ def measured(folder: Path) -> dict[str, Any]:
         sandbox = called.open_sandbox("process", "cpu")
         try:
             exercise = Exercise(called, config, inventory, sandbox, Path(scratch))
-            recording = exercise.known(Recording())
+            recording = exercise.run_given(Recording())
             for unit in inventory.units:
                 examples = examples_of(recording, unit.id)
                 draft = called.compose(inventory, recording.observations, [unit.id], {}, examples)

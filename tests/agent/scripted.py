@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
-from migrate_agent.agent.loop.scope import closure
+from migrate_agent.agent.loop.scope import needed_units
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.scan import scan
@@ -78,7 +78,7 @@ def compose(
     refused: Collection[str] = (),
 ) -> Draft:
     """One class of one line for each unit and all that these need, and a hole where one asks for it. Refused ones are there as they were."""
-    held = {*units, *(need for unit in units for need in closure(inventory, unit))}
+    held = {*units, *(need for unit in units for need in needed_units(inventory, unit))}
     wanted = [unit for unit in inventory.units if unit.id in held]
     if any(fate(inventory, unit) == "crash" for unit in wanted):
         raise RuntimeError("scripted crash")
@@ -126,7 +126,7 @@ def services(**changes: object) -> Services:
         record=record,
         infer=infer,
         compose=compose,
-        mentions=lambda inventory, observations, unit, examples: tuple(closure(inventory, unit)),
+        mentions=lambda inventory, observations, unit, examples: tuple(needed_units(inventory, unit)),
         translate=translate,
         verify=verify,
         open_sandbox=lambda kind, device: NoSandbox(),

@@ -16,7 +16,7 @@ from migrate_agent.agent.commands.check_report import commands
 from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.loop.candidate_tree import candidate_of
 from migrate_agent.agent.loop.run import Options, start
-from migrate_agent.agent.loop.verified_units import FOLDER, load
+from migrate_agent.agent.loop.verified_units import FOLDER, load_verified
 from migrate_agent.agent.runs.progress import Progress
 from migrate_agent.tests.agent import scripted
 from migrate_agent.tests.agent.repositories import git, module, repository
@@ -215,7 +215,7 @@ def test_what_cannot_be_read_is_told(repo: Path, prepare: Any, words: str) -> No
 
 
 def test_annotations_are_escaped(repo: Path) -> None:
-    unit = replace(load(repo)[0], target="pkg,a:b/x_jax.py")
+    unit = replace(load_verified(repo)[0], target="pkg,a:b/x_jax.py")
     row: Any = types.SimpleNamespace(then=unit, holds=False, reason="50 % of\nit")
     assert list(commands([row])) == [
         "::error file=pkg%2Ca%3Ab/x_jax.py,title=migrate-agent check::a.py:Alpha and its port no longer match: 50 %25 of%0Ait"

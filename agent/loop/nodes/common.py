@@ -14,7 +14,7 @@ from migrate_agent.agent.config.errors import UserError
 from migrate_agent.agent.config.json_files import write_text
 from migrate_agent.agent.loop.attempts import best_evidence
 from migrate_agent.agent.loop.context import Context, usage
-from migrate_agent.agent.loop.rerun import run_again
+from migrate_agent.agent.loop.rerun import replay_note
 from migrate_agent.agent.loop.unit_work import UnitWork
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.sandbox.base import SandboxError
@@ -64,7 +64,7 @@ def settle(
     """End the unit at work, with the evidence there is, and with how a numeric failure is run again."""
     unit = context.unit(state)
     evidence = _evidence(state, work, status)
-    again = run_again(context.settings.root, unit, work.folder, evidence) if evidence else ""
+    again = replay_note(context.settings.root, unit, work.folder, evidence) if evidence else ""
     if again:
         context.progress.note(again)
     example_error = context.plan.failed_examples.get(unit.id)

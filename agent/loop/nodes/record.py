@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from migrate_agent.agent.config.json_files import write
 from migrate_agent.agent.loop.context import Context
-from migrate_agent.agent.loop.examples import Exercise, reached
+from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.runs.class_text import is_called
-from migrate_agent.agent.runs.recordings import examples_of, kept
+from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import Plan, RunState
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.scan.plan import dependency_groups
@@ -27,11 +27,11 @@ def record(context: Context, state: RunState) -> RunState:
     folder = context.folder / "recording"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    stored, changed = kept(context.folder.home, context.original)
+    stored, changed = stored_recording(context.folder.home, context.original)
     if changed:
         context.progress.warn(f"the recording is older than {', '.join(changed[:3])}: record again; what it says of them is left out")
     exercise = Exercise(context.services, context.config, context.inventory, context.sandbox, folder)
-    recording = exercise.known(stored)
+    recording = exercise.run_given(stored)
     failed_examples = {}
     for example in context.services.examples(context.inventory, context.config):
         if example not in recording.examples and example.unit in recording.errors:
@@ -40,9 +40,9 @@ def record(context: Context, state: RunState) -> RunState:
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
         unit = context.inventory.unit(identifier)
-        if not reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
+        if not is_reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
             context.progress.stage(identifier, "guessing an example")
-            recording = exercise.guessed(unit, recording)
+            recording = exercise.add_guess(unit, recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.markdown import PATH, markdown
-from migrate_agent.agent.loop.report import rows, write_reports
+from migrate_agent.agent.loop.report import report_rows, write_reports
 from migrate_agent.agent.loop.unit_work import load_draft
 from migrate_agent.agent.repository.git import MANIFEST, manifest
 from migrate_agent.agent.runs.commit_message import report_message
@@ -14,7 +14,7 @@ from migrate_agent.agent.runs.state import RunState
 def report(context: Context, state: RunState) -> RunState:
     """Commit the Markdown report and the list of our files, write the JSON."""
     context.progress.stage("", "writing the report")
-    units = rows(context, state["position"])
+    units = report_rows(context, state["position"])
     files = {PATH: markdown(context, units), MANIFEST: manifest(_committed(context, state))}
     number = state["commits"] + 1
     sha = context.branch.commit(state["head"], files, report_message(context.settings.base, context.settings.branch), number)

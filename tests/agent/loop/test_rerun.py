@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.loop.rerun import candidate_beside, run_again
+from migrate_agent.agent.loop.rerun import candidate_beside, replay_note
 from migrate_agent.agent.loop.speculation import _adopt
 from migrate_agent.tools.types import Evidence, Unit, Verdict
 
@@ -30,15 +30,15 @@ def evidence(detail: str) -> Evidence:
 
 
 def test_the_line_names_the_saved_failure_and_its_candidate(folder: Path) -> None:
-    line = run_again("/r e p o", UNIT, folder, evidence(DETAIL))
+    line = replay_note("/r e p o", UNIT, folder, evidence(DETAIL))
     words = shlex.split(line.removeprefix("run the failure again: "))
     assert words == ["migrate-agent", "verify", "--repo", "/r e p o", "a/model.py:Net", "--replay", str(folder / "verify/failing.json")]
     assert candidate_beside(Path(words[-1])) == {"a_jax/model.py": "x = 1\n"}
 
 
 def test_no_line_for_another_failure_than_the_saved_one(folder: Path, tmp_path: Path) -> None:
-    assert run_again("/repo", UNIT, folder, evidence("something else")) == ""
-    assert run_again("/repo", UNIT, tmp_path / "elsewhere", evidence(DETAIL)) == ""
+    assert replay_note("/repo", UNIT, folder, evidence("something else")) == ""
+    assert replay_note("/repo", UNIT, tmp_path / "elsewhere", evidence(DETAIL)) == ""
     assert candidate_beside(tmp_path / "elsewhere" / "failing.json") == {}
 
 
@@ -51,5 +51,5 @@ def test_what_a_guess_left_is_moved_to_the_unit(folder: Path, tmp_path: Path) ->
     for part in ("candidate", "verify"):
         (folder / part).rename(guessed / part)
     _adopt(guessed, target)
-    assert run_again("/repo", UNIT, target, evidence(DETAIL)) and not guessed.exists()
+    assert replay_note("/repo", UNIT, target, evidence(DETAIL)) and not guessed.exists()
     assert not (target / "candidate" / "old.py").exists()

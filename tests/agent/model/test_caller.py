@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate_agent.agent.config.errors import MissingError
-from migrate_agent.agent.model.caller import Cache, Caller, OverBudget, replayed
+from migrate_agent.agent.model.caller import Cache, Caller, OverBudget, load_replies
 from migrate_agent.agent.model.ledger import Allowance, Ledger, Spent, read
 from migrate_agent.agent.model.prices import LIST, Price, cost, price_of
 from migrate_agent.agent.model.wire import Ask, EndpointError, Message, Reply
@@ -92,7 +92,7 @@ def test_failure_is_counted_and_remembered(tmp_path: Path) -> None:
 
 def test_replay_gives_the_same_answers_and_asks_nobody(tmp_path: Path) -> None:
     caller(tmp_path, Counting()).call(ask("x"), "a.py:A", "fill")
-    saved = replayed(tmp_path / "run" / "trajectory.jsonl")
+    saved = load_replies(tmp_path / "run" / "trajectory.jsonl")
     server = Counting()
     again = replace(caller(tmp_path, server, "again"), cache=None, replayed=saved)
     assert again.call(ask("x"), "a.py:A", "fill").text == "answer 1"
@@ -101,7 +101,7 @@ def test_replay_gives_the_same_answers_and_asks_nobody(tmp_path: Path) -> None:
         again.call(ask("y"), "a.py:A", "fill")
     assert server.calls == 0
     with pytest.raises(MissingError, match="holds no trajectory"):
-        replayed(tmp_path / "nowhere.jsonl")
+        load_replies(tmp_path / "nowhere.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from migrate_agent.agent.model import knowledge
-from migrate_agent.agent.model.fit import TooLong, fit
+from migrate_agent.agent.model.fit import TooLong, fit_prompt
 from migrate_agent.agent.model.numbered_holes import Lines, Slot
 from migrate_agent.agent.model.wire import estimate
 from migrate_agent.prompts import Part, code, names, render
@@ -83,7 +83,7 @@ PARTS = (Part("a", 0, "x" * 300), Part("b", 30, "y" * 300), Part("c", 10, "z" * 
 
 @pytest.mark.parametrize(("room", "kept"), [(400, "abc"), (250, "ac"), (150, "a")])
 def test_the_least_important_parts_go_first_and_whole(room: int, kept: str) -> None:
-    text = fit(PARTS, room)
+    text = fit_prompt(PARTS, room)
     assert [part.name for part in PARTS if part.text in text] == list(kept)
     assert estimate(text) <= room
     left = [part.name for part in PARTS if part.name not in kept]
@@ -93,7 +93,7 @@ def test_the_least_important_parts_go_first_and_whole(room: int, kept: str) -> N
 
 def test_what_must_stay_and_does_not_fit_is_told() -> None:
     with pytest.raises(TooLong, match="room for 50"):
-        fit(PARTS, 50)
+        fit_prompt(PARTS, 50)
 
 
 SOURCE = """import torch

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.model.answer import Answer, read
-from migrate_agent.agent.model.numbered_holes import Slots, holes, mentioning
-from migrate_agent.agent.model.splice import Refused, fingerprint, splice, whole
+from migrate_agent.agent.model.answer import Answer, parse_reply
+from migrate_agent.agent.model.numbered_holes import Slots, number_holes, number_mentions
+from migrate_agent.agent.model.splice import Refused, check_class, fingerprint, splice
 from migrate_agent.agent.model.wire import Reply
 from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.scan import scan
@@ -54,7 +54,7 @@ def slots(inventory: Inventory) -> Slots:
     """The places in what the real rewriter makes of the source."""
     draft = compose(inventory, {}, ["m.py:Net"])
     assert draft.holes
-    return holes(draft, inventory, {"m.py": SOURCE}, "m.py:Net")
+    return number_holes(draft, inventory, {"m.py": SOURCE}, "m.py:Net")
 
 
 def number(slots: Slots, words: str, nth: int = 0) -> int:
@@ -139,10 +139,10 @@ def test_what_reaches_further_is_refused(slots: Slots, changes: dict[object, str
 )
 def test_a_whole_class_is_that_class_alone(text: str, words: str) -> None:
     if not words:
-        assert whole(text, "Net").startswith("class Net:")
+        assert check_class(text, "Net").startswith("class Net:")
         return
     with pytest.raises(Refused, match=words):
-        whole(text, "Net")
+        check_class(text, "Net")
 
 
 def test_a_method_takes_only_itself(inventory: Inventory) -> None:
@@ -156,7 +156,7 @@ def test_a_method_takes_only_itself(inventory: Inventory) -> None:
 
 
 def test_statements_that_mention_a_submodule(slots: Slots) -> None:
-    found = mentioning(slots.texts["m.py:Net"], "m.py:Net", "norm")
+    found = number_mentions(slots.texts["m.py:Net"], "m.py:Net", "norm")
     texts = [text.strip() for text in same(found).values()]
     assert texts[-1] == "z = helper(self.norm(y))" and texts[0].startswith("self.norm = ") and len(texts) == 2
 
@@ -184,7 +184,7 @@ JSON = {"holes": [{"number": 1, "code": "x = 1"}], "whole_class": "", "reason": 
     ],
 )
 def test_answers_are_read(text: str, form: str, answer: Answer) -> None:
-    assert read(replace(Reply(text), form=form)) == answer  # type: ignore[arg-type]
+    assert parse_reply(replace(Reply(text), form=form)) == answer  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def test_answers_are_read(text: str, form: str, answer: Answer) -> None:
 )
 def test_answers_of_no_known_form_are_refused(reply: Reply, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        read(reply)
+        parse_reply(reply)
 
 
 def test_a_source_without_its_file_gives_no_place(inventory: Inventory, tmp_path: Path) -> None:
     draft = compose(inventory, {}, ["m.py:Net"])
-    assert holes(draft, inventory, {"m.py": SOURCE}, "m.py:Net").slots
-    assert not holes(replace(draft, files={}), inventory, {"m.py": SOURCE}, "m.py:Net").texts
+    assert number_holes(draft, inventory, {"m.py": SOURCE}, "m.py:Net").slots
+    assert not number_holes(replace(draft, files={}), inventory, {"m.py": SOURCE}, "m.py:Net").texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_agent.agent.pr.body import Links, body, closeness, fitted, stages
+from migrate_agent.agent.pr.body import Links, body, closeness, cut_to, stages
 from migrate_agent.agent.pr.sheet import Sheet, from_text, to_text
 from migrate_agent.tests.agent.pr.picture import page
 from migrate_agent.tests.agent.pr.sheets import sheet
@@ -77,7 +77,7 @@ def test_a_short_limit_leaves_parts_out_from_the_last() -> None:
     assert len(whole) > 20_000 > 8_000 >= len(short)
     assert short.startswith("**Verified: 100 of 100") and "Left out" in short and "verdicts" in short.splitlines()[-1]
     assert "What was exercised" in short
-    assert len(fitted("a" * 500, 300)) <= 300
+    assert len(cut_to("a" * 500, 300)) <= 300
 
 
 def test_closeness() -> None:

@@ -24,9 +24,9 @@ from migrate_agent.agent.pr.plan import (
     Seen,
     SetCheck,
     Wanted,
-    asked,
     framed,
     held_block,
+    noted_requests,
     numbered,
     plan,
 )
@@ -67,7 +67,7 @@ def test_nothing_there_yet() -> None:
     assert actions[0] == Push("pr/low", "c1", "")
     assert actions[1] == Open("pr/low", "main", "Migrate low", framed("", "low text"), True)
     edit = actions[6]
-    assert isinstance(edit, Edit) and edit.body is not None and asked(edit.body) == ("label:jax", "reviewer:ann")
+    assert isinstance(edit, Edit) and edit.body is not None and noted_requests(edit.body) == ("label:jax", "reviewer:ann")
 
 
 def test_all_is_as_it_should_be() -> None:
