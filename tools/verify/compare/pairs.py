@@ -36,23 +36,23 @@ def output_pairs(scenario: Scenario, answer: Answer, prefix: str = "") -> list[P
     for number, (their, our) in enumerate(zip(trees.items(theirs), trees.items(ours), strict=True)):
         key = f"{prefix}out/{their.number}" if isinstance(their, trees.Leaf) else ""
         expected = scenario.arrays[key] if key else np.asarray(their)
-        got = answer.arrays.get(f"out/{our.number}") if isinstance(our, trees.Leaf) else np.asarray(our)
-        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, got, scenario.name))
+        actual = answer.arrays.get(f"out/{our.number}") if isinstance(our, trees.Leaf) else np.asarray(our)
+        pairs.append(Pair(f"{scenario.name} output {number}", key, expected, actual, scenario.name))
     return pairs
 
 
 def named_pairs(scenario: Scenario, answer: Answer, kind: str, omitted: Collection[str] = ()) -> list[Pair]:
     """The arrays of a kind (`state`, `grad`, `input-grad`) by their names."""
-    found = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
-    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key), scenario.name) for key in found]
+    keys = [key for key in scenario.arrays if key.startswith(kind + "/") and key.partition("/")[2] not in omitted]
+    return [Pair(f"{scenario.name} {key}", key, scenario.arrays[key], answer.arrays.get(key), scenario.name) for key in keys]
 
 
 def paired(scenario: Scenario, answer: Answer) -> bool:
     """Whether both sides drew the same random numbers (`bernoulli`, which always keeps, aside), be it with other axes of length one."""
 
     def kinds(draws: Sequence[Sequence[Any]]) -> list[tuple[Any, list[Any]]]:
-        found = [(draw[0], [size for size in draw[1] if size != 1]) for draw in drawn(draws) if draw[0] != "bernoulli"]
-        return sorted(found, key=lambda draw: str(draw[0]))
+        masks = [(draw[0], [size for size in draw[1] if size != 1]) for draw in drawn(draws) if draw[0] != "bernoulli"]
+        return sorted(masks, key=lambda draw: str(draw[0]))
 
     return kinds(scenario.draws) == kinds(answer.facts["draws"])
 
@@ -93,8 +93,10 @@ def _doubtful(scenario: Scenario, answer: Answer) -> bool:
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         pairs = [(pair, tolerances.FLOOR_FP64, 0.0) for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state"))]
         pairs += [(pair, tolerances.FLOOR_GRADIENT_FP64, scale) for kind in GRADIENTS for pair in named_pairs(scenario, answer, kind)]
-        found = (compare(pair.label, pair.expected, pair.got, quiet, floor, size) for pair, floor, size in pairs if pair.got is not None)
-        return any(difference.failed for difference in found)
+        differences = (
+            compare(pair.label, pair.expected, pair.got, quiet, floor, size) for pair, floor, size in pairs if pair.got is not None
+        )
+        return any(difference.failed for difference in differences)
     except MALFORMED:  # the checks say so
         return False
 

@@ -175,7 +175,7 @@ class Results:
         self,
         kind: str,
         scenarios: Sequence[Scenario] | None = None,
-        further: Mapping[str, Any] = MappingProxyType({}),
+        more_arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> Job:
         """A job of the candidate's side. It gets what `given` holds, and of the original's results only what says how to call it."""
         rows = [
@@ -198,7 +198,7 @@ class Results:
             "described": described,
             "port": self.port,
             "plain": [self.examples[item["index"]].init for item in self.expected.examples] if self.port is not None else [],
-            **further,
+            **more_arguments,
         }
         inputs = {"given": self.expected.given, **tensor_inputs(translated)}
         return jobs.candidate_job(FUNCTIONS[kind], self.unit, self.file, self.candidate_root, self.job_limits, arguments, inputs)
@@ -231,8 +231,8 @@ class Results:
         name = scenario.state
         if name not in self._states:
             self._states[name] = tensor_files.load(self.expected.given / f"states/{name}.safetensors")
-        given = self._states[name]
-        return Answer(facts, {**arrays, **{key: given[key[6:]] for key in unwritten if key[6:] in given}})
+        state = self._states[name]
+        return Answer(facts, {**arrays, **{key: state[key[6:]] for key in unwritten if key[6:] in state}})
 
     def forgives(self, scenario: Scenario, answer: Answer) -> bool:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a

@@ -29,16 +29,16 @@ def expectations(
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
     file = source_file(inventory, unit)
-    taken = [texts(example) for example in examples[: tolerances.MAX_EXAMPLES]]
-    arguments = {"examples": taken, "seed": seed}
+    rows = [texts(example) for example in examples[: tolerances.MAX_EXAMPLES]]
+    arguments = {"examples": rows, "seed": seed}
     job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"))
     runs: list[Run] = []
     try:
         with ThreadPoolExecutor(1) as pool:
-            further = pool.submit(sandbox.run, beside)
+            configured = pool.submit(sandbox.run, beside)
             runs.append(sandbox.run(job))
-        runs.append(further.result())
+        runs.append(configured.result())
         _say_whether_it_runs(runs[0])
         first = {"first": runs[0].result["examples"][0]["index"], "number": len(runs[0].result["examples"])}
         if runs[1].status == "ok" and any(runs[1].result[key] != value for key, value in first.items()):
@@ -57,46 +57,48 @@ def _say_whether_it_runs(run: Run) -> None:
         raise OriginalFailed("the original does not run: " + ("; ".join(run.result["errors"]) or "there is no example"))
 
 
-def _collect(run: Run, further: Run, folder: Path, given_examples: Sequence[Example], job: Job, sandbox: Sandbox) -> Expectations:
+def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[Example], job: Job, sandbox: Sandbox) -> Expectations:
     """What a run of the examples gave, and a further one of other configurations."""
     examples, scenarios, lines = run.result["examples"], run.result["scenarios"], Lines(job.arguments["name"], job.root)
     lines.add(run.result["lines"])
-    outputs, given = [run.output], folder / "given"
-    if further.status == "lost":
-        raise Lost(f"the run of other configurations was lost: {further.error}")
-    wrong = further.result.get("wrong") if further.status == "ok" else {"reason": f"their run ended with {further.status}"}
+    outputs, given_folder = [run.output], folder / "given"
+    if configured.status == "lost":
+        raise Lost(f"the run of other configurations was lost: {configured.error}")
+    wrong = configured.result.get("wrong") if configured.status == "ok" else {"reason": f"their run ended with {configured.status}"}
     if wrong is not None:
         examples[0]["skipped"].append({"name": "other configurations", **wrong})
     else:
-        examples, scenarios = [*examples, *further.result["examples"]], [*scenarios, *further.result["scenarios"]]
-        lines.add(further.result["lines"])
-        outputs.append(further.output)
-    shutil.rmtree(given, ignore_errors=True)
+        examples, scenarios = [*examples, *configured.result["examples"]], [*scenarios, *configured.result["scenarios"]]
+        lines.add(configured.result["lines"])
+        outputs.append(configured.output)
+    shutil.rmtree(given_folder, ignore_errors=True)
     for output in outputs:
         if (output / "given").is_dir():
-            shutil.copytree(output / "given", given, dirs_exist_ok=True)
+            shutil.copytree(output / "given", given_folder, dirs_exist_ok=True)
     expected = {file.name: file for output in outputs for file in (output / "expected").glob("*.safetensors")}
-    noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given, job, sandbox)
+    noise = _noise([given_examples[item["index"]] for item in examples], examples, scenarios, given_folder, job, sandbox)
     loaded = [Scenario.from_json(row, tensor_files.load(expected[f"{row['name']}.safetensors"]), noise) for row in scenarios]
     initial = {
         number: tensor_files.load(expected[name])
         for number in range(len(examples))
         if (name := f"initial-{number}.safetensors") in expected
     }
-    kept = tensor_files.load(expected["trained.safetensors"]) if "trained.safetensors" in expected else {}
-    peak, unrun = max(run.peak_memory_bytes, further.peak_memory_bytes), lines.missed(run.result["lines"]["file"])
-    return Expectations(examples, run.result["errors"], loaded, initial, given, peak, trained=kept, noise=noise, unrun=unrun)
+    trained = tensor_files.load(expected["trained.safetensors"]) if "trained.safetensors" in expected else {}
+    peak, unrun = max(run.peak_memory_bytes, configured.peak_memory_bytes), lines.missed(run.result["lines"]["file"])
+    return Expectations(examples, run.result["errors"], loaded, initial, given_folder, peak, trained=trained, noise=noise, unrun=unrun)
 
 
 def _noise(
     examples: Sequence[Example],
     described: Sequence[Mapping[str, Any]],
     scenarios: Sequence[Mapping[str, Any]],
-    given: Path,
+    given_folder: Path,
     job: Job,
     sandbox: Sandbox,
 ) -> Noise:
     """What asks for the noise of these scenarios, where it is not among their facts."""
     arguments = {**job.arguments, "examples": [texts(example, item["changes"]) for example, item in zip(examples, described, strict=True)]}
-    asking = replace(job, entry=entry("original", "noise:run"), arguments=arguments, inputs={"given": given, **tensor_inputs(examples)})
+    asking = replace(
+        job, entry=entry("original", "noise:run"), arguments=arguments, inputs={"given": given_folder, **tensor_inputs(examples)}
+    )
     return Noise(asking, sandbox, [row for row in scenarios if "noise" not in row], described[0].get("curves"))

@@ -84,9 +84,9 @@ def _worst(results: Results, scenario: Scenario, exact: CandidateRun, result: Ma
     for index, point in enumerate(result["points"]):
         name = f"e{scenario.example}-worst-s{index}"
         arrays = _under(stored, f"{index}/")
-        given = tensor_files.load(results.expected.given / f"inputs/{scenario.name}.safetensors")
-        given |= {key: value for key, value in arrays.items() if key.startswith("in/")}
-        tensor_files.save(results.expected.given / f"inputs/{name}.safetensors", given)
+        inputs = tensor_files.load(results.expected.given / f"inputs/{scenario.name}.safetensors")
+        inputs |= {key: value for key, value in arrays.items() if key.startswith("in/")}
+        tensor_files.save(results.expected.given / f"inputs/{name}.safetensors", inputs)
         theirs = {key: value for key, value in arrays.items() if key.startswith("out/")}
         noise = NoiseOfScenario(point["noise"])
         worst = replace(scenario, name=name, role=Role.WORST, noise=noise, arrays=theirs, noise_source=None)

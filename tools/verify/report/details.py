@@ -23,15 +23,15 @@ BINS = tuple(range(-18, 2))
 
 def details(results: Results) -> dict[str, Any]:
     """All of it; what could not be had is left empty. Starts two more jobs, for the submodules."""
-    found: dict[str, Any] = {"errors": [], "histogram": {}, "curves": {}, "submodules": []}
+    page: dict[str, Any] = {"errors": [], "histogram": {}, "curves": {}, "submodules": []}
     try:
-        found["errors"] = [_row(difference) for difference in _differences(results)]
-        found["histogram"] = {"bins": list(BINS), "exact": _histogram(results, "exact"), "native": _histogram(results, "native")}
-        found["curves"] = _curves(results)
-        found["submodules"] = [_call(call) for call in _submodules(results)]
+        page["errors"] = [_row(difference) for difference in _differences(results)]
+        page["histogram"] = {"bins": list(BINS), "exact": _histogram(results, "exact"), "native": _histogram(results, "native")}
+        page["curves"] = _curves(results)
+        page["submodules"] = [_call(call) for call in _submodules(results)]
     except (OriginalFailed, CandidateFailed, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         pass  # the verdicts say what is wrong
-    return found
+    return page
 
 
 def _differences(results: Results) -> Iterator[Difference]:

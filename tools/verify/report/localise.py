@@ -48,14 +48,14 @@ def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> 
     """The submodule that diverges first in the scenario of a failed verdict; None where it cannot be located."""
     if verdict.leaf.startswith("state/"):
         return Culprit(verdict.leaf.removeprefix("state/").rpartition(".")[0])
-    how = how_to_capture(verdict)
+    capture = how_to_capture(verdict)
     try:
-        theirs, ours = captured(results, scenario, how)
-        wrong = _wrong_parameters(results, scenario) if how == "gradients" else ()
+        theirs, ours = captured(results, scenario, capture)
+        wrong = _wrong_parameters(results, scenario) if capture == "gradients" else ()
     except (OriginalFailed, OSError, ValueError, KeyError):
         return None  # safe: the verdict stands, and only lacks a place
-    for limit in tolerances.SAME_CALL["narrow" if how == "native" and scenario.narrow else how]:
-        culprit = find_backward(theirs, ours, limit, wrong) if how == "gradients" else find(theirs, ours, limit)
+    for limit in tolerances.SAME_CALL["narrow" if capture == "native" and scenario.narrow else capture]:
+        culprit = find_backward(theirs, ours, limit, wrong) if capture == "gradients" else find(theirs, ours, limit)
         if culprit is not None:
             return Culprit(culprit.path, culprit.kind)
     return None
@@ -66,22 +66,22 @@ def how_to_capture(verdict: Verdict) -> str:
     return "gradients" if "grad/" in verdict.leaf else "native" if verdict.check in NATIVE_CHECKS else "values"
 
 
-def captured(results: Results, scenario: Scenario, how: str) -> tuple[list[Record], list[Record]]:
+def captured(results: Results, scenario: Scenario, capture: str) -> tuple[list[Record], list[Record]]:
     """The calls of submodules on both sides. Raises `OriginalFailed` where either side does not get through."""
-    return _of_original(results, scenario, how), _run(results, results.candidate_job("capture", [scenario], {"how": how}))
+    return _of_original(results, scenario, capture), _run(results, results.candidate_job("capture", [scenario], {"how": capture}))
 
 
-def _of_original(results: Results, scenario: Scenario, how: str) -> list[Record]:
+def _of_original(results: Results, scenario: Scenario, capture: str) -> list[Record]:
     """The original's calls: those of its own scenarios are kept beside its results, for further attempts."""
-    key, known = (scenario.name, how), results.expected.captured
+    key, stored = (scenario.name, capture), results.expected.captured
     if not any(scenario is own for own in results.expected.scenarios):
-        return _run(results, _original_job(results, scenario, how))
-    if key not in known:
-        found = _run(results, _original_job(results, scenario, how))
-        if sum(value.nbytes for record in found for value in (*record.inputs, *record.outputs)) > MOST_BYTES:
-            return found
-        known[key] = found
-    return list(known[key])
+        return _run(results, _original_job(results, scenario, capture))
+    if key not in stored:
+        records = _run(results, _original_job(results, scenario, capture))
+        if sum(value.nbytes for record in records for value in (*record.inputs, *record.outputs)) > MOST_BYTES:
+            return records
+        stored[key] = records
+    return list(stored[key])
 
 
 def matched(theirs: Sequence[Record], ours: Sequence[Record]) -> list[tuple[Record, Record]]:
@@ -137,10 +137,10 @@ def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
     return [key.removeprefix("grad/") for key in failed]
 
 
-def _original_job(results: Results, scenario: Scenario, how: str) -> Job:
+def _original_job(results: Results, scenario: Scenario, capture: str) -> Job:
     called = scenario.request().to_json()
     return results.original_job(
-        "capture:capture", scenario, {"seed": tolerances.SEED_STRIDE * results.seed, "scenario": called, "how": how}
+        "capture:capture", scenario, {"seed": tolerances.SEED_STRIDE * results.seed, "scenario": called, "how": capture}
     )
 
 
@@ -149,15 +149,15 @@ def _run(results: Results, job: Job) -> list[Record]:
     try:
         if run.status != "ok":
             raise OriginalFailed(run.error)
-        found = tensor_files.load(run.output / "captured.safetensors")
-        return [_record(row, _taker(found, number)) for number, row in enumerate(run.result)]
+        arrays = tensor_files.load(run.output / "captured.safetensors")
+        return [_record(row, _taker(arrays, number)) for number, row in enumerate(run.result)]
     finally:
         discard(results.sandbox, run)
 
 
-def _taker(found: Mapping[str, Array], number: int) -> Callable[[str, int], tuple[Array, ...]]:
+def _taker(arrays: Mapping[str, Array], number: int) -> Callable[[str, int], tuple[Array, ...]]:
     def take(kind: str, count: int) -> tuple[Array, ...]:
-        return tuple(np.asarray(found[f"{number}/{kind}/{index}"]) for index in range(count))
+        return tuple(np.asarray(arrays[f"{number}/{kind}/{index}"]) for index in range(count))
 
     return take
 

@@ -46,20 +46,20 @@ def constructed(results: Results) -> list[str]:
 
 def elsewhere(results: Results) -> list[str]:
     """Of other configurations and ranks that could not be compared: why. What the candidate's process tells of them may have any form."""
-    found = []
+    lines = []
     for scenario, answer in results.answers(Role.CONFIGURATION, Role.RANK, Role.LONG):
         try:
             state = answer.facts.get("state")
-            why = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
+            reason = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
         except (KeyError, IndexError, TypeError, AttributeError):
-            why = "the rewrite's process told nothing of it"
-        if why:
+            reason = "the rewrite's process told nothing of it"
+        if reason:
             ranks = "on inputs with one more axis in front"
-            how = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})"}.get(
+            circumstances = {Role.RANK: ranks, Role.LONG: f"on longer inputs ({scenario.name})"}.get(
                 scenario.role
             ) or f"as {results.configured(scenario)}"
-            found.append(f"not compared {how}, which the original takes: {why}")
-    return list(dict.fromkeys(found))
+            lines.append(f"not compared {circumstances}, which the original takes: {reason}")
+    return list(dict.fromkeys(lines))
 
 
 def trained(results: Results) -> list[str]:

@@ -49,13 +49,13 @@ class Replayed:
     culprit: Call | None
 
 
-def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Path:
+def save(results: Results, scenario: Scenario, verdict: Verdict, capture: str) -> Path:
     """Write `failing.json` and `failing.safetensors` (inputs, targets, state) into the verification's folder; gives the former."""
-    given, index = results.expected.given, scenario.example
+    folder, index = results.expected.given, scenario.example
     described = results.expected.examples[index]
     example, translated = results.examples[described["index"]], results.translated[described["index"]]
-    stored = {f"input/{key}": value for key, value in tensor_files.load(given / f"inputs/{scenario.name}.safetensors").items()}
-    stored |= {f"state/{key}": value for key, value in tensor_files.load(given / f"states/{scenario.state}.safetensors").items()}
+    stored = {f"input/{key}": value for key, value in tensor_files.load(folder / f"inputs/{scenario.name}.safetensors").items()}
+    stored |= {f"state/{key}": value for key, value in tensor_files.load(folder / f"states/{scenario.state}.safetensors").items()}
     tensor_files.save(results.folder / f"{NAME}.safetensors", stored)
     if example.tensors is not None:
         shutil.copyfile(example.tensors, results.folder / f"{NAME}-tensors.safetensors")
@@ -66,7 +66,7 @@ def save(results: Results, scenario: Scenario, verdict: Verdict, how: str) -> Pa
         "target": results.unit.target,
         "check": verdict.check,
         "detail": verdict.detail,
-        "how": how,
+        "how": capture,
         "seed": results.seed,
         "scenario": {key: row[key] for key in saved},
         "described": {key: described[key] for key in DESCRIBED},
@@ -104,18 +104,18 @@ def replay(
 ) -> Replayed:
     """Run a saved failure again on both sides. Raises `NoReplay`, `OriginalFailed` where either side does not get through, `OSError`."""
     document = load(path, unit)
-    how = str(document["how"])
+    capture = str(document["how"])
     tensors = path.with_name(f"{NAME}-tensors.safetensors") if document["tensors"] else None
     examples = [Example(unit.id, tensors=tensors, **_texts(document[side])) for side in ("original", "candidate")]
     with tempfile.TemporaryDirectory(prefix="migrate-agent-replay-") as folder:
         expected = _expectations(document, path.with_name(f"{NAME}.safetensors"), Path(folder))
-        given = (unit, examples[:1], examples[1:], candidate, original, inventory, sandbox, job_limits, lambda: expected, Path(folder))
-        with Results(*given, seed=int(document["seed"]), port=port) as results:
-            theirs, ours = captured(results, expected.scenarios[0], how)
-    return judged(how, theirs, ours, bool(document["scenario"]["narrow"]))
+        arguments = (unit, examples[:1], examples[1:], candidate, original, inventory, sandbox, job_limits, lambda: expected, Path(folder))
+        with Results(*arguments, seed=int(document["seed"]), port=port) as results:
+            theirs, ours = captured(results, expected.scenarios[0], capture)
+    return judged(capture, theirs, ours, bool(document["scenario"]["narrow"]))
 
 
-def judged(how: str, theirs: Sequence[Record], ours: Sequence[Record], narrow: bool) -> Replayed:
+def judged(capture: str, theirs: Sequence[Record], ours: Sequence[Record], narrow: bool) -> Replayed:
     """Errors by call, and the first that diverges."""
     pairs = matched(theirs, ours)
     calls = {
@@ -123,9 +123,9 @@ def judged(how: str, theirs: Sequence[Record], ours: Sequence[Record], narrow: b
         for their, our in pairs
     }
     culprit = None
-    for limit in tolerances.SAME_CALL["narrow" if how == "native" and narrow else how]:
-        culprit = culprit or (find_backward(theirs, ours, limit) if how == "gradients" else find(theirs, ours, limit))
-    return Replayed(how, tuple(calls.values()), calls.get(id(culprit)) if culprit else None)
+    for limit in tolerances.SAME_CALL["narrow" if capture == "native" and narrow else capture]:
+        culprit = culprit or (find_backward(theirs, ours, limit) if capture == "gradients" else find(theirs, ours, limit))
+    return Replayed(capture, tuple(calls.values()), calls.get(id(culprit)) if culprit else None)
 
 
 def _error(theirs: Sequence[np.ndarray[Any, Any]], ours: Sequence[np.ndarray[Any, Any]]) -> float:

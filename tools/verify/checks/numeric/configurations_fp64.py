@@ -18,19 +18,19 @@ def judge(results: Results) -> Verdict | None:
     """Within the limit that the conditioning allows; `unverified` where random numbers do not pair up. What the candidate refuses on purpose is a
     note, no failure."""
     answered = [(scenario, answer) for scenario, answer in results.answers(Role.CONFIGURATION) if not results.forgives(scenario, answer)]
-    found = verdict("numeric", "configurations_fp64", (each for pair in answered for each in _differences(results, *pair)))
-    if found is None or found.status == "pass":
+    worst = verdict("numeric", "configurations_fp64", (item for pair in answered for item in _differences(results, *pair)))
+    if worst is None or worst.status == "pass":
         unpaired = [
             scenario for scenario, answer in answered if not answer.error and not answer.facts.get("state") and not paired(scenario, answer)
         ]
         if unpaired:
-            how = results.configured(unpaired[0])
-            return Verdict("numeric", "configurations_fp64", "unverified", detail=f"{unpaired[0].name}: {UNPAIRED}; {how}")
-        if found is None:
+            arguments = results.configured(unpaired[0])
+            return Verdict("numeric", "configurations_fp64", "unverified", detail=f"{unpaired[0].name}: {UNPAIRED}; {arguments}")
+        if worst is None:
             return None
-    shown = [scenario for scenario, _ in answered if found.status == "pass" or found.scenario == scenario.name]
+    shown = [scenario for scenario, _ in answered if worst.status == "pass" or worst.scenario == scenario.name]
     changes = tuple(results.configured(scenario) for scenario in shown)
-    return replace(found, detail="; ".join([found.detail, *changes]), changes=changes if found.status == "fail" else ())
+    return replace(worst, detail="; ".join([worst.detail, *changes]), changes=changes if worst.status == "fail" else ())
 
 
 def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterator[Difference]:
@@ -43,8 +43,8 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
     elif not paired(scenario, answer):
         theirs, ours = (any(draw[0] != "bernoulli" for draw in drawn(draws_of(side))) for side in (scenario, answer))
         if theirs != ours:
-            what = "draws nothing at random, and torch does" if theirs else "draws at random, and torch does not"
-            yield Difference(scenario.name, float("inf"), 0.0, f"it {what}", "draws", scenario.name)
+            contrast = "draws nothing at random, and torch does" if theirs else "draws at random, and torch does not"
+            yield Difference(scenario.name, float("inf"), 0.0, f"it {contrast}", "draws", scenario.name)
     else:
         if trees.skeleton(scenario.tree) != trees.skeleton(answer.facts["tree"]):
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)

@@ -23,7 +23,7 @@ def judge(results: Results) -> Verdict | None:
     layout; where they are drawn in other parts, only what all of them do is compared."""
     rows = [row for row in results.answers(Role.DROPPED, Role.CONFIGURATION_DROPPED) if _compares(results, *row)]
     examples = groupby(rows, lambda row: row[0].example)
-    return verdict("numeric", "dropped_fp64", chain.from_iterable(_differences(list(found)) for _, found in examples))
+    return verdict("numeric", "dropped_fp64", chain.from_iterable(_differences(list(group)) for _, group in examples))
 
 
 def _compares(results: Results, scenario: Scenario, answer: Answer) -> bool:
@@ -42,8 +42,8 @@ def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
         elif _same_masks(scenario, answer, axes=dropped.axis is not None):
             groups.setdefault(_group(dropped), []).append((scenario, answer))
     for key, group in groups.items():
-        wanted = [dropped for dropped in zeroed(group[0][0].draws) if _group(dropped) == key]
-        if len(group) == len(wanted):
+        masks = [dropped for dropped in zeroed(group[0][0].draws) if _group(dropped) == key]
+        if len(group) == len(masks):
             yield from _matched(group)
 
 
@@ -55,13 +55,13 @@ def _group(dropped: Dropped) -> Hashable:
 def _matched(group: Sequence[Row]) -> Iterator[Difference]:
     """Each scenario with an answer of the group that agrees, where there is one."""
     waiting = dict(enumerate(group))
-    for place, (scenario, _) in enumerate(group):
+    for index, (scenario, _) in enumerate(group):
         alike = [other for other, row in waiting.items() if _kind(scenario, scenario) == _kind(*row)]
-        alike.sort(key=lambda other: other != place)
-        agreeing = (other for other in alike if not any(found.failed for found in _compared(scenario, waiting[other][1])))
-        taken = next(agreeing, alike[0] if alike else None)
-        if taken is not None:
-            yield from _compared(scenario, waiting.pop(taken)[1])
+        alike.sort(key=lambda other: other != index)
+        agreeing = (other for other in alike if not any(leaf.failed for leaf in _compared(scenario, waiting[other][1])))
+        partner = next(agreeing, alike[0] if alike else None)
+        if partner is not None:
+            yield from _compared(scenario, waiting.pop(partner)[1])
 
 
 def _kind(scenario: Scenario, drawn: Scenario | Answer) -> Mask | None:

@@ -46,10 +46,10 @@ def _difference(scenario: Scenario, pair: Pair, scale: float) -> Difference:
         return Difference(
             pair.label, float("inf"), 0.0, f"not finite, where torch's is ({lost} of {finite.size} elements)", "nonfinite"
         ).at(scenario.name, pair.key)
-    found = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), tolerances.FLOOR_GRADIENT_FP64, scale)
-    if found.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
+    leaf = difference(scenario, pair._replace(got=np.where(finite, pair.got, pair.expected)), tolerances.FLOOR_GRADIENT_FP64, scale)
+    if leaf.failed and (scenario.undecided(pair.key) or _is_noise(scenario, pair, scale)):
         return Difference(pair.label, 0.0, tolerances.FLOOR_GRADIENT_FP64)
-    return found
+    return leaf
 
 
 def _is_noise(scenario: Scenario, pair: Pair, scale: float) -> bool:

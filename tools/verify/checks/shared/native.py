@@ -33,11 +33,11 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
 
 def _of_infinities(pair: Pair) -> Pair:
     """Where torch makes NaN of infinities on its way, which comes of the form of a formula: what is finite has to be finite, no more."""
-    got = pair.got
-    if got is None or got.shape != pair.expected.shape or got.dtype.kind != pair.expected.dtype.kind:
+    actual = pair.got
+    if actual is None or actual.shape != pair.expected.shape or actual.dtype.kind != pair.expected.dtype.kind:
         return pair
-    finite = np.isfinite(got) if got.dtype.kind in "fc" else True
-    return pair._replace(got=np.where(np.isfinite(pair.expected) == finite, pair.expected, got))
+    finite = np.isfinite(actual) if actual.dtype.kind in "fc" else True
+    return pair._replace(got=np.where(np.isfinite(pair.expected) == finite, pair.expected, actual))
 
 
 def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
@@ -46,9 +46,9 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
     for number, (their, our) in enumerate(zip(theirs, ours, strict=False)):
         if not isinstance(their, trees.Leaf) or not isinstance(our, trees.Leaf):
             continue
-        wanted, got = dtypes[their.number], answer.facts["dtypes"][our.number]
-        if NATIVE.get(wanted, wanted) != NATIVE.get(got, got):
-            problem = f"dtype {got} instead of {wanted}"
+        expected, actual = dtypes[their.number], answer.facts["dtypes"][our.number]
+        if NATIVE.get(expected, expected) != NATIVE.get(actual, actual):
+            problem = f"dtype {actual} instead of {expected}"
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)
 
 
@@ -62,8 +62,8 @@ def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, f
         return Difference(label, float("inf"), 0.0, "the candidate gave none", "missing")
     problem = pattern_problem(native.expected, native.got)
     if problem:
-        same = native.expected.shape == native.got.shape
-        return Difference(label, float("inf"), 0.0, problem, "nonfinite" if same else "shape")
+        same_shape = native.expected.shape == native.got.shape
+        return Difference(label, float("inf"), 0.0, problem, "nonfinite" if same_shape else "shape")
     if exact.expected.dtype.kind not in "fc":
         return _whole(label, exact, native, dtype)
     epsilon = tolerances.EPS_NATIVE[dtype]
@@ -82,8 +82,10 @@ def _conditioned(
     if error <= own + floor:
         return Difference(label, error, own + floor)
     factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
-    told = noise()[0]
-    conditioning = factor * told * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64) / size if np.isfinite(told) else tolerances.CAP_FP64
+    rounding = noise()[0]
+    conditioning = (
+        factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64) / size if np.isfinite(rounding) else tolerances.CAP_FP64
+    )
     return Difference(label, error, own + max(floor, conditioning))
 
 

@@ -21,11 +21,11 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
                 yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
-                found = difference(
+                leaf = difference(
                     scenario, pair, tolerances.FLOOR_FP64, tolerances.GLOBAL_SCALE * usually(results, scenario, Role.SEED, pair.key or "-")
                 )
-                if not (found.failed and scenario.undecided(pair.key)):
-                    yield found
+                if not (leaf.failed and scenario.undecided(pair.key)):
+                    yield leaf
 
 
 def usually(results: Results, scenario: Scenario, role: str, *names: str) -> float:
@@ -35,10 +35,10 @@ def usually(results: Results, scenario: Scenario, role: str, *names: str) -> flo
     """
     if not scenario.label.endswith(SATURATING):
         return 0.0
-    same = (each for each in results.expected.scenarios if (each.role, each.example) == (role, scenario.example))
-    usual = next(same, None)
-    found = usual.arrays.items() if usual is not None else ()
-    named = [value for key, value in found if (key in names or f"{key.partition('/')[0]}/" in names) and value.dtype.kind in "fc"]
+    alike = (candidate for candidate in results.expected.scenarios if (candidate.role, candidate.example) == (role, scenario.example))
+    usual = next(alike, None)
+    arrays = usual.arrays.items() if usual is not None else ()
+    named = [value for key, value in arrays if (key in names or f"{key.partition('/')[0]}/" in names) and value.dtype.kind in "fc"]
     return max(map(rms, named), default=0.0)
 
 
