@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite import compose
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Cause
 from migrate_agent.tools.verify.checks.base import load_checks
+from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence import recorded_kernels
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +65,17 @@ def test_page_lists_every_check_in_its_stage() -> None:
     listed = [(stage, check.strip("`")) for stage, check, *_ in rows("docs/verify.md", "Checks")]
     apart = (recorded_kernels.STAGE, recorded_kernels.CHECK)  # its calls are recorded, so it is no check of scenarios
     assert sorted(listed) == sorted([apart, *((check.stage, check.name) for check in load_checks())])
+
+
+def test_page_lists_every_role_with_its_maker_and_a_reader() -> None:
+    scenarios, checks = rows("docs/verify.md", "Scenarios"), rows("docs/verify.md", "Checks")
+    roles = {role.value for role in Role}
+    assert {role.strip("`") for role, *_ in scenarios} == roles
+    read = {name for *_, reads in checks for name in re.findall(r"`([^`]+)`", reads)}
+    assert roles <= read
+    for role, _, maker in scenarios:
+        text = (ROOT / maker.strip("`")).read_text(encoding="utf-8")
+        assert f"Role.{Role(role.strip('`')).name}" in text, role
 
 
 def test_page_lists_every_cause() -> None:
