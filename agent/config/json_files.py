@@ -18,6 +18,7 @@ T = TypeVar("T")
 def write_text(path: Path, text: str) -> None:
     """Write a file atomically and durably, without the user's keys; folders are made as needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Renaming is atomic, but without fsync a power cut may leave an empty file under the final name.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with temporary.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write(redacted(text))

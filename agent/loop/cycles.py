@@ -22,7 +22,7 @@ def conclude_cycle(context: Context, state: RunState) -> RunState:
     hold together. Doing this again after a kill makes the same commits.
     """
     last = state["position"]
-    cycle = context.plan.circle(context.plan.order[last])
+    cycle = context.plan.cycle(context.plan.order[last])
     if not cycle or cycle[-1] != context.plan.order[last]:
         return {}
     positions = {name: position for position, name in enumerate(context.plan.order) if name in cycle and context.waits(position)}
@@ -46,7 +46,7 @@ def _verified_beside(context: Context, position: int, work: UnitWork, draft: Dra
     if work.drafted().files == draft.files:
         return work
     unit = context.unit_at(position)
-    context.progress.stage(unit.id, "verifying it again, with what is left of its circle")
+    context.progress.stage(unit.id, "verifying it again, with what is left of its cycle")
     evidence = verify_draft(context, unit, draft, work.folder, lambda text: context.progress.stage(unit.id, f"verifying: {text}"))
     after = replace(work, evidence=evidence, draft=draft)
     context.save(position, work, after)  # now, not at the end: a verification takes minutes, and a kill should not cost it
@@ -57,7 +57,7 @@ def _reason_against(context: Context, position: int, draft: Draft, evidence: Evi
     """Why the unit at a position of the plan does not hold; "" where it does."""
     blocked = blocking(context, position, draft, evidence)
     if draft.holes:
-        return f"a hole in its circle is left: {draft.holes[0].reason}"
+        return f"a hole in its cycle is left: {draft.holes[0].reason}"
     return blocked or ("" if evidence.status == "verified" else why(evidence))
 
 

@@ -44,7 +44,7 @@ def blocking(context: Context, place: int, draft: Draft, evidence: Evidence | No
 def _held(context: Context, done: Mapping[str, UnitReport], own: str, other: Unit) -> str:
     """Why a unit whose rewrite is in the draft must not be there."""
     report = done.get(other.id)
-    beside = other.id in context.plan.circle(own)
+    beside = other.id in context.plan.cycle(own)
     if report is None:
         return "" if beside else _untried(context, other)
     if report.status == "verified" or _unreached(report) or (beside and context.waits(context.plan.order.index(other.id))):

@@ -15,7 +15,7 @@ def draft_unit(context: Context, situation: Situation) -> Draft:
     Where the units of the cycle leave holes, those of them that were not tried yet are left out if that leaves fewer.
     """
     unit = context.plan.order[situation.position]
-    beside = [other for other in context.plan.circle(unit) if other not in situation.rejected and other != unit]
+    beside = [other for other in context.plan.cycle(unit) if other not in situation.rejected and other != unit]
     before = [other for other in situation.accepted if other not in beside]
     draft = draft_units(context, (*before, *beside, unit), situation.rejected, situation.texts)
     if not beside or not draft.holes:

@@ -190,6 +190,7 @@ def connected(settings: Settings, config: Config, folder: RunFolder, services: S
 @contextlib.contextmanager
 def _checkpointed(context: Context) -> Iterator[Graph]:
     with contextlib.closing(sqlite3.connect(context.folder / CHECKPOINTS, check_same_thread=False)) as connection:
+        # A checkpoint that a power cut takes back would have later files than itself, such as the commit of a unit that it does not know.
         connection.execute("PRAGMA synchronous=FULL")
         yield build(context, SqliteSaver(connection))
 

@@ -103,6 +103,7 @@ class Repository:
         """The files of a commit as a plain folder, complete or not there at all."""
         if folder.exists():
             return
+        # The folder gets its name last: a kill in between leaves a partial folder, which the next try removes.
         partial, index = folder.with_name(f"{folder.name}.partial"), folder.with_name(f"{folder.name}.index")
         shutil.rmtree(partial, ignore_errors=True)
         index.unlink(missing_ok=True)
@@ -159,8 +160,10 @@ class Branch:
     def open(self, head: str) -> None:
         """Check the branch out afresh at `head`; leftovers of a killed process go."""
         self.close()
-        for worktrees in self.repository.common.glob(f"refs/heads/{self.name}.lock"):
-            worktrees.unlink(missing_ok=True)
+        # A process that was killed inside `update-ref` leaves its lock, and git refuses the branch while it is there. The run holds the lock of
+        # the whole repository (`runs.folder.locked`), so the lock belongs to nobody who lives.
+        for lock in self.repository.common.glob(f"refs/heads/{self.name}.lock"):
+            lock.unlink(missing_ok=True)
         self.worktree.parent.mkdir(parents=True, exist_ok=True)
         if not self.repository.tip(self.name):
             self.repository.run("update-ref", f"refs/heads/{self.name}", head)
@@ -181,6 +184,7 @@ class Branch:
         self._git("read-tree", "--reset", "-u", parent)
         for path, text in files.items():
             write_text(self.worktree / path, text)
+        # Forced, since a `.gitignore` of the user may match our files.
         self._git("add", "--force", "--", *files)
         commit = self._commit_tree(self._git("write-tree"), parent, message, number)
         self._advance(parent, commit)
@@ -196,12 +200,13 @@ class Branch:
         return parent
 
     def _commit_tree(self, tree: str, parent: str, message: str, number: int) -> str:
+        # No clock: a commit that is made again after a kill must have the same id. The number keeps `git log` in order.
         date = f"{self.time + number} +0000"
         env = {
             f"GIT_{who}_{description}": value for who in ("AUTHOR", "COMMITTER") for description, value in (("DATE", date), *self._who())
         }
         text = self.worktree.with_name(f"{self.worktree.name}.message")
-        write_text(text, message)
+        write_text(text, message)  # by a file, since `write_text` leaves out the user's keys
         return self._git("commit-tree", tree, "-p", parent, "-F", str(text), env=env)
 
     def _who(self) -> tuple[tuple[str, str], ...]:
@@ -214,6 +219,7 @@ class Branch:
                 f"branch {self.name} was moved to {now[:12]} by someone else during the run: put it back to {parent[:12]} and resume", 2
             )
         if now != commit:
+            # With the old value, git itself refuses where somebody moves the branch between the look above and this line.
             self.repository.run("update-ref", "-m", "migrate-agent", f"refs/heads/{self.name}", commit, now)
 
     def _git(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:

@@ -92,6 +92,7 @@ def locked(home: Path) -> Iterator[None]:
     """
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("a+") as stream:
+        # A lock of the kernel and no file with a process id: it cannot be left behind by a process that was killed.
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

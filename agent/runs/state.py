@@ -48,14 +48,14 @@ class Plan:
 
     order: tuple[str, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
-    circles: tuple[tuple[str, ...], ...] = ()
+    cycles: tuple[tuple[str, ...], ...] = ()
     """Units whose rewrites name each other, in their order: such are committed together."""
     failed_examples: Mapping[str, str] = field(default_factory=dict)
     """Units with an example that was given for them and does not run → the error."""
 
-    def circle(self, identifier: str) -> tuple[str, ...]:
-        """The circle that a unit is in; empty where it is in none."""
-        return next((circle for circle in self.circles if identifier in circle), ())
+    def cycle(self, identifier: str) -> tuple[str, ...]:
+        """The cycle that a unit is in; empty where it is in none."""
+        return next((cycle for cycle in self.cycles if identifier in cycle), ())
 
 
 @dataclass(frozen=True)

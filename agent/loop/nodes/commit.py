@@ -21,7 +21,7 @@ def commit(context: Context, state: RunState, work: UnitWork) -> Step:
     """
     unit = context.unit(state)
     assert work.evidence is not None  # the graph comes here from verify only
-    cycle = context.plan.circle(unit.id)
+    cycle = context.plan.cycle(unit.id)
     others = [other for other in cycle if other != unit.id]
     if others:
         reason = f"waits for {', '.join(others)}: they name each other"

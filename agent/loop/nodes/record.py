@@ -55,9 +55,9 @@ def reordered(context: Context, recording: Recording) -> Plan:
     units = [_with_needs(context, recording, inventory.unit(identifier)) for identifier in plan.order]
     together = dependency_groups(units)
     runs = {example.unit for example in recording.examples}
-    rings = (tuple(unit.id for unit in circle if unit.id in runs) for circle in together)
-    order = tuple(unit.id for circle in together for unit in circle)
-    return replace(plan, order=order, circles=tuple(ring for ring in rings if len(ring) > 1))
+    cycles = (tuple(unit.id for unit in group if unit.id in runs) for group in together)
+    order = tuple(unit.id for group in together for unit in group)
+    return replace(plan, order=order, cycles=tuple(cycle for cycle in cycles if len(cycle) > 1))
 
 
 def _with_needs(context: Context, recording: Recording, unit: Unit) -> Unit:

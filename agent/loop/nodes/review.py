@@ -59,7 +59,7 @@ def undo(context: Context, state: RunState) -> RunState:
     position = last_accepted(context, state)
     assert position is not None  # review comes here only then
     settled = context.settled(state["position"])
-    together = [other for other in context.plan.circle(context.plan.order[position]) if settled[other].status == "verified"]
+    together = [other for other in context.plan.cycle(context.plan.order[position]) if settled[other].status == "verified"]
     undone = together or [context.plan.order[position]]
     for other in reversed(undone):
         parent = context.branch.take_off(settled[other].commit)

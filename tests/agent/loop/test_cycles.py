@@ -18,7 +18,7 @@ from migrate_agent.tests.agent.repositories import git, module, repository
 from migrate_agent.tools.types import Draft, Evidence, Inventory, Observations
 
 NAMES = {"A": ("B",), "B": ("C", "A"), "C": ("A",), "D": ("A",)}
-"""Which classes the rewrites name: A, B and C form a circle, and D needs it."""
+"""Which classes the rewrites name: A, B and C form a cycle, and D needs it."""
 
 
 def never(context: Context, state: RunState) -> str:
@@ -60,7 +60,7 @@ CASES = [
     pytest.param({}, "verified verified verified verified", "ABCD", id="all hold"),
     pytest.param({"C": "fail"}, "verified verified failed verified", "ABCABD", id="the others hold without the one that fails"),
     pytest.param({"B": "hole"}, "verified unverified verified verified", "ACAD", id="a hole of another is left out"),
-    pytest.param({"B": "no example"}, "verified unverified verified verified", "ACD", id="one that nothing runs is in no circle"),
+    pytest.param({"B": "no example"}, "verified unverified verified verified", "ACD", id="one that nothing runs is in no cycle"),
     pytest.param({"A": "fail", "B": "fail", "C": "fail"}, "failed failed failed verified", "ABCD", id="none holds"),
 ]
 
