@@ -57,6 +57,7 @@ def tensor_inputs(examples: Sequence[Example]) -> dict[str, Path]:
 
 def discard(sandbox: Sandbox, run: Run) -> None:
     """Remove a run's files."""
+    # A sandbox may give the same run again, or keep its folder in a pool: then only it knows when the files may go.
     release = getattr(sandbox, "release", None)
     if release is not None:
         release(run)

@@ -158,6 +158,7 @@ class Noise:
 
     def _run(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         run = self.sandbox.run(replace(self.job, arguments={**self.job.arguments, **question}))
+        # Without the noise a difference cannot be judged: a failure here leaves the unit unverified, and never lets it pass.
         try:
             if run.status != "ok":
                 raise OriginalFailed(f"the original ended with {run.status} where rounding noise was added: {run.error}")
@@ -218,6 +219,7 @@ class Scenario:
 
     def request(self) -> Request:
         """What the candidate is told."""
+        # The dtypes and draws of torch's own run are part of its answer, so only whether there are any is told.
         return Request(
             name=self.name,
             example=self.example,
@@ -234,6 +236,7 @@ class Scenario:
     def changes_by_noise(self, key: str) -> tuple[float, float]:
         """RMS and largest change of an array by rounding noise, absolute. Raises `OriginalFailed`."""
         noise = self._measured_noise()
+        # An array that is not listed has no floats, and rounding moves nothing there.
         low, high = UNKNOWN if noise.changes is None else noise.changes.get(key, (0.0, 0.0))
         return float(low), float(high)
 
@@ -284,6 +287,7 @@ class Expectations:
             and scenario.seed == 0
             and any("float" in dtype for dtype in scenario.leaf_dtypes)
         ]
+        # Each step of the search runs both programs; the smallest example costs the least and shows the same formulas.
         return min(moving, key=self._bytes_given, default=None)
 
     def _bytes_given(self, scenario: Scenario) -> int:
@@ -307,7 +311,7 @@ def raised_in(facts: Mapping[str, Any]) -> Raised | None:
     row = facts.get("raised")
     try:
         return Raised(str(row["type"]), str(row["message"]), str(row["file"]), int(row["line"]), str(row["code"])) if row else None
-    except MALFORMED:
+    except MALFORMED:  # safe: the error's sentence still refuses the candidate; only the place of the exception is lost
         return None
 
 

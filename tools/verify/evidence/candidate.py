@@ -178,6 +178,7 @@ class Results:
         more_arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> Job:
         """A job of the candidate's side. It gets what `given` holds, and of the original's results only what says how to call it."""
+        # Gradients at another batch size can only differ where a gradient is written by hand, and cost a compilation.
         rows = [
             scenario.request().to_json()
             for scenario in (self.expected.scenarios if scenarios is None else scenarios)
@@ -186,6 +187,7 @@ class Results:
         describing = ("tree", "state", "state_dtypes", "frozen", "inits", "customs", *(("parameters",) if self.port is not None else ()))
         described = [{key: item[key] for key in describing if key in item} for item in self.expected.examples]
         curves = self.expected.examples[0].get("curves")
+        # The losses stay here: the candidate is told batches and rates, and never what torch's curve is.
         if curves and scenarios is None:
             described[0]["curves"] = {key: curves[key] for key in ("batches", "state", "rates", "untrained")}
         translated = [self.translated[item["index"]] for item in self.expected.examples]
@@ -238,6 +240,7 @@ class Results:
         """Whether the candidate's error leaves out what it may leave out, of which a note tells. In another configuration, or on longer inputs, a
         mirror may do so on purpose alone."""
         role = scenario.role
+        # A crash is no refusal: code that breaks by accident with other arguments must not pass as one that says no.
         crashes = role in (*CONFIGURATIONS, Role.LONG) and self.port is None and answer.facts.get("kind") == "error"
         return bool(answer.error) and role in REFUSABLE and not crashes
 

@@ -41,6 +41,7 @@ def expectations(
         runs.append(configured.result())
         _say_whether_it_runs(runs[0])
         first = {"first": runs[0].result["examples"][0]["index"], "number": len(runs[0].result["examples"])}
+        # The second job runs beside the first and guesses which example runs first; a wrong guess costs one more run.
         if runs[1].status == "ok" and any(runs[1].result[key] != value for key, value in first.items()):
             runs.append(sandbox.run(replace(beside, arguments={**job.arguments, **first})))
         return _collect(runs[0], runs[-1], folder, examples, job, sandbox)
@@ -62,6 +63,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
     examples, scenarios, lines = run.result["examples"], run.result["scenarios"], Lines(job.arguments["name"], job.root)
     lines.add(run.result["lines"])
     outputs, given_folder = [run.output], folder / "given"
+    # A lost run says nothing about the original: to go on would compare less than the next verification does.
     if configured.status == "lost":
         raise Lost(f"the run of other configurations was lost: {configured.error}")
     wrong = configured.result.get("wrong") if configured.status == "ok" else {"reason": f"their run ended with {configured.status}"}
@@ -71,6 +73,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
         examples, scenarios = [*examples, *configured.result["examples"]], [*scenarios, *configured.result["scenarios"]]
         lines.add(configured.result["lines"])
         outputs.append(configured.output)
+    # Candidates may read this folder, so nothing of an earlier run, and nothing of `expected`, may lie in it.
     shutil.rmtree(given_folder, ignore_errors=True)
     for output in outputs:
         if (output / "given").is_dir():

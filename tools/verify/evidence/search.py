@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,24 +32,23 @@ class Worst:
     found: tuple[tuple[Scenario, Answer], ...]
 
 
-def start(results: Results) -> None:
-    """Start the search beside what runs next, unless it was started. The exact job must have ended."""
+def start(results: Results) -> Future[Worst | str]:
+    """The search, which is started beside what runs next unless it was before. The exact job must have ended."""
     if results.search is None:
         results.search = results.pool.submit(_search, results, results.runs["exact"])
+    return results.search
 
 
 def outcome(results: Results) -> Worst | str:
     """What the search found, or why there was none. Raises what the exact job raises."""
     results.of("exact")
-    start(results)
-    assert results.search is not None  # for the type checker alone
-    worst: Worst | str = results.search.result()
-    return worst
+    return start(results).result()
 
 
 def all_scenarios(results: Results) -> list[Scenario]:
     """The original's scenarios, and those that the search found, where it has ended."""
     search = results.search
+    # A search that still runs, or that failed, has given no verdict yet; only its scenarios are wanted here.
     worst = search.result() if search is not None and search.done() and not search.exception() else ""
     return [*results.expected.scenarios, *(scenario for scenario, _ in (() if isinstance(worst, str) else worst.found))]
 

@@ -50,6 +50,7 @@ def _histogram(results: Results, kind: str) -> list[int]:
     """Elements of the outputs of the seeds, by the power of ten of their relative error."""
     counts = np.zeros(len(BINS), int)
     for scenario, answer in results.answers(Role.SEED, kind=kind):
+        # Unpaired draws differ by chance, and would count as errors in the picture.
         if answer.error or not paired(scenario, answer):
             continue
         for pair in output_pairs(scenario, answer):

@@ -58,7 +58,7 @@ def first_divergence(results: Results, scenario: Scenario, verdict: Verdict) -> 
         culprit = find_backward(theirs, ours, limit, wrong) if capture == "gradients" else find(theirs, ours, limit)
         if culprit is not None:
             return Culprit(culprit.path, culprit.kind)
-    return None
+    return None  # safe: the verdict stands; all calls agree where the difference is in plain functions between them
 
 
 def how_to_capture(verdict: Verdict) -> str:
@@ -74,6 +74,7 @@ def captured(results: Results, scenario: Scenario, capture: str) -> tuple[list[R
 def _of_original(results: Results, scenario: Scenario, capture: str) -> list[Record]:
     """The original's calls: those of its own scenarios are kept beside its results, for further attempts."""
     key, stored = (scenario.name, capture), results.expected.captured
+    # An input that the search found belongs to one candidate, and no further attempt meets it again.
     if not any(scenario is own for own in results.expected.scenarios):
         return _run(results, _original_job(results, scenario, capture))
     if key not in stored:

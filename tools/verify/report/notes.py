@@ -51,7 +51,7 @@ def elsewhere(results: Results) -> list[str]:
         try:
             state = answer.facts.get("state")
             reason = f"the rewrite raises {answer.error[:300]}" if answer.error else "" if state or paired(scenario, answer) else UNPAIRED
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except (KeyError, IndexError, TypeError, AttributeError):  # safe: the checks judge what is malformed, this only tells of it
             reason = "the rewrite's process told nothing of it"
         if reason:
             ranks = "on inputs with one more axis in front"
@@ -59,6 +59,7 @@ def elsewhere(results: Results) -> list[str]:
                 scenario.role
             ) or f"as {results.configured(scenario)}"
             lines.append(f"not compared {circumstances}, which the original takes: {reason}")
+    # Several scenarios of one configuration fail for the same reason, which is told once.
     return list(dict.fromkeys(lines))
 
 
