@@ -31,7 +31,7 @@ def _compares(results: Results, scenario: Scenario, answer: Answer) -> bool:
 
 
 def _differences(rows: Sequence[Row]) -> Iterator[Difference]:
-    """Of one example."""
+    """The differences of one example's scenarios."""
     groups: dict[Hashable, list[Row]] = {}
     for scenario, answer in rows:
         dropped = _dropped(scenario)

@@ -1,4 +1,4 @@
-"""Judges what the candidate gives natively (in the dtypes that a user runs it in) by the size of torch's own errors there."""
+"""Judges the candidate's native results (in the dtypes of a user's run) by the size of torch's own errors there."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ def _conditioned(
     label: str, error: float, own: float, floor: float, size: float, noise: Callable[[], tuple[float, float]], dtype: str
 ) -> Difference:
     """The error beside `own` and the floor, or beside what conditioning allows, where the floor is not enough."""
+    # Noise only widens the limit, so the runs that measure it are saved.
     if error <= own + floor:
         return Difference(label, error, own + floor)
     factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
@@ -107,7 +108,7 @@ def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple
 
 
 def _defined(value: Array) -> Array:
-    """Where a number is no mark of a conversion that has no result: of NaN, infinities or what is out of range, x86 makes the lowest one."""
+    """Where an int is a result: x86 converts NaN, infinities and numbers out of range to the lowest int."""
     return value != np.iinfo(value.dtype).min if value.dtype.kind == "i" else np.ones(value.shape, bool)
 
 

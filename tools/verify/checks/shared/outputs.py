@@ -29,9 +29,10 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
 
 
 def usually(results: Results, scenario: Scenario, role: str, *names: str) -> float:
-    """The largest RMS of what has such a name, or is of such a kind (`grad/`), in the first scenario of this role.
+    """The largest RMS of arrays with these names, or of these kinds (`grad/`), in the first scenario of this role.
 
-    0 but for a scenario at large inputs. There, what is far below it is what saturation left: 1e-130 in one formula, and 0 in another.
+    0 except for scenarios at large inputs. There, values far below it are what saturation left: 1e-130 in
+    one formula, and 0 in another.
     """
     if not scenario.label.endswith(SATURATING):
         return 0.0
