@@ -203,11 +203,11 @@ def verify(
 ) -> None:
     """Verify a rewrite in the working tree against its original, whoever wrote it."""
     from migrate_agent.agent.commands.verify import VerifyOptions
-    from migrate_agent.agent.commands.verify import verify as judge
+    from migrate_agent.agent.commands.verify import verify as verify_rewrite
 
     options = VerifyOptions(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
-    raise typer.Exit(judge(repo, _relative(module, repo), options, services, progress))
+    raise typer.Exit(verify_rewrite(repo, _relative(module, repo), options, services, progress))
 
 
 app.command()(check)

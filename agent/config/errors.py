@@ -39,7 +39,7 @@ class MissingError(UserError):
     exit_status = 3
 
 
-def require(extra: str, purpose: str, otherwise: str = "") -> None:
+def require(extra: str, purpose: str, alternative: str = "") -> None:
     """Raises `MissingError` where this extra of the package is not installed; the arguments are those of `extras.advice`."""
     if not extras.installed(extra):
-        raise MissingError(extras.advice(extra, purpose, otherwise))
+        raise MissingError(extras.advice(extra, purpose, alternative))

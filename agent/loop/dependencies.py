@@ -16,34 +16,34 @@ LONGEST = 160
 
 def why(evidence: Evidence) -> str:
     """The first verdict that did not pass, in one line."""
-    for wanted in ("fail", "unverified"):
+    for status in ("fail", "unverified"):
         for verdict in evidence.verdicts:
-            if verdict.status == wanted:
+            if verdict.status == status:
                 return f"{verdict.stage}/{verdict.check}: {verdict.detail}" if verdict.detail else f"{verdict.stage}/{verdict.check}"
     return "" if evidence.verdicts else "no check could be run"
 
 
-def blocking(context: Context, place: int, draft: Draft, evidence: Evidence | None = None) -> str:
+def blocking(context: Context, position: int, draft: Draft, evidence: Evidence | None = None) -> str:
     """Which unit stands in the way of the one at a place of the plan, and why; "" where none does.
 
     That is one whose rewrite the draft holds, or whose stub the evidence says was used. One that no example reaches (an abstract base) is in
     nobody's way: what of it is used was judged with this one. One that was tried and could not be judged is.
     """
-    own = context.plan.order[place]
-    done = context.settled(place)
+    own = context.plan.order[position]
+    settled = context.settled(position)
     defined = {(path, name) for path, text in draft.files.items() for name in class_names(text)}
     for other in context.inventory.units:
         if other.id == own or (other.target, other.name) not in defined:
             continue
-        reason = _used(context, done, other, draft, evidence) if other.id in draft.postponed else _held(context, done, own, other)
+        reason = _used(context, settled, other, draft, evidence) if other.id in draft.postponed else _held(context, settled, own, other)
         if reason:
             return f"needs {other.id}, which is {reason}"
     return ""
 
 
-def _held(context: Context, done: Mapping[str, UnitReport], own: str, other: Unit) -> str:
+def _held(context: Context, settled: Mapping[str, UnitReport], own: str, other: Unit) -> str:
     """Why a unit whose rewrite is in the draft must not be there."""
-    report = done.get(other.id)
+    report = settled.get(other.id)
     beside = other.id in context.plan.cycle(own)
     if report is None:
         return "" if beside else _untried(context, other)
@@ -52,14 +52,14 @@ def _held(context: Context, done: Mapping[str, UnitReport], own: str, other: Uni
     return _told(report)
 
 
-def _used(context: Context, done: Mapping[str, UnitReport], other: Unit, draft: Draft, evidence: Evidence | None) -> str:
+def _used(context: Context, settled: Mapping[str, UnitReport], other: Unit, draft: Draft, evidence: Evidence | None) -> str:
     """Why a unit of which the draft has the stub only is needed after all."""
     raised = [verdict.raised for verdict in evidence.verdicts if verdict.status != "pass" and verdict.raised] if evidence else []
     if not any(
         other.target.endswith(error.file) and _in_class(draft.files[other.target], other, error.line) for error in raised if error.file
     ):
         return ""
-    return _told(done[other.id]) if other.id in done else _untried(context, other)
+    return _told(settled[other.id]) if other.id in settled else _untried(context, other)
 
 
 def _in_class(text: str, unit: Unit, line: int) -> bool:

@@ -74,6 +74,7 @@ class Caller:
             return self._call(ask, unit, purpose)
 
     def _call(self, ask: Ask, unit: str, purpose: str) -> Reply:
+        # The ledger comes first: a node that is done again after a kill makes the same call, which is paid and counted once.
         entry = self.ledger.find(ask.key, unit)
         if entry:
             return _usable(entry.reply, entry.fresh)

@@ -33,7 +33,7 @@ def connect(settings: RunSettings, config: Config, folder: RunFolder, tell: Call
         names, url = names or tuple(dict.fromkeys(ask.model for ask in asks)), url or asks[0].endpoint
     key = os.environ.get("OPENAI_API_KEY", "")
     if answers is None:
-        require("model", "--model", otherwise="use --no-llm")
+        require("model", "--model", alternative="use --no-llm")
     if answers is None and not key and not url:
         raise MissingError("a model was named, but no endpoint: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url), or use --no-llm")
     prices = tuple(Price(price.model, price.input, price.output) for price in config.price)

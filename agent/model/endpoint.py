@@ -121,7 +121,7 @@ class Endpoint:
         client = openai.OpenAI(
             base_url=self.base_url or None,
             api_key=self.api_key or "none",
-            max_retries=0,
+            max_retries=0,  # `complete` tries again itself: it counts the tokens of answers that broke off
             timeout=openai.Timeout(self.seconds, connect=10.0),
         )
         with client:

@@ -18,32 +18,32 @@ def rows(source: str, span: tuple[int, int]) -> list[str]:
     """The tables' rows for the torch names and methods used on these lines of a file, as `torch spelling → ours`."""
     tree = ast.parse(source)
     bound = _imports(tree)
-    found: dict[str, None] = {}
+    rows_in_order: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and span[0] <= node.lineno <= span[1]:
             row = _row(node, bound)
             if row:
-                found[row] = None
-    return list(found)[:MOST]
+                rows_in_order[row] = None
+    return list(rows_in_order)[:MOST]
 
 
-def observed(source: str, span: tuple[int, int], seen: Mapping[Span, Observed]) -> list[str]:
+def observed(source: str, span: tuple[int, int], observations: Mapping[Span, Observed]) -> list[str]:
     """`12: x: tensor float32 (2, 8)` for tensors that names and attributes stood for on these lines."""
     lines = source.splitlines()
-    found: dict[str, None] = {}
-    for place, what in sorted(seen.items()):
-        if span[0] <= place.line <= span[1] and place.line == place.end_line and what.shapes:
-            text = lines[place.line - 1][place.column : place.end_column]
+    lines_in_order: dict[str, None] = {}
+    for span_of_text, observation in sorted(observations.items()):
+        if span[0] <= span_of_text.line <= span[1] and span_of_text.line == span_of_text.end_line and observation.shapes:
+            text = lines[span_of_text.line - 1][span_of_text.column : span_of_text.end_column]
             if text.replace(".", "").isidentifier():
-                shapes = " or ".join(str(shape) for shape in what.shapes)
-                found[f"{place.line}: {text}: {'/'.join(what.kinds)} {'/'.join(what.dtypes)} {shapes}"] = None
-    return list(found)[:MOST]
+                shapes = " or ".join(str(shape) for shape in observation.shapes)
+                lines_in_order[f"{span_of_text.line}: {text}: {'/'.join(observation.kinds)} {'/'.join(observation.dtypes)} {shapes}"] = None
+    return list(lines_in_order)[:MOST]
 
 
 def verdicts(evidence: Evidence | None) -> list[str]:
     """What did not pass, without any limit: no proposer learns how near is near enough."""
-    found = [verdict for verdict in (evidence.verdicts if evidence else ()) if verdict.status != "pass"]
-    return [told(verdict) for verdict in found]
+    failures = [verdict for verdict in (evidence.verdicts if evidence else ()) if verdict.status != "pass"]
+    return [told(verdict) for verdict in failures]
 
 
 def told(verdict: Verdict) -> str:

@@ -142,11 +142,11 @@ def _approximate(draft: Text, original: Text) -> Iterator[list[Edit]]:
     for node in _calls(draft):
         if _name(node) != "gelu" or not ast.unparse(node.func).startswith(("jax.nn", "nnx")):
             continue
-        given = _keyword(node, "approximate")
-        if given is None:
+        keyword = _keyword(node, "approximate")
+        if keyword is None:
             edits += [] if tanh else [_added(draft, node, "approximate=False")]
-        elif ast.unparse(given.value) != str(tanh):
-            edits.append(Edit(*draft.span(given.value), str(tanh)))
+        elif ast.unparse(keyword.value) != str(tanh):
+            edits.append(Edit(*draft.span(keyword.value), str(tanh)))
     if edits:
         yield edits
 
@@ -169,11 +169,11 @@ def _axis(draft: Text, original: Text) -> Iterator[list[Edit]]:
     named = {_integer(key.value) for node in _calls(original) for key in node.keywords if key.arg in ("dim", "axis")}
     named |= {_integer(each) for node in _calls(original) if _name(node).islower() for each in node.args[-1:]}
     for node in _calls(draft):
-        given = _keyword(node, "axis")
-        now = _integer(given.value) if given else None
-        if given is not None and now is not None:
+        keyword = _keyword(node, "axis")
+        now = _integer(keyword.value) if keyword else None
+        if keyword is not None and now is not None:
             for axis in sorted(each for each in {*named, -1} if each is not None and each != now and -RANK <= each < RANK):
-                yield [Edit(*draft.span(given.value), str(axis))]
+                yield [Edit(*draft.span(keyword.value), str(axis))]
 
 
 def _mask(draft: Text, original: Text) -> Iterator[list[Edit]]:
@@ -268,9 +268,9 @@ def _integer(node: ast.expr) -> int | None:
 
 def _added(text: Text, node: ast.Call, argument: str) -> Edit:
     """An argument more at the end of a call."""
-    given = [*node.args, *(key.value for key in node.keywords)]
-    place = max((text.span(each)[1] for each in given), default=text.span(node)[1] - 1)
-    return Edit(place, place, f", {argument}" if given else argument)
+    arguments = [*node.args, *(key.value for key in node.keywords)]
+    end = max((text.span(part)[1] for part in arguments), default=text.span(node)[1] - 1)
+    return Edit(end, end, f", {argument}" if arguments else argument)
 
 
 def _plain(node: ast.expr) -> bool:

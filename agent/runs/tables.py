@@ -76,9 +76,9 @@ def weight_table(rows: Sequence[Row], to: str) -> RenderableType:
 def inventory_table(units: Sequence[Unit]) -> RenderableType:
     """Units in the order of work."""
     table = _table("", "unit", "target", "strategy", "needs", "reason")
-    for place, unit in enumerate(units, 1):
+    for position, unit in enumerate(units, 1):
         needs = ", ".join(need.rpartition(":")[2] for need in unit.needs)
-        table.add_row(str(place), escape(unit.id), escape(unit.target), unit.strategy, escape(needs), escape(unit.reason))
+        table.add_row(str(position), escape(unit.id), escape(unit.target), unit.strategy, escape(needs), escape(unit.reason))
     return table
 
 
@@ -86,8 +86,8 @@ def finding_table(findings: Sequence[Finding]) -> RenderableType:
     """What is no model maths."""
     table = _table("place", "what", "kind", "strategy", "why")
     for finding in findings:
-        place = escape(f"{finding.source}:{finding.line}")
-        table.add_row(place, escape(finding.name), finding.kind, finding.strategy, escape(finding.detail))
+        position = escape(f"{finding.source}:{finding.line}")
+        table.add_row(position, escape(finding.name), finding.kind, finding.strategy, escape(finding.detail))
     return table
 
 

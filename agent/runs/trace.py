@@ -22,7 +22,7 @@ def begin() -> None:
     """Send spans to where the environment says; nothing where it says nothing. Raises `MissingError` without the packages that it takes."""
     if not os.environ.get(ENDPOINT) or _tracers:
         return
-    require("trace", ENDPOINT, otherwise="unset it")
+    require("trace", ENDPOINT, alternative="unset it")
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
