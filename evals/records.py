@@ -1,6 +1,7 @@
 """Results of a suite as JSON: commit and versions, the outcome of each case, and the rate with its denominator.
 
-A suite whose results are `stored_groups` has one file a group, `<folder>/<suite>/<group>.json`, and `<folder>/<suite>.json` is made of them all.
+A suite with `kept` has one file a group, `<folder>/<suite>/<group>.json`, which is committed. After each run `<folder>/<suite>.json` is made of
+them all; it is not committed.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ def _samples(outcomes: Iterable[Outcome]) -> int | None:
     return limits.pop() if len(limits) == 1 else None
 
 
-def assemble(suite: Suite, folder: Path) -> Path:
-    """Make `<suite>.json` of the groups that are stored; those that were never measured are named in it (`missing`)."""
+def assembled(suite: Suite, folder: Path) -> dict[str, Any]:
+    """The whole suite's result, of the groups that are stored; those that were never measured are named in it (`missing`)."""
     stored, groups = stored_groups(suite, folder), suite.groups(Options())
     chosen = [stored[group] for group in groups if group in stored]
     outcomes = [_outcome(row) for content in chosen for row in content["cases"]]
@@ -133,5 +134,6 @@ def assemble(suite: Suite, folder: Path) -> Path:
         versions |= content["versions"]
     result = document(suite, Options(samples=_samples(outcomes)), outcomes, sum(content["seconds"] for content in chosen), versions)
     result["missing"] = [group[0] for group in groups if group not in stored]
+    result["date"] = max((content["date"] for content in chosen), default=result["date"])
     result["commit"] = ", ".join(sorted({part for content in chosen for part in content["commit"].split(", ")}))
-    return write(result, folder)
+    return result

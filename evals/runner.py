@@ -46,7 +46,7 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDE
 
     def store(complete: bool) -> Path:
         if keep:
-            return records.assemble(suite, output)
+            return records.write(records.assembled(suite, output), output)
         result = records.document(suite, options, outcomes, time.monotonic() - started, suite.versions(outcomes))
         return records.write(result, output, complete)
 
