@@ -11,11 +11,11 @@ from migrate_agent.evals.mutation.mutate import Mutation
 from migrate_agent.evals.suite import Options, Outcome
 from migrate_agent.sandbox.process import ProcessSandbox
 
+pytestmark = pytest.mark.slow
+
 MODEL = """
 import torch
 from torch import nn
-
-pytestmark = pytest.mark.slow
 
 
 class Part(nn.Module):
