@@ -96,8 +96,9 @@ def touched(repository: Repository, commit: str) -> frozenset[str]:
 
 
 def _sheet(base: str, original: Path, unit: Unit, report: UnitReport, work: UnitWork, recording: Recording) -> Sheet:
-    draft, evidence = work.drafted(), work.evidence
-    assert evidence is not None  # a unit is committed on evidence only
+    draft, evidence = work.draft, work.evidence
+    if draft is None or evidence is None:
+        raise UsageError(f"the evidence of {unit.id} is missing from {work.folder}: run `migrate-agent run` again, then submit")
     source = (original / unit.source).read_text(encoding="utf-8")
     written = [attempt for attempt in work.attempts if attempt.by == "llm" and attempt.name]
     return Sheet(

@@ -5,6 +5,7 @@ Used inside the sandbox.
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import sys
@@ -166,8 +167,10 @@ def _own_modules() -> list[ModuleType]:
 def _imported_from(root: str, count: int) -> list[ModuleType]:
     """The modules below `root`; `count`, the number of imported modules, makes the cache follow new imports."""
     files = ((module, getattr(module, "__file__", None) or "") for module in list(sys.modules.values()))
-    # A virtual environment may lie in the repository: what is installed there is not the job's own.
-    return [module for module, file in files if root and file.startswith(root) and not file.startswith(sys.prefix)]
+    # A virtual environment may lie in the repository: what is installed there is not the job's own. One that holds the repository
+    # excludes nothing, or draws on the host would go unnoticed.
+    installed = f"{sys.prefix}{os.sep}" if root and sys.prefix.startswith(f"{root}{os.sep}") else None
+    return [module for module, file in files if root and file.startswith(root) and not (installed and file.startswith(installed))]
 
 
 def _namespaces() -> list[dict[str, Any]]:
