@@ -50,7 +50,7 @@ def test_each_entry_has_a_layer_or_a_reason() -> None:
     assert CONSTANT_ARGUMENTS.keys() <= names
 
 
-@pytest.mark.parametrize("info", one_in(3, ((name(info), info) for info in infos() if name(info) not in EXCLUDED)))
+@pytest.mark.parametrize("info", one_in(6, ((name(info), info) for info in infos() if name(info) not in EXCLUDED)))
 def test_as_torch(info: ModuleInfo) -> None:
     chosen = spread(list(cases(info)), INPUTS)
     assert chosen
@@ -58,7 +58,7 @@ def test_as_torch(info: ModuleInfo) -> None:
         compare(case, compile=True)
 
 
-@pytest.mark.parametrize("info", one_in(3, ((f"{i}-{name(info)}", info) for i, info in enumerate(extra_infos()))))
+@pytest.mark.parametrize("info", one_in(6, ((f"{i}-{name(info)}", info) for i, info in enumerate(extra_infos()))))
 def test_further_cases(info: ModuleInfo) -> None:
     for case in cases(info):
         compare(case, compile=True)
