@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 
 PLAIN = (bool, int, float)
 CALL = "call:"
@@ -151,7 +151,7 @@ def _named(bound: inspect.BoundArguments) -> Iterator[tuple[str, Any]]:
         settings = _settings(value)
         if settings is None:
             yield name, value
-        elif len(settings) <= tolerances.MAX_SETTINGS:
+        elif len(settings) <= budgets.MAX_SETTINGS:
             yield from ((f"{name}.{key}", item) for key, item in settings.items())
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
 TRAINED = "again-trained"
@@ -121,7 +121,7 @@ def zeroed(draws: Sequence[Sequence[Any]]) -> list[Dropped]:
     """The ways to zero masks that are tried: all; each alone where they are few, else each kind; and each kind along one axis."""
     all_masks = masks(draws)
     kinds = {_mask(shape, rate): shape for shape, rate in reversed(_shapes(draws))}
-    alone = [Dropped(number) for number in range(len(all_masks))] if 1 < len(all_masks) <= tolerances.DROPPED else []
+    alone = [Dropped(number) for number in range(len(all_masks))] if 1 < len(all_masks) <= budgets.DROPPED else []
     alike = [Dropped(mask=kind) for kind in kinds] if not alone and len(kinds) > 1 else []
     along = [
         Dropped(mask=kind, axis=(size, occurrence))
@@ -129,7 +129,7 @@ def zeroed(draws: Sequence[Sequence[Any]]) -> list[Dropped]:
         for size in sorted({size for size in shape if size > 1})
         for occurrence in range(shape.count(size))
     ]
-    return [Dropped(), *alone, *alike[: tolerances.DROPPED], *along[: tolerances.DROPPED]] if all_masks else []
+    return [Dropped(), *alone, *alike[: budgets.DROPPED], *along[: budgets.DROPPED]] if all_masks else []
 
 
 def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | None]]:
@@ -137,7 +137,7 @@ def _shapes(draws: Sequence[Sequence[Any]]) -> list[tuple[list[int], float | Non
 
 
 def _mask(shape: Sequence[int], rate: float | None) -> Mask:
-    return math.prod(shape), None if rate is None else round(rate, tolerances.RATE_DIGITS)
+    return math.prod(shape), None if rate is None else round(rate, budgets.RATE_DIGITS)
 
 
 @dataclass
@@ -180,7 +180,7 @@ class Stream:
             return standard
         # Alternating, so that a comparison of two neighbouring draws decides both ways.
         high = (np.arange(standard.size).reshape(standard.shape) % 2 == 1) == (self.drawing.tilt == "low")
-        low, top = self.drawing.ends or (standard * tolerances.TILT, 1 - (1 - standard) * tolerances.TILT)
+        low, top = self.drawing.ends or (standard * budgets.TILT, 1 - (1 - standard) * budgets.TILT)
         return np.where(high, top, low)
 
     def mask(self, shape: Sequence[int], rate: float | None) -> Any:
@@ -204,7 +204,7 @@ class Stream:
                 (lambda drawn, number=number: drawn >= number, 1 - number),
                 (lambda drawn, number=number: drawn < number, number),
             )
-            if rate is not None and abs(side_rate - rate) <= tolerances.COMPARED
+            if rate is not None and abs(side_rate - rate) <= budgets.COMPARED
         ]
         return sides[0] if len(sides) == 1 else None
 

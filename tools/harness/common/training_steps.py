@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def torch_curve(
     module = unit.module(state, "train", native=native)
     trained = [value for value in module.parameters() if value.requires_grad]
     rows: dict[str, Any] = {
-        "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=tolerances.MOMENTUM),
+        "sgd": lambda: torch.optim.SGD(trained, lr=rate, momentum=budgets.MOMENTUM),
         "adamw": lambda: torch.optim.AdamW(
-            trained, lr=rate, betas=tolerances.BETAS, eps=tolerances.ADAM_EPSILON, weight_decay=tolerances.WEIGHT_DECAY
+            trained, lr=rate, betas=budgets.BETAS, eps=budgets.ADAM_EPSILON, weight_decay=budgets.WEIGHT_DECAY
         ),
     }
     step = rows[optimiser]()
     losses = []
-    for index in range(tolerances.STEPS + 1):
+    for index in range(budgets.STEPS + 1):
         batch = index % len(batches)
         _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
         with comparable(Stream(0), module, native=native, noise=noise, share=share):
@@ -71,10 +71,10 @@ def torch_curve(
 
 
 def first_rate(gradients: Mapping[str, Array], parameters: Sequence[Array]) -> float:
-    """The learning rate at which SGD's first step moves the parameters by `tolerances.RELATIVE_STEP` of their norm."""
+    """The learning rate at which SGD's first step moves the parameters by `budgets.RELATIVE_STEP` of their norm."""
     steepness = sum(float(np.sum(np.abs(value) ** 2)) for key, value in gradients.items() if key.startswith("grad/")) ** 0.5
     norm = sum(float(np.sum(np.abs(value) ** 2)) for value in parameters) ** 0.5
-    return tolerances.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else tolerances.RELATIVE_STEP
+    return budgets.RELATIVE_STEP * (norm or 1.0) / steepness if np.isfinite(steepness) and steepness > 0 else budgets.RELATIVE_STEP
 
 
 class NumpyOptimiser:
@@ -98,15 +98,15 @@ class NumpyOptimiser:
     def _sgd(self, index: int, value: Array, gradient: Array) -> Array:
         momentum = self.first[index]
         # torch's first step takes the gradient itself as momentum, not a share of it.
-        self.first[index] = gradient if momentum is None else tolerances.MOMENTUM * momentum + gradient
+        self.first[index] = gradient if momentum is None else budgets.MOMENTUM * momentum + gradient
         return np.asarray(value - self.rate * self.first[index])
 
     def _adamw(self, index: int, value: Array, gradient: Array) -> Array:
-        (b1, b2), rate = tolerances.BETAS, self.rate
-        value = value * (1 - rate * tolerances.WEIGHT_DECAY)
+        (b1, b2), rate = budgets.BETAS, self.rate
+        value = value * (1 - rate * budgets.WEIGHT_DECAY)
         self.first[index] = (0.0 if self.first[index] is None else self.first[index]) * b1 + (1 - b1) * gradient
         self.second[index] = self.second[index] * b2 + (1 - b2) * gradient**2
-        root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + tolerances.ADAM_EPSILON
+        root = np.sqrt(self.second[index]) / np.sqrt(1 - b2**self.steps) + budgets.ADAM_EPSILON
         return np.asarray(value - rate / (1 - b1**self.steps) * self.first[index] / root)
 
 

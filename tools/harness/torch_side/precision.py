@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.common.random_streams import Draw, Stream
 from migrate_agent.tools.harness.torch_side.triton import wide_kernels
 
@@ -334,7 +334,7 @@ class Vanishing(OperatorMode):  # type: ignore[no-untyped-call]
 def _vanishes(value: Any) -> bool:
     if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point or value.is_meta:
         return False
-    return bool(((value != 0) & (value.abs() < tolerances.VANISHING)).any())
+    return bool(((value != 0) & (value.abs() < budgets.VANISHING)).any())
 
 
 class Widths(OperatorMode):  # type: ignore[no-untyped-call]

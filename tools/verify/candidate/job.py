@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
@@ -209,7 +209,7 @@ def curve(session: Session, state: str, batches: Sequence[Request], optimiser: s
     rule = NumpyOptimiser(optimiser, session.arguments["described"][0]["curves"]["rates"][optimiser], len(values))
     prepared = [session.leaves(batch) for batch in batches]
     losses = []
-    for index in range(tolerances.STEPS + 1):
+    for index in range(budgets.STEPS + 1):
         leaves, targets = prepared[index % len(prepared)]
         loss, _, rest, gradients, _, written = program(jax.tree.unflatten(structure, values), rest, leaves, targets)
         losses.append(float(loss))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
+from migrate_agent.tools.harness.common import budgets, tensor_files, tolerances, trees
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
@@ -158,7 +158,7 @@ def _keys(session: Session, example: int) -> Iterator[Any]:
     """Random keys of all constructions, in groups whose states fit into memory together."""
     seeds = np.array(_seeds(session, example))
     elements = len(seeds) * sum(value.size for value in session.candidate(example).state().values())
-    parts = 1 if elements <= tolerances.INIT_TOGETHER else len(seeds)
+    parts = 1 if elements <= budgets.INIT_TOGETHER else len(seeds)
     yield from map(keys, np.split(seeds, parts))
 
 
@@ -187,7 +187,7 @@ def _sampled(session: Session, example: int, states: Iterable[dict[str, Array]])
             dtypes[name] = str(value.dtype)
             flat = stored(value).reshape(-1)
             flat = flat if flat.dtype.kind == "c" else flat.astype(np.float64)
-            rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, tolerances.INIT_SAMPLE)])
+            rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, budgets.INIT_SAMPLE)])
     return rows, dtypes
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
+from migrate_agent.tools.harness.common import budgets, tensor_files, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import AXES, Customs, Drawing, Dropped
@@ -59,7 +59,7 @@ class Session:
         self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if shared is self else shared.programs
         self.candidates: dict[int, Candidate] = {} if shared is self else shared.candidates
         self._made: dict[Any, Any] = {} if shared is self else shared._made
-        compiling = partial(ThreadPoolExecutor, tolerances.COMPILING_THREADS, thread_name_prefix="compile")
+        compiling = partial(ThreadPoolExecutor, budgets.COMPILING_THREADS, thread_name_prefix="compile")
         self.pool: ThreadPoolExecutor = compiling() if shared is self else shared.pool
 
     def _first(self) -> Session:
@@ -157,13 +157,13 @@ class Session:
         if dropped is None:
             return None
         shapes = [(shape, rate) for kind, shape, rate in draws if kind == "bernoulli"]
-        rows = [dropped.kept(number, shape, rate) for number, (shape, rate) in enumerate(shapes[: tolerances.MASKS])]
+        rows = [dropped.kept(number, shape, rate) for number, (shape, rate) in enumerate(shapes[: budgets.MASKS])]
         # A fixed number of rows, so that the program does not depend on how many masks there are.
-        return jax.device_put(np.stack([*rows, *[np.zeros(1 + AXES, bool)] * (tolerances.MASKS - len(rows))]))
+        return jax.device_put(np.stack([*rows, *[np.zeros(1 + AXES, bool)] * (budgets.MASKS - len(rows))]))
 
     def seed(self, number: int) -> int:
         """The seed of this number, which depends on the verification's own seed."""
-        return tolerances.SEED_STRIDE * int(self.arguments.get("seed", 0)) + number
+        return budgets.SEED_STRIDE * int(self.arguments.get("seed", 0)) + number
 
     def fail(self, error: BaseException) -> dict[str, Any]:
         """The error as JSON (see `describe_error`)."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 
 
@@ -127,7 +127,7 @@ def structure_problem(theirs: Sample, ours: Sample, shape: Sequence[int], alpha:
         if problem:
             return f"in {name} {problem}"
     # The remaining tests need every element, which a sample of a large parameter does not have.
-    if theirs.values.shape[1] != int(np.prod(shape)) or len(theirs.values) < tolerances.INITS[0]:
+    if theirs.values.shape[1] != int(np.prod(shape)) or len(theirs.values) < budgets.INITS[0]:
         return ""
     return _gram_problem(theirs.values, ours.values, shape) or _parts_problem(theirs.values, ours.values, shape)
 
@@ -150,7 +150,7 @@ def copies(values: Mapping[str, Array]) -> set[frozenset[str]]:
 
 def _standard(rows: Array) -> Array | None:
     """Some values of a few constructions, standardised, [n]; None for constants, and for too few values to judge."""
-    some = rows[: tolerances.INITS[0], : tolerances.INIT_COPIED]
+    some = rows[: budgets.INITS[0], : tolerances.INIT_COPIED]
     axis = 1 if some.shape[1] > 2 else None
     free = len(some) * (some.shape[1] - 2) if axis else some.size
     if some.dtype.kind != "f" or free < tolerances.INIT_COPIED_LEAST or not np.isfinite(some).all() or (some == some[0]).all():
@@ -167,7 +167,7 @@ def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:
     if not shape:
         return
     size = int(np.prod(shape))
-    positions = np.unravel_index(tensor_files.sample_indices(size, tolerances.INIT_SAMPLE), tuple(shape))
+    positions = np.unravel_index(tensor_files.sample_indices(size, budgets.INIT_SAMPLE), tuple(shape))
     for axis, (length, position) in enumerate(zip(shape, positions, strict=True)):
         count = min(length, tolerances.INIT_BLOCKS)
         for number in range(count if count > 1 else 0):
@@ -177,7 +177,7 @@ def _blocks(shape: Sequence[int]) -> Iterator[tuple[str, Array]]:
 
 def _parts_problem(theirs: Array, ours: Array, shape: Sequence[int]) -> str:
     """A message where lengths or sums along axes are fixed in all constructions of one side alone (normalised values)."""
-    rows = max(tolerances.INITS[0], tolerances.INIT_PARTS // theirs.shape[1])
+    rows = max(budgets.INITS[0], tolerances.INIT_PARTS // theirs.shape[1])
     one, other = (values[:rows].reshape(-1, *shape).astype(np.float64) for values in (theirs, ours))
     for axes in _summed(shape):
         squares, others = (np.square(values).sum(axes) for values in (one, other))

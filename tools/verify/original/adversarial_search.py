@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import export
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import EMITTERS, set_flag, usual
@@ -67,7 +67,7 @@ def _program(exported: bytes, compares: bool) -> Any:
 @flushing()
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
-    seed = tolerances.SEED_STRIDE * int(arguments["seed"])
+    seed = budgets.SEED_STRIDE * int(arguments["seed"])
     original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
     scenario, folder = Request.from_json(arguments["scenario"]), inputs["given"]
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
@@ -79,7 +79,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     arrays: dict[str, Array] = {}
     noises = []
     for index, point in enumerate(beyond):
-        runs = noise_runs(point.theirs, tolerances.NOISE_RUNS)
+        runs = noise_runs(point.theirs, budgets.NOISE_RUNS)
         noisy = [attempt(partial(search.original_run, point.values, noise=1 + seed + count)) for count in range(runs)]
         noises.append({"noise": noise_of(point.theirs, [result for result in noisy if result is not None])})
         arrays |= {f"{index}/in/{i}": value for i, value in enumerate(point.values)}
@@ -100,7 +100,7 @@ class Search:
     def ascend(self, generator: np.random.Generator) -> list[Point]:
         """The worst point of each ascent."""
         size = sum(value.size for value in (*self.state.values(), *self.recorded))
-        starts = self.starts(generator)[: tolerances.SEARCH_STARTS if size <= tolerances.SEARCH_SMALL else 1]
+        starts = self.starts(generator)[: budgets.SEARCH_STARTS if size <= budgets.SEARCH_SMALL else 1]
         return [worst for values in starts if (worst := self.climb(values)) is not None]
 
     def starts(self, generator: np.random.Generator) -> list[Values]:
@@ -117,14 +117,14 @@ class Search:
     def climb(self, values: Values) -> Point | None:
         """The worst point of one ascent; None where the original does not run at its start."""
         worst: Point | None = None
-        share = tolerances.SEARCH_STEP
-        for _ in range(tolerances.SEARCH_STEPS + 1):
+        share = budgets.SEARCH_STEP
+        for _ in range(budgets.SEARCH_STEPS + 1):
             point = self.look(values)
             if point is None:
                 break
             worst = point if worst is None or point.error > worst.error else worst
             values = [self.stepped(value, index, point.uphill.get(index), share) for index, value in enumerate(values)]
-            share *= tolerances.SEARCH_DECAY
+            share *= budgets.SEARCH_DECAY
         return worst
 
     def stepped(self, value: Array, index: int, uphill: Array | None, share: float) -> Array:
@@ -186,6 +186,6 @@ def bounds(value: Array, domain: Sequence[float] | None) -> tuple[float, float] 
     # Values within [0, 1] may be probabilities, for which no value outside has a meaning.
     if low >= 0 and high <= 1:
         return 0.0, 1.0
-    reach = tolerances.SEARCH_REACH * (float(np.std(value)) or float(np.abs(value).mean()) or 1.0)
+    reach = budgets.SEARCH_REACH * (float(np.std(value)) or float(np.abs(value).mean()) or 1.0)
     middle = float(value.mean())
     return (0.0 if low >= 0 else middle - reach), middle + reach

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from migrate_agent.tools.harness.common import input_sampling, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling
 from migrate_agent.tools.harness.common.argument_changes import Changes, never_given
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
@@ -53,7 +53,7 @@ class Examples:
         torch.set_num_threads(max(torch.get_num_threads(), 1))
         # The fast path is one fused kernel, which modes and hooks do not see into.
         torch.backends.mha.set_fastpath_enabled(False)
-        self.base = tolerances.SEED_STRIDE * int(self.arguments["seed"])
+        self.base = budgets.SEED_STRIDE * int(self.arguments["seed"])
         self.lines = Lines(self.arguments["name"], Path(sys.path[0]))
 
     def __iter__(self) -> Iterator[One]:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
@@ -21,7 +21,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 
     Gives `noise` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
     """
-    base = tolerances.SEED_STRIDE * int(arguments["seed"])
+    base = budgets.SEED_STRIDE * int(arguments["seed"])
     units: dict[int, Original] = {}
 
     def unit(number: int) -> Original:

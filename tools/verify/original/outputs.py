@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe
@@ -54,7 +54,7 @@ def make_targets(result: Result, seed: int) -> dict[int, Array]:
 def noise_runs(result: Result, runs: int) -> int:
     """The number of perturbed runs that measures the noise of every leaf: more than `runs` where a leaf has few elements."""
     sizes = [value.size for value in result.arrays.values() if value.dtype.kind in "fc" and value.size]
-    return max(runs, math.ceil(tolerances.NOISE_FEW / min(sizes))) if sizes else runs
+    return max(runs, math.ceil(budgets.NOISE_FEW / min(sizes))) if sizes else runs
 
 
 def noise_of(result: Result, noisy: Sequence[Result]) -> dict[str, list[float]]:
@@ -123,8 +123,8 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
     unset = unit.unset(base + 999)
     sizes = [value.numel() for value in tensors_of(unit.native).values()]
     elements, tensors = max(sum(sizes), 1), max(len(sizes), 1)
-    least, middle, most = tolerances.INITS
-    count = min(max(tolerances.INIT_ELEMENTS // elements, least), max(tolerances.INIT_TENSORS // tensors, middle), most)
+    least, middle, most = budgets.INITS
+    count = min(max(budgets.INIT_ELEMENTS // elements, least), max(budgets.INIT_TENSORS // tensors, middle), most)
     rows: dict[str, list[Array]] = {}
 
     def construct(seed: int, names: Container[str]) -> None:
@@ -132,16 +132,16 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
         for name, value in tensors_of(unit.fresh()).items():
             if name in names and name not in unset:
                 flat = wide_flat(value)
-                rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, tolerances.INIT_SAMPLE)])
+                rows.setdefault(name, []).append(flat[tensor_files.sample_indices(flat.size, budgets.INIT_SAMPLE)])
 
     names = tensors_of(unit.native).keys()
     for seed in range(count):
         construct(seed, names)
     # Constants need no more constructions: only random values have a distribution to estimate.
     drawn = {name: values[0].size for name, values in rows.items() if any((value != values[0]).any() for value in values)}
-    small = [name for name, size in drawn.items() if size * count < tolerances.INIT_SMALL]
-    needed = max((-(-tolerances.INIT_SMALL // drawn[name]) for name in small), default=0)
-    total = max(min(needed, tolerances.INIT_TOGETHER // elements, tolerances.INIT_SMALL_TENSORS // tensors, most), count)
+    small = [name for name, size in drawn.items() if size * count < budgets.INIT_SMALL]
+    needed = max((-(-budgets.INIT_SMALL // drawn[name]) for name in small), default=0)
+    total = max(min(needed, budgets.INIT_TOGETHER // elements, budgets.INIT_SMALL_TENSORS // tensors, most), count)
     for seed in range(count, total):
         construct(seed, small)
     return {"count": count, "total": total, "small": small}, {name: np.stack(values) for name, values in rows.items()}
@@ -149,8 +149,8 @@ def initial_values(unit: Original, base: int) -> tuple[dict[str, Any], dict[str,
 
 def large_inputs(unit: Original, state: State) -> list[Array] | None:
     """Large inputs at which the original does not divide by nearly vanishing numbers; None where there are none."""
-    for factor in tolerances.LARGE_STEPS:
-        values = input_sampling.edges(unit.leaves, factor * tolerances.LARGE)["large"]
+    for factor in budgets.LARGE_STEPS:
+        values = input_sampling.edges(unit.leaves, factor * budgets.LARGE)["large"]
         attempt(partial(unit.run, state, values, "eval", watch=(watch := Vanishing())))
         if not watch.seen:
             return values

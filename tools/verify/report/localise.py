@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, tensor_files, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import compare, quiet
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Job, Run, Verdict
@@ -141,7 +141,7 @@ def _wrong_parameters(results: Results, scenario: Scenario) -> list[str]:
 def _original_job(results: Results, scenario: Scenario, capture: str) -> Job:
     called = scenario.request().to_json()
     return results.original_job(
-        "capture:capture", scenario, {"seed": tolerances.SEED_STRIDE * results.seed, "scenario": called, "how": capture}
+        "capture:capture", scenario, {"seed": budgets.SEED_STRIDE * results.seed, "scenario": called, "how": capture}
     )
 
 

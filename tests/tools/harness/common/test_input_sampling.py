@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import input_sampling, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling
 
 STATE = {
     "weight": np.linspace(-1, 1, 20),
@@ -47,11 +47,11 @@ def test_edges_move_one_kind_and_leave_masks_alone() -> None:
         input_sampling.Leaf(np.array([0.0, 1.0, 1.0]), "float32"),
         input_sampling.Leaf(np.arange(3), "int64"),
     ]
-    found = input_sampling.edges(leaves_given, tolerances.LARGE)
+    found = input_sampling.edges(leaves_given, budgets.LARGE)
     assert np.isnan(found["nan"][0]).sum() == 1 and (found["negative"][0] < 0).all()
     assert np.signbit(found["minus-zeros"][0]).all() and not found["minus-zeros"][0].any()
     assert (found["highest"][2] == 2).all() and (found["highest"][0] == leaves_given[0].value).all()
-    masks = input_sampling.edges(leaves_given[1:2], tolerances.LARGE)
+    masks = input_sampling.edges(leaves_given[1:2], budgets.LARGE)
     for name, values in found.items():
         assert name in masks or (values[1] == leaves_given[1].value).all()
         assert name not in masks or (values[0] == leaves_given[0].value).all()

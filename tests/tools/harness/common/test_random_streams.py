@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.common.random_streams import USUAL, Customs, Drawing, Dropped, Stream, layouts, masks, spread, zeroed
 
 MASKS: list[Any] = [["bernoulli", [4, 6, 6], 0.9], ["uniform", [2], None], ["bernoulli", [4, 1, 5], 0.5], ["bernoulli", [6, 4, 6], 0.9]]
@@ -53,9 +53,9 @@ def test_a_mask_is_drawn_as_a_comparison(compared: list[float], rate: float | No
 def test_uniform_numbers_fall_at_either_end() -> None:
     usual, low, high = (Stream(0, Drawing(tilt)).draw("uniform", (3, 3)) for tilt in ("", "low", "high"))
     first = np.arange(9).reshape(3, 3) % 2 == 0
-    np.testing.assert_array_equal(low[first], usual[first] * tolerances.TILT)
-    np.testing.assert_array_equal(high[~first], usual[~first] * tolerances.TILT)
-    assert (low[~first] > 1 - tolerances.TILT).all() and (high[first] > 1 - tolerances.TILT).all() and max(low.max(), high.max()) < 1
+    np.testing.assert_array_equal(low[first], usual[first] * budgets.TILT)
+    np.testing.assert_array_equal(high[~first], usual[~first] * budgets.TILT)
+    assert (low[~first] > 1 - budgets.TILT).all() and (high[first] > 1 - budgets.TILT).all() and max(low.max(), high.max()) < 1
     np.testing.assert_array_equal(Stream(0, Drawing("low")).draw("normal", (3,)), Stream(0).draw("normal", (3,)))
 
 
@@ -107,7 +107,7 @@ def test_what_is_worth_dropping(draws: Any, expected: list[Dropped]) -> None:
 
 
 def test_of_many_masks_those_of_a_kind_are_dropped() -> None:
-    found = zeroed([row for row in MASKS * tolerances.DROPPED if row[0] == "bernoulli"])
+    found = zeroed([row for row in MASKS * budgets.DROPPED if row[0] == "bernoulli"])
     assert [one for one in found if one.axis is None] == [Dropped(), Dropped(mask=(144, 0.9)), Dropped(mask=(20, 0.5))]
 
 

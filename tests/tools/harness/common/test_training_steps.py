@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
 
 
@@ -20,11 +20,9 @@ def test_optimisers_are_torchs(kind: str, imaginary: complex) -> None:
     theirs = torch.nn.Parameter(torch.from_numpy(start.copy()))
     settings: dict[str, Any] = {"lr": 0.05}
     if kind == "sgd":
-        step: Any = torch.optim.SGD([theirs], momentum=tolerances.MOMENTUM, **settings)
+        step: Any = torch.optim.SGD([theirs], momentum=budgets.MOMENTUM, **settings)
     else:
-        step = torch.optim.AdamW(
-            [theirs], betas=tolerances.BETAS, eps=tolerances.ADAM_EPSILON, weight_decay=tolerances.WEIGHT_DECAY, **settings
-        )
+        step = torch.optim.AdamW([theirs], betas=budgets.BETAS, eps=budgets.ADAM_EPSILON, weight_decay=budgets.WEIGHT_DECAY, **settings)
     ours, rule = start, NumpyOptimiser(kind, 0.05, 1)
     for _ in range(4):
         theirs.grad = 2 * theirs.detach()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest  # type: ignore[import-untyped]
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.jax_side.keys import QUICK, keys, no_key
 
 ALPHA = 1e-6
@@ -58,7 +58,7 @@ def test_keys_made_of_a_key_differ_from_each_other() -> None:
     made = [group, *(split(group, number) for number in range(3)), *(folded(group, number) for number in range(20))]
     data = np.concatenate([np.asarray(jax.random.key_data(each)) for each in made])
     assert len(np.unique(data, axis=0)) == len(data)
-    assert len(np.unique(np.asarray(jax.random.bits(group[0], (tolerances.INIT_SAMPLE,))))) > 0.99 * tolerances.INIT_SAMPLE
+    assert len(np.unique(np.asarray(jax.random.bits(group[0], (budgets.INIT_SAMPLE,))))) > 0.99 * budgets.INIT_SAMPLE
 
 
 def test_keys_are_those_of_their_seeds() -> None:

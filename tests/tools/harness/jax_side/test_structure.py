@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from migrate_agent.tools.harness.common import input_sampling, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.jax_side.structure import changed
 from migrate_agent.tools.harness.torch_side.module import Result
@@ -140,7 +140,7 @@ def test_gradients_that_jump_are_named() -> None:
 def test_inputs_at_which_gradients_are_delicate() -> None:
     values = np.random.default_rng(0).standard_normal((4, 5))
     mask = np.array([[0.0, 1.0, 1.0, 0.0]])
-    found = input_sampling.gradient_edges([Leaf(values, "float32"), Leaf(mask, "float32")], tolerances.LARGE)
+    found = input_sampling.gradient_edges([Leaf(values, "float32"), Leaf(mask, "float32")], budgets.LARGE)
     assert set(found) == {"zeros", "large", "levels", "equal-rows", "masks-lowest", "masks-highest"}
     assert set(np.unique(np.abs(found["levels"][0]))) >= {0.0, 1.0}
     assert (found["masks-lowest"][1] == 0).all() and (found["zeros"][1] == mask).all()

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, compare, rms, verdict
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Verdict
@@ -41,7 +41,7 @@ def _differences(results: Results, noisy: Mapping[str, Array]) -> Iterator[Diffe
         else:
             noise_of_buffer = partial(tuple[float, float], noise)
             yield compare(
-                f"{name} after {tolerances.STEPS + 1} calls",
+                f"{name} after {budgets.STEPS + 1} calls",
                 expected,
                 ours[f"state/{name}"],
                 noise_of_buffer,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets, tolerances
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.contract.scenario import REFUSABLE, first_drawing
@@ -55,7 +55,7 @@ def rates(draws: Sequence[Sequence[object]]) -> dict[float | None, int]:
     """Elements drawn by rate of keeping, from `[shape, rate]` rows. Only the total counts: a mask may be drawn in parts."""
     totals: dict[float | None, int] = {}
     for shape, rate in draws:
-        key = round(rate, tolerances.RATE_DIGITS) if isinstance(rate, float) else None
+        key = round(rate, budgets.RATE_DIGITS) if isinstance(rate, float) else None
         count = 1
         for size in shape if isinstance(shape, list) else []:
             count *= size

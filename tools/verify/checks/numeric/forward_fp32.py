@@ -13,7 +13,7 @@ from migrate_agent.tools.verify.evidence.candidate import Results
 
 
 def judge(results: Results) -> Verdict | None:
-    """Within twice torch's error and the floors of `limits`. Applies where torch computes in nothing narrower."""
+    """Within twice torch's error and the floors of `tolerances`. Applies where torch computes in nothing narrower."""
     if not applies(results, Role.SEED, narrow=False):
         return None
     return verdict("numeric", "forward_fp32", native_differences(results, Role.SEED, Role.SHAPE, Role.LONG, narrow=False), UNPAIRED)

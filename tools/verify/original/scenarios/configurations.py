@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.argument_changes import CALL, LENGTH, Changes
 from migrate_agent.tools.harness.torch_side.module import Original, Result
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode, Undetermined
@@ -105,12 +105,12 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     values, words = plain.proposals(), written(plain.strings(), plain.native)
     if not values and not words:
         return []
-    if elements(plain) > tolerances.CONFIGURATION_ELEMENTS:
-        raise Undetermined(f"it holds more than {tolerances.CONFIGURATION_ELEMENTS:,} numbers")
+    if elements(plain) > budgets.CONFIGURATION_ELEMENTS:
+        raise Undetermined(f"it holds more than {budgets.CONFIGURATION_ELEMENTS:,} numbers")
     flags = {name: options for name, options in values.items() if isinstance(options[0], bool)}
     numbers = {name: options for name, options in values.items() if name not in flags}
     trials = Trials(make, share(plain, count := Count()), lines)
-    tries = min(tolerances.CONFIGURATION_TRIES, tolerances.CONFIGURATION_OPERATORS // max(count.number, 1))
+    tries = min(budgets.CONFIGURATION_TRIES, budgets.CONFIGURATION_OPERATORS // max(count.number, 1))
     # By the bits of their index, so that every two bools differ from each other in some
     # configuration.
     halves = [dict(rows) for bit in (1, 2) if (rows := [row for number, row in enumerate(flags.items()) if number & bit])]
@@ -126,11 +126,11 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
         shared, other = trials.split(changes)
         apart = {**other, **apart}
         together += [shared] if shared and shared not in together else []
-    alone = [{name: value} for name, value in apart.items()][: tolerances.APART]
-    lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: tolerances.EMPTIED]
+    alone = [{name: value} for name, value in apart.items()][: budgets.APART]
+    lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: budgets.EMPTIED]
     empty = [changes for changes in lists if trials.takes(changes)]
     return [make(changes) for changes in (*together, *alone, *empty)] + list(
-        islice(_with_strings(plain, words[:tries], trials), tolerances.STRINGS)
+        islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS)
     )
 
 
@@ -144,14 +144,14 @@ def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Tria
     least = (3, 2) if longest > 4 else (2, 3)
     small = {name: least for name, effective in numbers.items() if type(effective[0]) is int and min(effective) > 1}
     decisions, effective = set(decided(plain, trials.lines).found), list[Changes]()
-    for name in list(small)[: tolerances.SMALL_TRIES]:
+    for name in list(small)[: budgets.SMALL_TRIES]:
         accepted = next((changes for value in least if trials.takes(changes := {name: value})), None)
         new = attempt(lambda accepted=accepted: decided(trials.make(accepted), trials.lines)) if accepted else None  # type: ignore[misc]
         if accepted and new is not None and (not new.found <= decisions or trials.elsewhere(accepted)):
             effective.append(accepted)
             decisions |= new.found
-    together = trials.furthest(small, tolerances.SMALL_TRIES) if source_literals.counts(plain.native) else {}
-    return [*effective[: tolerances.SMALL], *([together] if together and together not in effective else [])]
+    together = trials.furthest(small, budgets.SMALL_TRIES) if source_literals.counts(plain.native) else {}
+    return [*effective[: budgets.SMALL], *([together] if together and together not in effective else [])]
 
 
 def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials, tries: int) -> list[Changes]:
@@ -164,9 +164,9 @@ def _without_effect(numbers: Mapping[str, tuple[Any, ...]], plain: Original, tri
         return marks is not None and not _alike(marks, usual)
 
     effective = list[Changes]()
-    for name, half in list(halves.items())[: min(tolerances.QUIET, tries // 4)]:
+    for name, half in list(halves.items())[: min(budgets.QUIET, tries // 4)]:
         if not acts({name: half}):
-            larger = ({name: half * times} for times in tolerances.QUIET_TIMES)
+            larger = ({name: half * times} for times in budgets.QUIET_TIMES)
             effective += islice((changes for changes in larger if trials.takes(changes) and acts(changes)), 1)
     return effective
 
@@ -201,7 +201,7 @@ def compare(writers: Sequence[ScenarioWriter], drops: bool) -> list[dict[str, An
             constructed
             and writer.scenarios
             and source_literals.uses(writer.original.native, SETS)
-            and (not tensors or tensors + count <= tolerances.INIT_CONFIGURED)
+            and (not tensors or tensors + count <= budgets.INIT_CONFIGURED)
         ):
             descriptions[-1]["inits"] = sample_initial_values(writer)
             tensors += count

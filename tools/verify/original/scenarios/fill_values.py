@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf, is_signal, single
 from migrate_agent.tools.harness.torch_side.module import Result
@@ -57,7 +57,7 @@ class Numbers(OperatorMode):  # type: ignore[no-untyped-call]
         number = (name, float(value))
         # Smaller numbers have an effect on ordinary inputs, and larger ones cannot be reached by
         # scaling the inputs.
-        if tolerances.REACH[0] <= abs(value) <= tolerances.REACH[1] and size < abs(value):
+        if budgets.REACH[0] <= abs(value) <= budgets.REACH[1] and size < abs(value):
             self.found.setdefault(number)
         return value * self.factor if number == self.moved else value
 
@@ -86,7 +86,7 @@ def reaching(
     run: Run, leaves: Sequence[Leaf], drawn: Mapping[int, Sequence[Array]], number: Number
 ) -> tuple[int, list[list[Array]]] | None:
     """A seed, and its inputs scaled just past and just below the scale at which a larger `number` changes an output; None where none does."""
-    factor = tolerances.REACH_FACTOR
+    factor = budgets.REACH_FACTOR
 
     def decides(seed: int, scale: float) -> bool:
         values = _scaled(leaves, drawn[seed], scale)
@@ -97,7 +97,7 @@ def reaching(
         # Scores grow with the square of the inputs: the root keeps a step of the scale within one
         # factor of the score.
         low = 1.0
-        while low < tolerances.LARGE:
+        while low < budgets.LARGE:
             high = low * math.sqrt(factor)
             if decides(seed, high):
                 low, high = _edge(partial(decides, seed), low, high)
@@ -108,7 +108,7 @@ def reaching(
 
 def _edge(decides: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
     """Two scales, one step apart, between which `decides` becomes true (bisection in the logarithm)."""
-    while high > low * tolerances.REACH_STEP:
+    while high > low * budgets.REACH_STEP:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if decides(middle) else (middle, high)
     return low, high

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from migrate_agent.tools.harness.common import input_sampling, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode
 from migrate_agent.tools.verify.contract.scenario import Role
@@ -72,11 +72,11 @@ def longer(writer: ScenarioWriter) -> None:
     usual = attempt(lambda: decided(unit, lines, writer.values(0)))
     if usual is None:
         return
-    decisions, most = set(usual.found), max(tolerances.LONG_OPERATORS, usual.operators * 5 // 4)
+    decisions, most = set(usual.found), max(budgets.LONG_OPERATORS, usual.operators * 5 // 4)
     stops = source_literals.uses(unit.native, source_literals.STOPS)
     always, tries, accepted = source_literals.counts(unit.native), 0, 0
     for label, values in _proposals(writer):
-        if tries == tolerances.LONG_TRIES or accepted == tolerances.LONG_SIZES:
+        if tries == budgets.LONG_TRIES or accepted == budgets.LONG_SIZES:
             return
         tries += 1
         watches = list[Decisions]()
@@ -122,7 +122,7 @@ def _proposals(writer: ScenarioWriter) -> Iterator[tuple[str, list[Array]]]:
         for size, axis in sizes:
             for other in (number + 2, number):
                 elements = sum(map(math.prod, input_sampling.resized_shapes(leaves, {size: other}, axis)))
-                if not size < other <= tolerances.LONG + 2 or elements > tolerances.LONG_ELEMENTS:
+                if not size < other <= budgets.LONG + 2 or elements > budgets.LONG_ELEMENTS:
                     continue
                 values = input_sampling.resized(leaves, {size: other}, axis, (writer.base,))
                 if values is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import Customs
 from migrate_agent.tools.harness.common.training_steps import first_rate, torch_curve
@@ -42,7 +42,7 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
         writer.once(unit.state(), writer.values(0), "eval")
         if writer.texts.get("train") is not False:
             attempt(lambda: unit.run(unit.state(), writer.values(0), "train"))
-    seeds = range(tolerances.SEEDS if first else 1)
+    seeds = range(budgets.SEEDS if first else 1)
     writer.states = {seed: writer.sample_state(seed) for seed in seeds}
     for seed in seeds:
         tensor_files.save(writer.folder / f"given/states/{writer.state_name(seed)}.safetensors", writer.states[seed])
@@ -82,7 +82,7 @@ def customs(writer: ScenarioWriter) -> Customs:
     apart = [
         number
         for number in writer.compared
-        if all(min(abs(rate - number), abs(rate - 1 + number)) > 2 * tolerances.COMPARED for rate in rates)
+        if all(min(abs(rate - number), abs(rate - 1 + number)) > 2 * budgets.COMPARED for rate in rates)
     ]
     return Customs(tuple(apart), "exponential" in kinds and "uniform" not in kinds)
 
@@ -117,7 +117,7 @@ def add_counters(writer: ScenarioWriter) -> None:
 
 def add_edges(writer: ScenarioWriter) -> None:
     """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
-    for label, values in input_sampling.edges(writer.original.leaves, tolerances.LARGE).items():
+    for label, values in input_sampling.edges(writer.original.leaves, budgets.LARGE).items():
         finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
         writer.add(f"edge-{label}", Role.EDGE if finite else Role.NONFINITE, "eval", 0, values, native=not finite, runs=1)
     alike = input_sampling.equal_rows(writer.original.leaves, writer.values(0))
@@ -144,8 +144,8 @@ def add_labels(writer: ScenarioWriter) -> None:
             result = attempt(lambda: writer.original.run(writer.states[0], values, "eval"))
             return result is not None and finite_share(result) == 1
 
-        candidates = [number for number in numbers if (value != number).all()][: tolerances.LABELS]
-        last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: tolerances.LAST_LABELS]  # of tables with so many rows
+        candidates = [number for number in numbers if (value != number).all()][: budgets.LABELS]
+        last = [number - 1 for number in numbers[::-1] if number - 1 > value.max()][: budgets.LAST_LABELS]  # of tables with so many rows
         if fitting := [*islice(filter(taken, last), 1), *filter(taken, candidates)]:
             values = [*recorded[:index], source_literals.among(value, fitting), *recorded[index + 1 :]]
             writer.add(f"edge-labels-input{index}", Role.EDGE, "eval", 0, values, exact_inputs=True)
@@ -156,13 +156,13 @@ def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Arra
     """Add inputs so large that otherwise hidden numbers have an effect, such as the fill value of masked scores."""
     unit = writer.original
     size = sum(value.size for value in (*writer.states[0].values(), *drawn[0]))
-    if size > tolerances.REACH_ELEMENTS or not any(leaf.value.size and input_sampling.is_signal(leaf.value) for leaf in unit.leaves):
+    if size > budgets.REACH_ELEMENTS or not any(leaf.value.size and input_sampling.is_signal(leaf.value) for leaf in unit.leaves):
         return
 
     def run(seed: int, values: Sequence[Array], watch: fill_values.Numbers | None) -> Result:
         return unit.run(writer.states[seed], values, "eval", watch=watch)
 
-    for number, (name, value) in enumerate(fill_values.hidden(run, drawn[0])[: tolerances.REACH_NUMBERS]):
+    for number, (name, value) in enumerate(fill_values.hidden(run, drawn[0])[: budgets.REACH_NUMBERS]):
         seed, pair = fill_values.reaching(run, unit.leaves, drawn, (name, value)) or (0, [])
         for side, values in zip(("past", "below"), pair, strict=False):
             writer.add(f"edge-{side}-number{number}", Role.EDGE, "eval", seed, values, exact_inputs=True)
@@ -170,7 +170,7 @@ def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Arra
 
 def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) -> None:
     """Add gradients in evaluation mode where formulas divide by zero, saturate or tie, as far as the outputs are finite."""
-    for label, values in input_sampling.gradient_edges(writer.original.leaves, tolerances.LARGE).items() if gradients else ():
+    for label, values in input_sampling.gradient_edges(writer.original.leaves, budgets.LARGE).items() if gradients else ():
         values = (label == "large" and large_inputs(writer.original, writer.states[0])) or values
         writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1)
     further_gradients(writer, len(gradients))
@@ -214,7 +214,7 @@ def train_curves(writer: ScenarioWriter, gradients: Sequence[Scenario], inputs: 
     first_gradients = tensor_files.load(writer.folder / f"expected/{names[0]}.safetensors")
     rates = {
         "sgd": first_rate(first_gradients, [writer.states[0][key] for key in unit.parameters]),
-        "adamw": tolerances.LEARNING_RATE_ADAMW,
+        "adamw": budgets.LEARNING_RATE_ADAMW,
     }
     values = [inputs[scenario.seed] for scenario in gradients]
     buffers: dict[str, Array] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import Drawing, Tilt, zeroed
 from migrate_agent.tools.harness.torch_side.module import Result
@@ -44,10 +44,10 @@ def drawn_otherwise(writer: ScenarioWriter, scenario: Scenario, values: Sequence
 def further_gradients(writer: ScenarioWriter, ran: int) -> None:
     """Add gradients on further inputs, after `ran` ones, for small units: a cut of the gradient may apply in a narrow range alone."""
     usual = next((scenario for scenario in writer.scenarios if scenario.role == Role.GRADIENT), None)
-    if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > tolerances.FURTHER_ELEMENTS:
+    if usual is None or sum(value.size for value in (*writer.states[0].values(), *writer.values(0))) > budgets.FURTHER_ELEMENTS:
         return
     mode, whole = usual.mode, finite_share(writer.once(writer.states[0], writer.values(0), "eval"))
-    for number in range(ran, ran + tolerances.FURTHER):
+    for number in range(ran, ran + budgets.FURTHER):
         seed, values = number % len(writer.states), writer.values(number)
         result = attempt(lambda seed=seed, values=values: writer.once(writer.states[seed], values, "eval"))  # type: ignore[misc]
         if result is not None and finite_share(result) >= whole:
@@ -59,28 +59,28 @@ def compared_with(writer: ScenarioWriter, mode: str, values: Sequence[Array]) ->
 
     All draws get one level; where the outputs jump between two levels, a comparison lies between them.
     """
-    if sum(value.size for value in (*writer.states[0].values(), *values)) > tolerances.REACH_ELEMENTS:
+    if sum(value.size for value in (*writer.states[0].values(), *values)) > budgets.REACH_ELEMENTS:
         return []
 
     def at(level: float) -> Result | None:
         return attempt(lambda: writer.original.run(writer.states[0], values, mode, drawing=Drawing("low", ends=(level, level))))
 
-    levels = [float(level) for level in np.linspace(tolerances.TILT, 1 - tolerances.TILT, tolerances.LEVELS + 1)]
+    levels = [float(level) for level in np.linspace(budgets.TILT, 1 - budgets.TILT, budgets.LEVELS + 1)]
     results = [at(level) for level in levels]
-    cells = sorted(range(tolerances.LEVELS), key=lambda index: -_apart(results[index], results[index + 1]))
+    cells = sorted(range(budgets.LEVELS), key=lambda index: -_apart(results[index], results[index + 1]))
     intervals = []
-    for index in cells[: tolerances.COMPARED_WITH]:
+    for index in cells[: budgets.COMPARED_WITH]:
         low, high, below, above = levels[index], levels[index + 1], results[index], results[index + 1]
         # Bisection: the half with the larger difference of outputs holds the jump.
-        while high - low > tolerances.COMPARED / 8:
+        while high - low > budgets.COMPARED / 8:
             middle = (low + high) / 2
             between = at(middle)
             if _apart(below, between) >= _apart(between, above):
                 high, above = middle, between
             else:
                 low, below = middle, between
-        if _apart(below, above) > tolerances.JUMP:
-            intervals.append((low - tolerances.COMPARED, high + tolerances.COMPARED))
+        if _apart(below, above) > budgets.JUMP:
+            intervals.append((low - budgets.COMPARED, high + budgets.COMPARED))
     return intervals
 
 

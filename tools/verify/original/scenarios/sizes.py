@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import input_sampling, tolerances, trees
+from migrate_agent.tools.harness.common import budgets, input_sampling, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
@@ -23,7 +23,7 @@ def other_sizes(writer: ScenarioWriter) -> None:
     for label, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
         kind = label.rstrip("0123456789-")
         native = kind == "size" and wide(writer, values)
-        if (accepted < tolerances.MAX_SHAPES or label == "empty") and writer.add(
+        if (accepted < budgets.MAX_SHAPES or label == "empty") and writer.add(
             f"shape-{label}", Role.SHAPE, "eval", 0, values, native=native, runs=1
         ):
             accepted += label != "empty"
@@ -46,18 +46,18 @@ def _multiples(writer: ScenarioWriter) -> None:
     accepted = 0
     for label, values in input_sampling.multiples(writer.original.leaves, source_literals.divisors(writer.original.native), writer.base):
         accepted += writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1)
-        if accepted == tolerances.MULTIPLES:
+        if accepted == budgets.MULTIPLES:
             return
 
 
 def _alone(writer: ScenarioWriter) -> None:
     """Add inputs of which one alone is longer, where two axes of the example have the same size."""
     accepted = 0
-    for label, values in input_sampling.alone_variants(writer.original.leaves, writer.base)[: tolerances.ALONE_TRIES]:
+    for label, values in input_sampling.alone_variants(writer.original.leaves, writer.base)[: budgets.ALONE_TRIES]:
         if attempt(lambda values=values: writer.once(writer.states[0], values, "eval")) is None:  # type: ignore[misc]
             continue
         accepted += writer.add(f"shape-{label}", Role.SHAPE, "eval", 0, values, runs=1)
-        if accepted == tolerances.MAX_ALONE:
+        if accepted == budgets.MAX_ALONE:
             return
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import tolerances
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf, is_signal
 
 MOST = 32
@@ -75,7 +75,7 @@ def _held(part: torch.nn.Module) -> Iterator[Any]:
 def _magnitudes(values: Iterable[Any]) -> dict[float, None]:
     """The absolute values of the numbers among these, each once, small ones only."""
     numbers = (abs(float(value)) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool))
-    return dict.fromkeys(number for number in numbers if number <= tolerances.LARGE)
+    return dict.fromkeys(number for number in numbers if number <= budgets.LARGE)
 
 
 def _steps(model: torch.nn.Module) -> Iterator[dis.Instruction]:

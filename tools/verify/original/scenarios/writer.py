@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common import input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
@@ -129,7 +129,7 @@ class ScenarioWriter:
         *,
         gradient: bool = False,
         native: bool = False,
-        runs: int = tolerances.NOISE_RUNS,
+        runs: int = budgets.NOISE_RUNS,
         exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
