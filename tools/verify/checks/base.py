@@ -1,10 +1,11 @@
-"""Defines `Check`, and finds the checks: every module below `checks/` has one as `CHECK`, except shared ones."""
+"""Defines `Check`, and finds the checks: modules below `checks/` have one as `CHECK`, or several of one shape as `CHECKS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from migrate_agent.tools.discovery import modules_below
@@ -37,13 +38,18 @@ def load_checks() -> tuple[Check, ...]:
     """All checks in the order in which they run. Raises `ValueError` for a duplicate name or an unknown stage."""
     checks: dict[str, Check] = {}
     for module in modules_below("migrate_agent.tools.verify.checks"):
-        check: Check | None = getattr(module, "CHECK", None)
-        if check is None:
-            continue  # what checks share
-        if check.name in checks or check.stage not in STAGES:
-            raise ValueError(f"check {check.name}: its name is taken, or its stage {check.stage!r} is unknown")
-        checks[check.name] = check
+        for check in _checks_of(module):
+            if check.name in checks or check.stage not in STAGES:
+                raise ValueError(f"check {check.name}: its name is taken, or its stage {check.stage!r} is unknown")
+            checks[check.name] = check
     return tuple(sorted(checks.values(), key=_order))
+
+
+def _checks_of(module: ModuleType) -> tuple[Check, ...]:
+    """What a module defines: nothing where checks share it."""
+    check: Check | None = getattr(module, "CHECK", None)
+    several: tuple[Check, ...] = getattr(module, "CHECKS", ())
+    return several if check is None else (check, *several)
 
 
 def _order(check: Check) -> tuple[float, int, str]:

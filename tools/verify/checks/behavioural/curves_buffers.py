@@ -12,7 +12,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, compar
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.checks.shared.curves import comparable, settled
+from migrate_agent.tools.verify.checks.behavioural.curves import comparable, settled
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 

@@ -1,14 +1,13 @@
-"""Verdicts on outputs and named arrays, over all scenarios of some roles."""
+"""Errors of outputs and named arrays, over all scenarios of some roles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.harness.common.compare_arrays import Difference, rms
 from migrate_agent.tools.harness.common.input_sampling import SATURATING
-from migrate_agent.tools.types import Verdict
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -58,10 +57,3 @@ def applies(results: Results, *roles: str, narrow: bool | None = None) -> bool:
     """Whether the original has scenarios of these roles; where asked, native ones that it computes in a narrow dtype, or that it does not."""
     scenarios = [scenario for scenario in results.expected.scenarios if scenario.role in roles]
     return any(narrow is None or (scenario.native is not None and bool(scenario.narrow) == narrow) for scenario in scenarios)
-
-
-def compared(results: Results, check: str, *roles: str) -> Verdict | None:
-    """The numeric verdict on the outputs of these roles; `unverified` where nothing could be compared."""
-    if not applies(results, *roles):
-        return None
-    return verdict("numeric", check, output_differences(results, *roles), UNPAIRED)

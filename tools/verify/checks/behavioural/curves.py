@@ -1,8 +1,9 @@
-"""Judges training curves in either precision."""
+"""Training curves agree in either precision: SGD with momentum and AdamW, from the same weights on the same batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
 from migrate_agent.tools.verify.contract.scenario import Noise, Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
-def curve_verdict(results: Results, check: str, precision: str, floor: float) -> Verdict | None:
+def _judge(check: str, precision: str, floor: float, results: Results) -> Verdict | None:
     """The worst relative difference of the losses. None where the unit is not trained; `unverified` where draws do not pair up."""
     theirs = results.described().get("curves")
     if not theirs:
@@ -110,3 +112,10 @@ def _noise(rule: Rule, optimiser: str, step: int, exact: Any, noise: Noise | Non
         return 0.0
     curves = noise.of_curves[optimiser]
     return max(factor * abs(float(curves[kind][step] - exact[step])) / (scale or _scale(exact)) for kind, factor in rule.noise.items())
+
+
+CHECKS = (
+    Check("behavioural", "curves_fp64", partial(_judge, "curves_fp64", "exact", tolerances.FLOOR_GRADIENT_FP64)),
+    # In the dtypes of a user's run, an update may vanish in rounding that float64 keeps.
+    Check("behavioural", "curves_fp32", partial(_judge, "curves_fp32", "native", tolerances.CURVE_FP32), cost=NEW_PROCESS),
+)
