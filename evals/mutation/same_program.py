@@ -72,7 +72,7 @@ class SameProgram:
             for path, value in nnx.to_flat_state(nnx.state(model)):
                 content = value.get_value() if isinstance(value, nnx.Variable) else value
                 yield f"{path} {type(value).__name__} {_content(content)}"
-        variants = [values for _, values in input_sampling.shape_variants(point.original.leaves, 0)]
+        variants = [variant.values for variant in input_sampling.shape_variants(point.original.leaves, 0)]
         for mode in ("eval", "train"):
             for values in ([*point.values], *variants):
                 yield self._trace(point, mode, values)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +149,7 @@ def edges(leaves: Sequence[Leaf], large: float) -> dict[str, list[Array]]:
         movable = [bool(leaf.value.size) and moves(leaf.value) for leaf in leaves]
         if any(movable):
             for name, change in changes.items():
-                pairs = zip(leaves, _unbounded(leaves, movable) if name.endswith("inf") else movable, strict=True)
+                pairs = zip(leaves, _unbounded(leaves, movable) if EXTREMES.get(name) == Extreme.INFINITE else movable, strict=True)
                 inputs[name] = [single(change(leaf.value.copy())) if moved else leaf.value for leaf, moved in pairs]
     if any(_is_switch(leaf.value) for leaf in leaves):
         inputs[MIXED] = [_mixed(leaf.value, index) if _is_switch(leaf.value) else leaf.value for index, leaf in enumerate(leaves)]
@@ -235,10 +236,27 @@ def _is_boolean(value: Array) -> bool:
 MIXED, SHARE_KEPT = "mixed", 0.75
 VANISHING = {"tinier": 1e-9, "tiniest": 1e-13}
 """Scales below the eps of a cosine (1e-8) and of dividing norms (1e-12): their eps shows at no larger input."""
-DROWNING = tuple(f"edge-{name}" for name in VANISHING)
-"""Labels of scenarios where rounding may be all that is left of an output."""
-SATURATING = "edge-large"
-"""Suffix of the labels of scenarios in which gates saturate."""
+
+
+class Extreme(StrEnum):
+    """What is special about the size of a scenario's inputs, where that bears on how its results are compared."""
+
+    NONE = ""
+    LARGE = "large"
+    """Gates saturate: values far below the usual ones are what saturation left of them."""
+    VANISHING = "vanishing"
+    """Rounding may be all that is left of an output."""
+    INFINITE = "infinite"
+    """NaN may come of infinities on the way."""
+
+
+EXTREMES = {
+    "large": Extreme.LARGE,
+    "inf": Extreme.INFINITE,
+    "minus-inf": Extreme.INFINITE,
+    **dict.fromkeys(VANISHING, Extreme.VANISHING),
+}
+"""Of the inputs that `edges` gives by name; others are none."""
 
 
 def _of_signals(large: float) -> dict[str, Callable[[Array], Array]]:
@@ -271,24 +289,43 @@ def _put(value: Array, number: float) -> Array:
     return value
 
 
-def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[tuple[str, list[Array]]]:
-    """Proposals `(label, inputs)`: batch sizes first (more than twice as large, 1, 0), then other sizes, each changed wherever it appears."""
+class ShapeKind(StrEnum):
+    """What a proposal for other shapes changes."""
+
+    BATCH = "batch"
+    EMPTY = "empty"
+    SIZE = "size"
+    """A size wherever it appears."""
+    AXIS = "axis"
+    """One axis, in whichever input has that size there."""
+
+
+class ShapeVariant(NamedTuple):
+    """A proposal for inputs of other shapes, and the end of its scenario's name."""
+
+    label: str
+    kind: ShapeKind
+    values: list[Array]
+
+
+def shape_variants(leaves: Sequence[Leaf], seed: int) -> list[ShapeVariant]:
+    """Proposals: batch sizes first (more than twice as large, 1, 0), then other sizes, each changed wherever it appears."""
     leading = next((leaf.value.shape for leaf in leaves if leaf.value.ndim), ())
-    proposals: list[tuple[str, dict[int, int], int | None]] = []
+    proposals: list[tuple[str, ShapeKind, dict[int, int], int | None]] = []
     if leading:
         more = 2 * leading[0] + (2 if leading[0] % 2 else 1)  # another parity; past what code might do for batches like the recorded ones
         more = more if sum(leaf.value.size for leaf in leaves) < MANY else leading[0] + 1
-        proposals += [(f"batch{more}", {leading[0]: more}, 0)]
-        proposals += [("batch1", {leading[0]: 1}, 0)] if leading[0] > 1 else []
-        proposals += [("empty", {leading[0]: 0}, 0)]
+        proposals += [(f"batch{more}", ShapeKind.BATCH, {leading[0]: more}, 0)]
+        proposals += [("batch1", ShapeKind.BATCH, {leading[0]: 1}, 0)] if leading[0] > 1 else []
+        proposals += [("empty", ShapeKind.EMPTY, {leading[0]: 0}, 0)]
     sizes_by_axis = list(enumerate(leading[1:], 1))
-    proposals += [(f"size{size}-{size + 1}", {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
-    proposals += [(f"axis{axis}-1", {size: 1}, axis) for axis, size in sizes_by_axis if size > 1]
-    proposals += [(f"axis{axis}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
-    proposals += [(f"size{size}-{max(size // 2, 1)}", {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
-    distinct = {label: (sizes, axis) for label, sizes, axis in proposals}
-    variants = [(label, resized(leaves, sizes, axis, (seed,))) for label, (sizes, axis) in distinct.items()]
-    return [(label, values) for label, values in variants if values is not None]
+    proposals += [(f"size{size}-{size + 1}", ShapeKind.SIZE, {size: size + 1}, None) for _, size in sizes_by_axis]  # another parity
+    proposals += [(f"axis{axis}-1", ShapeKind.AXIS, {size: 1}, axis) for axis, size in sizes_by_axis if size > 1]
+    proposals += [(f"axis{axis}-{max(size // 2, 1)}", ShapeKind.AXIS, {size: max(size // 2, 1)}, axis) for axis, size in sizes_by_axis]
+    proposals += [(f"size{size}-{max(size // 2, 1)}", ShapeKind.SIZE, {size: max(size // 2, 1)}, None) for _, size in sizes_by_axis]
+    distinct = {proposal[0]: proposal for proposal in proposals}
+    variants = [(label, kind, resized(leaves, sizes, axis, (seed,))) for label, kind, sizes, axis in distinct.values()]
+    return [ShapeVariant(label, kind, values) for label, kind, values in variants if values is not None]
 
 
 def multiples(leaves: Sequence[Leaf], divisors: Sequence[int], seed: int) -> list[tuple[str, list[Array]]]:

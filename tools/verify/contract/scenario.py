@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.harness.common import input_sampling, tensor_files
-from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
 Mode = Literal["train", "eval"]
-CALLED = ("name", "label", "example", "role", "mode", "gradient", "state", "drawing", "runs")
+CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "runs")
 """The fields of a scenario that say how its call is made again with noise."""
 UNKNOWN = (float("inf"), float("inf"))
 """The noise of what does not run with noise: then only what no noise excuses is wrong."""
@@ -172,7 +172,7 @@ class Noise:
 class Scenario:
     """What the original did in one call.
 
-    `label` is the name without the example's prefix. `seed` is the number of the state, -1 for one with other counters. `sampled`: the seed
+    `extreme`: what is special about the inputs. `seed` is the number of the state, -1 for one with other counters. `sampled`: the seed
     alone chose state and inputs. `runs`: so often the call is made with noise. `before`: another call comes first. `undefined`: NaN came of
     infinities on the way. `native` has the dtypes of torch's own outputs, None where there was no native call; `narrow` the narrowest of 16
     bits among the dtypes in which it computed, or "". `draws` are rows of kind, shape and rate. `rearranged`: it changed containers that it
@@ -182,7 +182,7 @@ class Scenario:
     name: str
     role: Role
     example: int = 0
-    label: str = ""
+    extreme: Extreme = Extreme.NONE
     mode: Mode = "eval"
     seed: int = 0
     sampled: bool = False
@@ -211,11 +211,12 @@ class Scenario:
     @classmethod
     def from_json(cls, row: Mapping[str, Any], arrays: Mapping[str, Array] | None = None, noise_source: Noise | None = None) -> Scenario:
         """From what `to_json` gave, with its arrays. Raises `KeyError`, `ValueError`."""
-        names = {entry.name for entry in fields(cls)} - {"role", "drawing", "noise", "arrays", "noise_source"}
+        names = {entry.name for entry in fields(cls)} - {"role", "extreme", "drawing", "noise", "arrays", "noise_source"}
         values = {name: row[name] for name in names if name in row}
         noise = NoiseOfScenario.from_json(row) if "noise" in row else None
         drawing = Drawing.of(row["drawing"])
-        return cls(role=Role(row["role"]), drawing=drawing, noise=noise, arrays=arrays or {}, noise_source=noise_source, **values)
+        kinds: dict[str, Any] = {"role": Role(row["role"]), "extreme": Extreme(row["extreme"]), "drawing": drawing}
+        return cls(**kinds, noise=noise, arrays=arrays or {}, noise_source=noise_source, **values)
 
     def request(self) -> Request:
         """What the candidate is told."""
@@ -243,7 +244,7 @@ class Scenario:
     def undecided(self, key: str) -> bool:
         """Whether an array is not to be compared: it drowns in noise, or is a gradient at a jump. Raises `OriginalFailed`."""
         # Only in these scenarios can an array be undecided; elsewhere, asking would cost a job for nothing.
-        if self.role != Role.GRADIENT_EDGE and self.label not in input_sampling.DROWNING:
+        if self.role != Role.GRADIENT_EDGE and self.extreme != Extreme.VANISHING:
             return False
         return key in self._measured_noise().undecided
 

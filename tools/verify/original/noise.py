@@ -53,7 +53,7 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
     noise, undecided = noise_of(result, noisy), []
     if scenario.role == Role.GRADIENT_EDGE:
         undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
-    elif scenario.label in input_sampling.DROWNING:
+    elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
     return {"noise": noise, "undecided": undecided}
 

@@ -71,3 +71,21 @@ def test_probabilities_are_never_infinite() -> None:
     assert [np.isinf(value).any() for value in found["minus-inf"]] == [True, False]
     assert [np.isnan(value).any() for value in found["nan"]] == [True, True]
     assert np.isinf(input_sampling.edges([share], 1e3)["inf"][0]).any()
+
+
+def test_extremes_are_told_of_inputs_that_exist() -> None:
+    signal = input_sampling.Leaf(np.linspace(1, 2, 6), "float32")
+    assert set(input_sampling.EXTREMES) <= set(input_sampling.edges([signal], budgets.LARGE))
+
+
+def test_shape_variants_say_what_they_change() -> None:
+    variants = input_sampling.shape_variants([input_sampling.Leaf(np.ones((4, 6)), "float32")], 0)
+    assert {variant.label: variant.kind for variant in variants} == {
+        "batch9": "batch",
+        "batch1": "batch",
+        "empty": "empty",
+        "size6-7": "size",
+        "axis1-1": "axis",
+        "axis1-3": "axis",
+        "size6-3": "size",
+    }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from migrate_agent.tools import verify
+from migrate_agent.tools.harness.common.input_sampling import Extreme
 from migrate_agent.tools.harness.common.random_streams import Drawing, Dropped
 from migrate_agent.tools.verify.checks.base import Check, load_checks
 from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Request, Role, Scenario, first_drawing
@@ -82,7 +83,7 @@ def test_no_role_is_a_plain_string_in_the_verifier() -> None:
 SCENARIO = Scenario(
     name="e0-gradient-train-s1",
     role=Role.GRADIENT,
-    label="gradient-train-s1",
+    extreme=Extreme.LARGE,
     mode="train",
     seed=1,
     sampled=True,
@@ -100,6 +101,7 @@ def test_a_scenario_survives_json() -> None:
     arrays = {"out/0": np.zeros(3)}
     read = Scenario.from_json(json.loads(json.dumps(SCENARIO.to_json())), arrays)
     assert json.dumps(read.to_json()) == json.dumps(SCENARIO.to_json()) and read.drawing == SCENARIO.drawing and read.role is Role.GRADIENT
+    assert read.extreme is Extreme.LARGE
     assert read.arrays is arrays and read.noise == SCENARIO.noise
 
 

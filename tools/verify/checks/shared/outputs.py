@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms
-from migrate_agent.tools.harness.common.input_sampling import SATURATING
+from migrate_agent.tools.harness.common.input_sampling import Extreme
 from migrate_agent.tools.verify.compare.pairs import difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -33,7 +33,7 @@ def usually(results: Results, scenario: Scenario, role: str, *names: str) -> flo
     0 except for scenarios at large inputs. There, values far below it are what saturation left: 1e-130 in
     one formula, and 0 in another.
     """
-    if not scenario.label.endswith(SATURATING):
+    if scenario.extreme != Extreme.LARGE:
         return 0.0
     alike = (candidate for candidate in results.expected.scenarios if (candidate.role, candidate.example) == (role, scenario.example))
     usual = next(alike, None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
-from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import Customs
 from migrate_agent.tools.harness.common.training_steps import first_rate, torch_curve
 from migrate_agent.tools.harness.torch_side.module import Result
@@ -119,7 +119,8 @@ def add_edges(writer: ScenarioWriter) -> None:
     """Zeros, large, tiny and negative values, NaN and infinities; integers and booleans all alike; rows that are all alike."""
     for label, values in input_sampling.edges(writer.original.leaves, budgets.LARGE).items():
         finite = all(np.isfinite(value).all() for value in values if value.dtype.kind in "fc")
-        writer.add(f"edge-{label}", Role.EDGE if finite else Role.NONFINITE, "eval", 0, values, native=not finite, runs=1)
+        role, extreme = Role.EDGE if finite else Role.NONFINITE, input_sampling.EXTREMES.get(label, Extreme.NONE)
+        writer.add(f"edge-{label}", role, "eval", 0, values, native=not finite, runs=1, extreme=extreme)
     alike = input_sampling.equal_rows(writer.original.leaves, writer.values(0))
     if alike is not None:
         (
@@ -171,8 +172,9 @@ def add_hidden_numbers(writer: ScenarioWriter, drawn: Mapping[int, Sequence[Arra
 def add_gradient_edges(writer: ScenarioWriter, gradients: Sequence[Scenario]) -> None:
     """Add gradients in evaluation mode where formulas divide by zero, saturate or tie, as far as the outputs are finite."""
     for label, values in input_sampling.gradient_edges(writer.original.leaves, budgets.LARGE).items() if gradients else ():
-        values = (label == "large" and large_inputs(writer.original, writer.states[0])) or values
-        writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1)
+        extreme = input_sampling.EXTREMES.get(label, Extreme.NONE)
+        values = (extreme == Extreme.LARGE and large_inputs(writer.original, writer.states[0])) or values
+        writer.add(f"gradient-eval-edge-{label}", Role.GRADIENT_EDGE, "eval", 0, values, gradient=True, runs=1, extreme=extreme)
     further_gradients(writer, len(gradients))
 
 

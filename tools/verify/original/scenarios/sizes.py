@@ -6,6 +6,7 @@ import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, trees
 from migrate_agent.tools.harness.common.compare_arrays import rms
+from migrate_agent.tools.harness.common.input_sampling import ShapeKind
 from migrate_agent.tools.harness.torch_side.module import Result
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.original.outputs import attempt
@@ -19,19 +20,18 @@ SAME_ROWS = 1e-9
 
 def other_sizes(writer: ScenarioWriter) -> None:
     """Add other batch sizes and lengths that the original accepts: some in training mode where that differs, one with gradients."""
-    accepted, trained = 0, set[str]()
-    for label, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
-        kind = label.rstrip("0123456789-")
-        native = kind == "size" and wide(writer, values)
-        if (accepted < budgets.MAX_SHAPES or label == "empty") and writer.add(
+    accepted, trained = 0, set[ShapeKind]()
+    for label, kind, values in input_sampling.shape_variants(writer.original.leaves, writer.base):
+        native = kind == ShapeKind.SIZE and wide(writer, values)
+        if (accepted < budgets.MAX_SHAPES or kind == ShapeKind.EMPTY) and writer.add(
             f"shape-{label}", Role.SHAPE, "eval", 0, values, native=native, runs=1
         ):
-            accepted += label != "empty"
-            if kind in ("batch", "size") and kind not in trained:
+            accepted += kind != ShapeKind.EMPTY
+            if kind in (ShapeKind.BATCH, ShapeKind.SIZE) and kind not in trained:
                 trained.add(kind)
                 if writer.trains():
                     writer.add(f"shape-train-{label}", Role.SHAPE, "train", 0, values, runs=1)
-                if kind == "batch":
+                if kind == ShapeKind.BATCH:
                     mode = writer.modes[0]
                     writer.add(f"gradient-{mode}-{label}", Role.GRADIENT_SHAPE, mode, 0, values, gradient=True, runs=1)
     _alone(writer)

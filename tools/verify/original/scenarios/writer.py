@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files
-from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.harness.torch_side.module import Layout, Original, Result, State
@@ -135,6 +135,7 @@ class ScenarioWriter:
         before: Sequence[Array] | None = None,
         drawing: Drawing = USUAL,
         sampled: bool = False,
+        extreme: Extreme = Extreme.NONE,
     ) -> bool:
         """Run the original (after a call on `before`, where given), and write the scenario down unless it raises.
 
@@ -164,7 +165,7 @@ class ScenarioWriter:
             # A forward pass must run natively, or the scenario is skipped; native gradients are
             # optional.
             plain = run(native=True) if native and not gradient else None
-            if role == Role.NONFINITE and label.endswith("inf"):
+            if role == Role.NONFINITE and extreme == Extreme.INFINITE:
                 run(native=True, watch=undefined)
             plain = attempt(partial(run, targets=targets, native=True)) if native and gradient else plain
         except Exception as error:
@@ -177,7 +178,7 @@ class ScenarioWriter:
             name=name,
             role=role,
             example=self.index,
-            label=label,
+            extreme=extreme,
             mode=mode,
             seed=seed,
             sampled=sampled,
