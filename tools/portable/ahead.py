@@ -17,6 +17,7 @@ from migrate_agent.tools.portable import cost, shapes
 from migrate_agent.tools.portable.chips import Topology
 from migrate_agent.tools.portable.cost import Cost
 from migrate_agent.tools.portable.refusal import Refusal, classify
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 
 PACKAGE = "migrate_agent.tools.portable"
@@ -167,7 +168,7 @@ class Ahead:
             "name": self.unit.name,
             "example": texts(self.translated),
             "tree": self.called["tree"],
-            "renamed": {file.module: file.target_module for file in self.inventory.files},
+            "renamed": {file.module: file.target_module for file in visible_from(self.inventory, self.unit.source).files},
             "variants": rows,
             **options,
         }

@@ -10,6 +10,7 @@ from pathlib import Path
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.record.store import NAME, example_to_json, load_recording, merge_recordings, read_json, save_recording
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Run
 
 __all__ = ["load_recording", "merge_recordings", "record", "save_recording"]
@@ -25,7 +26,8 @@ def record(
 ) -> Recording:
     """Run the examples in the sandbox (original side) and store the recording under `folder`.
 
-    All examples run in one job. Where that job dies, each example runs in a job of its own. The
+    The examples run in one job, or in one for each project where projects have files of the same
+    name. Where a job dies, each of its examples runs in a job of its own. The
     result holds the examples that ran, examples with origin `recording` for the module classes that
     were built and called on the way, the observations, and one line for each unit whose example
     failed. Raises `KeyError` for an example whose unit the inventory lacks.
@@ -33,14 +35,27 @@ def record(
     if not examples:
         return Recording()
     folder.mkdir(parents=True, exist_ok=True)
-    together, status = _run(inventory, examples, sandbox, limits, max_bytes, folder, "")
-    parts = [together]
-    # One example that crashes the process takes the results of all others with it; alone it loses
-    # its own.
-    if status != "ok" and len(examples) > 1:
-        alone = enumerate(examples)
-        parts = [_run(inventory, [example], sandbox, limits, max_bytes, folder, f"{index}-")[0] for index, example in alone]
+    parts = []
+    for number, (visible, group) in enumerate(_by_process(inventory, examples)):
+        prefix = f"p{number}-" if number else ""
+        together, status = _run(visible, group, sandbox, limits, max_bytes, folder, prefix)
+        # One example that crashes the process takes the results of all others with it; alone it loses
+        # its own.
+        if status != "ok" and len(group) > 1:
+            alone = enumerate(group)
+            parts += [_run(visible, [example], sandbox, limits, max_bytes, folder, f"{prefix}{index}-")[0] for index, example in alone]
+        else:
+            parts.append(together)
     return save_recording(merge_recordings(parts), folder)
+
+
+def _by_process(inventory: Inventory, examples: Sequence[Example]) -> list[tuple[Inventory, list[Example]]]:
+    """The examples that can run in one process, with the part of the repository that they see."""
+    groups: dict[int, tuple[Inventory, list[Example]]] = {}
+    for example in examples:
+        visible = visible_from(inventory, inventory.unit(example.unit).source)
+        groups.setdefault(id(visible), (visible, []))[1].append(example)
+    return list(groups.values())
 
 
 def _run(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_checks
 from migrate_agent.tools.verify.compare.initial_values import prepare
@@ -73,6 +74,7 @@ def verify(
     code does.
     """
     started = time.monotonic()
+    inventory = visible_from(inventory, unit.source)
     folder.mkdir(parents=True, exist_ok=True)
     unit_examples = list(examples)
     first_attempt = False

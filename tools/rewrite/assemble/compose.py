@@ -39,6 +39,13 @@ class _Selection:
     loaded: set[str] = field(default_factory=set)
     exports: set[str] = field(default_factory=set)
 
+    def add(self, other: _Selection) -> None:
+        """Select what another selection of the same file holds too."""
+        for index, names in other.imports.items():
+            self.imports.setdefault(index, set()).update(names)
+        for name in ("statements", "canonical", "vendored", "qualified", "runtime_imports", "loaded", "exports"):
+            getattr(self, name).update(getattr(other, name))
+
 
 def compose(
     inventory: Inventory,
@@ -55,16 +62,62 @@ def compose(
     will exercise the units; what their texts name is included. `refused`: ids of units that become
     stubs, as do named classes that no example ran. Raises `KeyError` for an unknown unit.
     """
-    return _Composer(workspace(inventory, observations), overrides or {}, list(units), refused).compose(examples)
+    composers = _composers(inventory, observations, list(units), overrides or {}, refused)
+    sources = {unit.id: unit.source for unit in inventory.units}
+    known = [example for example in examples if example.unit in sources]
+    for composer in composers:
+        composer.select([one for one in known if workspace(inventory, observations, sources[one.unit]) is composer.space])
+    _share_selections(composers)
+    return _joined([composer.compose() for composer in composers], [composer.vendored() for composer in composers])
 
 
 def mentions(
     inventory: Inventory, observations: Observations, unit: str, examples: Sequence[Example] = (), refused: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The ids of the other units whose rewrites are part of the draft of one unit. Stubs do not count."""
-    composer = _Composer(workspace(inventory, observations), {}, [unit], refused)
-    composer.select(examples)
-    return tuple(other.id for other in inventory.units if other.id != unit and composer.holds(other))
+    (composer,) = _composers(inventory, observations, [unit], {}, refused)
+    composer.select([example for example in examples if example.unit in composer.repo.units])
+    return tuple(other.id for other in composer.space.inventory.units if other.id != unit and composer.holds(other))
+
+
+def _composers(
+    inventory: Inventory, observations: Observations, units: list[str], overrides: Mapping[str, str], refused: Collection[str]
+) -> list[_Composer]:
+    """One for each part of the repository whose files see each other; that of the last unit comes last."""
+    spaces: dict[int, Workspace] = {}
+    groups: dict[int, list[str]] = {}
+    for identifier in reversed(units):
+        space = workspace(inventory, observations, inventory.unit(identifier).source)
+        spaces[id(space)] = space
+        groups.setdefault(id(space), []).insert(0, identifier)
+    return [_Composer(spaces[key], overrides, groups[key], refused) for key in reversed(groups)]
+
+
+def _share_selections(composers: Sequence[_Composer]) -> None:
+    """Give composers that hold the same file the same statements of it, since its target is one file."""
+    for path in {path for composer in composers for path in composer.selections}:
+        holders = [composer for composer in composers if path in composer.selections]
+        for composer in holders[:-1]:
+            holders[-1].selections[path].add(composer.selections[path])
+        for composer in holders[:-1]:
+            composer.selections[path] = holders[-1].selections[path]
+
+
+def _joined(drafts: Sequence[Draft], vendored: Sequence[Mapping[str, set[str]]]) -> Draft:
+    """One draft of several; of a file in several of them, the last one's."""
+    files: dict[str, str] = {}
+    for draft in drafts:
+        files |= draft.files
+    helpers_of: dict[str, set[str]] = {}
+    for names in vendored:
+        for target, own in names.items():
+            helpers_of.setdefault(target, set()).update(own)
+    files |= {target: helpers.render(names) for target, names in helpers_of.items()}
+    holes = sorted({hole for draft in drafts for hole in draft.holes}, key=lambda hole: (hole.source, hole.span))
+    notes = dict.fromkeys(note for draft in drafts for note in draft.notes)
+    postponed = dict.fromkeys(stub for draft in drafts for stub in draft.postponed)
+    # Formatted all at once: each call of ruff costs a process.
+    return Draft(format_python(files), tuple(holes), tuple(notes), tuple(postponed))
 
 
 class _Composer:
@@ -86,8 +139,7 @@ class _Composer:
             self.want(unit.source, unit.name.partition(".")[0])
             self._reexport(unit.source, unit.name.partition(".")[0])
         for example in examples:
-            if example.unit in self.repo.units:
-                self._example(translation(self.space, example))
+            self._example(translation(self.space, example))
         self._module_attributes()
 
     def holds(self, unit: Unit, stubs: bool = False) -> bool:
@@ -100,17 +152,13 @@ class _Composer:
             for index, statement in enumerate(self.space.statements(unit.source))
         )
 
-    def compose(self, examples: Sequence[Example]) -> Draft:
-        self.select(examples)
+    def compose(self) -> Draft:
+        """The selected statements as files, without helpers and not formatted."""
         files = {self._target(path): self._render(path) for path in sorted(self.selections)}
         for path in list(files):
             files |= {package: "" for package in self._packages(path) if package not in files}
-        for target, names in self._vendored().items():
-            files[target] = helpers.render(names)
         stubs = tuple(unit.id for unit in self.space.inventory.units if self.holds(unit, stubs=True))
-        holes = sorted(set(self.holes), key=lambda hole: (hole.source, hole.span))
-        # Formatted all at once: each call of ruff costs a process.
-        return Draft(format_python(files), tuple(holes), tuple(self.notes), stubs)
+        return Draft(files, tuple(self.holes), tuple(self.notes), stubs)
 
     # -- selection --------------------------------------------------------------------------------------------------
     def selection(self, path: str) -> _Selection:
@@ -428,7 +476,8 @@ class _Composer:
             lines.append(f"from {package} import {module}" if package else f"import {module} as nnx_layers")
         return lines
 
-    def _vendored(self) -> dict[str, set[str]]:
+    def vendored(self) -> dict[str, set[str]]:
+        """Target file of helpers → their names."""
         by_target: dict[str, set[str]] = {}
         for path in sorted({*self.selections, *self.example_helpers}):
             selection = self.selections.get(path, _Selection())

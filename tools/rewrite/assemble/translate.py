@@ -44,7 +44,7 @@ def translate(inventory: Inventory, observations: Observations, example: Example
     """The example in the mirror's names, `rngs=rngs` added to `init`. Raises `Untranslatable` with
     the reason.
     """
-    result = translation(workspace(inventory, observations), example)
+    result = translation(workspace(inventory, observations, inventory.unit(example.unit).source), example)
     if result.holes:
         raise Untranslatable("; ".join(f"{hole.text}: {hole.reason}" for hole in result.holes))
     return result.example

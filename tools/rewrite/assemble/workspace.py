@@ -23,6 +23,7 @@ from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, nam
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Hole, Inventory, Observations, Span
 
 DEEP = 20_000
@@ -267,16 +268,22 @@ def _is_compound(node: ast.stmt) -> bool:
     return hasattr(node, "body")
 
 
+MOST_KEPT = 8
+"""Number of workspaces in the cache: one for each project of a repository whose projects have files of the same name."""
 _cache: list[tuple[Inventory, Observations, Workspace]] = []
 
 
-def workspace(inventory: Inventory, observations: Observations) -> Workspace:
-    """The workspace of these inputs. The last one is cached, since a run asks for it once per unit."""
+def workspace(inventory: Inventory, observations: Observations, path: str) -> Workspace:
+    """The workspace of what the file at `path` sees of the repository. Those of the last observations are cached, since a run asks for them
+    once per unit.
+    """
+    inventory = visible_from(inventory, path)
     # By identity: comparing whole recordings would take longer than the workspace saves.
-    if _cache and _cache[0][0] is inventory and _cache[0][1] is observations:
-        return _cache[0][2]
+    for known in _cache:
+        if known[0] is inventory and known[1] is observations:
+            return known[2]
     space = Workspace(inventory, observations)
-    _cache[:] = [(inventory, observations, space)]
+    _cache[:] = [*[known for known in _cache if known[1] is observations][1 - MOST_KEPT :], (inventory, observations, space)]
     return space
 
 

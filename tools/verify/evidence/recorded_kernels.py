@@ -16,6 +16,7 @@ import numpy as np
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
 from migrate_agent.tools.harness.common.compare_arrays import pattern_problem, rms
+from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Inventory, Job, KernelCall, Limits, SourceFile, Unit, Verdict
 from migrate_agent.tools.verify.evidence.parsed_source import closure
 
@@ -36,6 +37,7 @@ def judge(
 
     `unverified` where an error may be the kernel's own rounding. Of calls that changed an argument in place nothing is judged.
     """
+    inventory = visible_from(inventory, unit.source)
     targets = {file.path: file for file in inventory.files}
     defined = _defined(unit, targets, candidate) if calls else {}
     judgeable = [call for call in calls if not call.changed and call.source in targets]

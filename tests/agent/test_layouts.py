@@ -1,0 +1,80 @@
+"""Repositories as they are: projects side by side, scripts, absent packages, roots that the layout does not show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.tests.agent.repositories import git, repository
+from migrate_agent.tests.agent.test_end_to_end import migrate
+
+EXAMPLE = """[[example]]
+module = "{path}:{name}"
+init = "{init}"
+call = "{call}"
+"""
+ROWS = "torch.randn(2, 8)"
+PROJECT = """import torch
+from torch import nn
+
+from utils import scaled
+
+SCALE = {scale}
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return {activation}(self.fc(x)) * SCALE
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.block = Block(width)
+        self.norm = scaled(nn.{norm}(width))
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return self.head(self.norm(self.block(x)))
+"""
+UTILS = """from torch import nn
+
+
+def scaled(layer):
+    return nn.Sequential(layer, nn.{last}())
+"""
+TWO_PROJECTS = {
+    "a/model.py": PROJECT.format(scale=2.0, activation="torch.relu", norm="LayerNorm"),
+    "a/utils.py": UTILS.format(last="Identity"),
+    "a/train.py": "from model import Net\n",
+    "b/model.py": PROJECT.format(scale=0.5, activation="torch.tanh", norm="BatchNorm1d"),
+    "b/utils.py": UTILS.format(last="Softsign"),
+    "b/train.py": "from model import Net\n",
+    "migrate.toml": "".join(EXAMPLE.format(path=f"{folder}/model.py", name="Net", init="8, 4", call=ROWS) for folder in "ab"),
+}
+
+
+def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Unit id → status, and mirror file → text, after a run on a repository of these files."""
+    root, report = repository(folder / "repository", files), folder / "report.json"
+    done = migrate("run", "--repo", str(root), "--yes", "--no-llm", "--sandbox", "process", "--report", str(report))
+    document = json.loads(report.read_text())
+    assert done.returncode in (0, 1), done.stderr
+    names = git(root, "diff", "--name-only", f"HEAD...{document['branch']}", "--", "*.py").split()
+    mirrors = {name: git(root, "show", f"{document['branch']}:{name}") for name in names}
+    return {f"{unit['source']}:{unit['name']}": unit["status"] for unit in document["units"]}, mirrors
+
+
+@pytest.mark.slow
+def test_two_projects_with_files_of_the_same_names(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, TWO_PROJECTS)
+    assert status == dict.fromkeys(["a/model.py:Block", "a/model.py:Net", "b/model.py:Block", "b/model.py:Net"], "verified")
+    assert "SCALE = 2.0" in mirrors["a/model_jax.py"] and "SCALE = 0.5" in mirrors["b/model_jax.py"]
+    assert "soft_sign" in mirrors["b/utils_jax.py"] and "soft_sign" not in mirrors["a/utils_jax.py"]
