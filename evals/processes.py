@@ -53,6 +53,7 @@ class Processes:
         outcomes, error = self._once(suite, group, options)
         if not error:
             return outcomes
+        # What came before the crash is dropped where the cases run again one by one, else it would count twice.
         if len(group) > 1:
             return [outcome for case in group for outcome in self.run(suite, (case,), options)]
         return [*outcomes, Outcome(group[0], "wrong", f"the suite's process died: {error}")]
@@ -71,6 +72,7 @@ class Processes:
         outcomes, said = list[Outcome](), deque[str](maxlen=20)
 
         def hear(line: str) -> None:
+            # A process that is killed may leave half a line.
             if line.endswith("}\n"):
                 outcomes.append(decode(line))
                 self.heard(group, outcomes)

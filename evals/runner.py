@@ -121,6 +121,7 @@ def run_groups(suite: Suite, groups: Sequence[Group], options: Options, jobs: in
                 _say(f"[{number}/{len(groups)}] {', '.join(finished.group)}: {rate} right, {finished.seconds:.0f} s")
                 yield finished
         except BaseException:
+            # First no new groups, then the end of those that run: the other way round a thread would start the next.
             pool.shutdown(wait=False, cancel_futures=True)
             processes.stop()
             raise

@@ -64,6 +64,7 @@ def tpu(root: Path, module: str, options: TpuOptions, services: Services, progre
     """Print what was found; gives 0 where all programs compiled, else 1. Raises `UserError`."""
     repository = open_repository(root)
     config = load_config(repository.root)
+    # Asked before the scan and the sandbox start, so that a missing option costs no waiting.
     topologies = requested_topologies(options, config)
     require("tpu", "`migrate-agent tpu`")
     inventory = services.scan(repository.root)
@@ -124,6 +125,7 @@ def rewritten_files(
     services: Services, inventory: Inventory, unit: Unit, recording: Recording, example: Example
 ) -> tuple[Inventory, Unit, Mapping[str, str]]:
     """The tree of the rewrite. Raises `UsageError` where there is none in the working tree and the rules leave holes."""
+    # What stands in the working tree may have been edited since, and is what its owner will run.
     if (inventory.root / unit.target).is_file():
         return candidate_of(inventory, unit, "")
     draft = services.compose(inventory, recording.observations, [unit.id], {}, (example,))
@@ -145,11 +147,13 @@ def compile_programs(
         if options.mesh:
             progress.stage(ahead.unit.id, "running the sharded step on simulated devices")
             shards = tpu_mesh.shard(ahead, variant, tpu_mesh.axes_of(options.mesh))
+            # After the check alone: an annotation in a file is believed from then on.
             shards = tpu_mesh.write_annotations(ahead, variant, shards, ahead.inventory.root) if options.write else shards
         kernels = None
         if options.kernels:
             progress.stage(ahead.unit.id, "trying kernels")
             kernels = tpu_kernels.try_kernels(ahead, variant, topologies, options.write)
+        # Topologies with the same number of chips share a size, and with it one export.
         sized = {chips: replace(variant, batch=variant.batch * (chips.chips if options.each else 1)) for chips in topologies}
         ahead.facts(list(dict.fromkeys(sized.values())), options.programs)
         for size in dict.fromkeys(sized.values()):
@@ -159,6 +163,7 @@ def compile_programs(
                 costs += tpu_mesh.costs(ahead, size, alike, shards.proposal)
             else:
                 costs += ahead.costs(size, [Target(chips) for chips in alike], options.programs)
+        # The compiler is asked size by size; people read in the order in which they asked.
         costs.sort(key=lambda cost: [chips.name for chips in topologies].index(cost.topology))
         fits, helped = search_sizes(ahead, topologies, variant, costs, progress) if options.fit else ((), ())
         again = tpu_recompile.count_programs(ahead, examples, costs) if options.recompile else None
@@ -178,6 +183,7 @@ def search_sizes(
     for chips in topologies:
         target = Target(chips)
         refused = any(cost.topology == chips.name and cost.refused and cost.refused.kind in MEMORY for cost in costs)
+        # Each remedy costs a compilation, and says nothing where the size fits.
         if refused:
             progress.stage(ahead.unit.id, f"trying what helps on {chips.name}")
             helped.append((chips.name, tuple(remedies(ahead, target, variant))))

@@ -29,6 +29,7 @@ def try_kernels(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], 
 
 
 def _write_kernels(adoption: Adoption, root: Path) -> tuple[str, ...]:
+    # Before anything is written: the kernels were checked together, and half of them is another program.
     lacking = sorted(path for path in adoption.files if not (root / path).is_file())
     if lacking:
         raise UsageError(f"--write: {lacking[0]} is not in the working tree: merge the branch that `migrate-agent run` made first")
@@ -48,6 +49,7 @@ def kernel_lines(result: Substituted) -> Iterator[str]:
             bounds = f"bound {seconds(row.bound)} for {seconds(row.plain_bound)}, peak {size(row.peak)} for {size(row.plain_peak)}"
             line += f"; {kernels}, {bounds}"
         yield line
+    # Where no kernel helps, there was nothing to check.
     if (check := result.adoption.check) is not None:
         line = "is the plain one" if check.equal else "DIFFERS from the plain one, so that no kernel is adopted"
         yield (

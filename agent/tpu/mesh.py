@@ -51,10 +51,12 @@ def costs(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], propos
         try:
             return proposal.specs(rows, batch)
         except MeshError as error:
+            # A batch that does not divide refuses this program alone, so that the others of the table still compile.
             return Refusal("batch", "", str(error), "give another --batch")
 
     count = math.prod(proposal.axes.values())
     for chips in topologies:
+        # A chip is one device or two, by its generation.
         if count > chips.chips * 2:
             raise UsageError(f"the mesh has {count} devices, {chips.name} has {chips.chips} chips")
     return ahead.costs(variant, [Target(chips, proposal.axes) for chips in topologies], specs=specs)
@@ -62,6 +64,7 @@ def costs(ahead: Ahead, variant: Variant, topologies: Sequence[Topology], propos
 
 def write_annotations(ahead: Ahead, variant: Variant, result: Sharded, root: Path) -> Sharded:
     """Write the annotations into the rewrite in the working tree, once NNX reads them as they are meant. Raises `UsageError`."""
+    # A sharding that changes results would be found much later once it is in a file.
     if not result.check.equal:
         raise UsageError(
             f"nothing is written: the sharded step differs from one device ({result.check.worst}: {result.check.measured:.1e})"
@@ -76,9 +79,11 @@ def write_annotations(ahead: Ahead, variant: Variant, result: Sharded, root: Pat
     )
     for path, text in annotated.files.items():
         (ahead.candidate / path).write_text(text, encoding="utf-8")
+    # The facts so far are of the text without annotations.
     ahead.forget()
     read = _facts(ahead, variant)["annotations"]
     specs = {parameter.path: list(parameter.spec) for parameter in result.proposal.placed if parameter.spec}
+    # Read back by NNX itself, since only what it reads has an effect.
     if any(specs.get(path) != spec for path, spec in read.items()):
         raise UsageError("nothing is written: NNX does not read the annotations as they are meant")
     for path, text in annotated.files.items():

@@ -29,6 +29,7 @@ def count_programs(ahead: Ahead, examples: Sequence[Example], costs: Sequence[Co
     root = (ahead.original or ahead.inventory.root) / ahead.file.import_root
     arguments = {"module": ahead.file.module, "examples": [texts(example) for example in examples]}
     with JobRun(ahead.sandbox, Job("original", f"{PACKAGE}.inputs_side:describe", root, arguments, tensors, ahead.limits)) as ran:
+        # An example that raises has no program to compile.
         calls = [shapes.leaves_of(row["leaves"]) for row in ran.result["examples"] if "error" not in row]
     programs, varies = varying_axes(calls)
     seconds = max((cost.seconds for cost in costs if cost.refused is None), default=0.0)

@@ -49,6 +49,7 @@ def measured(folder: Path) -> dict[str, Any]:
                 options, work = Options(config.limits.limits()), Path(scratch) / "work"
                 arguments = (unit, examples, translated, folder, candidate, inventory, sandbox, work, options)
                 one = verify(*arguments)
+                # Where the right rewrite is not verified, a refusal says nothing of the cost of a wrong one.
                 if one.status != "verified":
                     continue
                 first[unit.name] = one.seconds

@@ -68,6 +68,7 @@ def repository(root: Path) -> Path:
     root.mkdir(parents=True)
     for name, text in files().items():
         (root / name).write_text(text, encoding="utf-8")
+    # Ids of commits are compared, and dates and authors are part of them.
     fixed = {f"GIT_{who}_{field}": value for who in ("AUTHOR", "COMMITTER") for field, value in _IDENTITY}
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **fixed})

@@ -61,6 +61,7 @@ def cpu_seconds() -> float:
 def _sample(entry: str, path: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", __spec__.name, entry, str(path)]
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    # The last line is ours; what is measured may print before it.
     sample: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return sample
 

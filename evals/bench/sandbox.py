@@ -57,6 +57,7 @@ def measured(kinds: list[str], jobs: int, repeat: int) -> list[dict[str, Any]]:
             opened = {kind: open_sandbox(kind) for kind in kinds}
             for sandbox in opened.values():
                 stack.callback(sandbox.close)
+            # One more than are counted: the first starts the worker.
             for _ in range(jobs + 1):
                 for (kind, sandbox), (side, entry) in ((backend, job) for backend in opened.items() for job in JOBS):
                     warm.setdefault((kind, side, entry), []).append(_seconds(sandbox, side, entry, root))

@@ -104,6 +104,7 @@ def _package(name: str, units: int, repeat: int, compiled: int) -> Iterator[dict
     from migrate_agent.evals.zoo_packages.zoo_quick import migrate
     from migrate_agent.evals.zoo_packages.zoo_run import make_repository
 
+    # The last line of standard output is the result, and packages print when they are imported.
     stdout, sys.stdout = sys.stdout, sys.stderr
     package = packages()[name]
     with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
@@ -139,6 +140,7 @@ def _measure(migrated: Any, unit: Any, example: Any, repeat: int, with_compile: 
         return {"skipped": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     row: dict[str, Any] = {}
     if with_compile:
+        # Programs of earlier examples count against dynamo's limit, beyond which it runs eagerly.
         torch.compiler.reset()
         try:
             programs["compiled"] = steps.torch_step(original, torch.compile(original.module))

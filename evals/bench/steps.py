@@ -48,6 +48,7 @@ def jax_step(call: Call, rewrite: nnx.Module) -> Step:
 
     def loss(parameters: Any, rest: Any, inputs: list[Any]) -> jax.Array:
         arrays = iter(inputs)
+        # Arrays alone are traced; numbers are constants of the program.
         args, kwargs = jax.tree.unflatten(tree, [next(arrays) if isinstance(leaf, jax.Array) else leaf for leaf in leaves])
         results = arrays_of(program.call(parameters, rest, args, kwargs)[0], (jax.Array, np.ndarray))
         return sum((jnp.real(result).sum() for result in results if is_float(result)), jnp.zeros(()))
@@ -65,4 +66,5 @@ def jax_step(call: Call, rewrite: nnx.Module) -> Step:
 def difference(theirs: Callable[[], torch.Tensor], ours: Callable[[], jax.Array]) -> float:
     """How far the two sums are apart, as a share of the larger."""
     a, b = float(theirs()), float(ours())
+    # Where both overflow, their sums say nothing, and the step is timed all the same.
     return abs(a - b) / max(1.0, abs(a), abs(b)) if np.isfinite(a) or np.isfinite(b) else 0.0

@@ -10,7 +10,6 @@ stands exactly once in the text. A case that shares little with any right rewrit
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -231,13 +230,6 @@ def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Pa
     options = options or Options(limits=Limits(seconds=CASE_SECONDS))
     translated = [with_rngs(example) for example in original.examples]
     return verify(UNIT, original.examples, translated, theirs, ours, inventory(theirs), sandbox, folder / "work", options)
-
-
-def has_submodules(original: Original) -> bool:
-    """Whether the original assigns modules to attributes, so that localisation has something to name."""
-    tree = ast.parse(original.source)
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name != "M"}
-    return "nn.Module)" in original.source and (bool(re.search(r"self\.\w+.*= nn\.(?!Parameter)[A-Z]", original.source)) or bool(classes))
 
 
 def named_place(evidence: Evidence) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from migrate_agent.tools.checkpoint.files import Array, CheckpointError
@@ -38,14 +36,6 @@ def to_torch(match: Match) -> dict[str, Array]:
     """Torch's name → array in torch's axis order; a tied variable appears under each of its names."""
     pairs = ((row.entry, row.tensor.read()) for row in match.rows if row.entry is not None and row.tensor is not None)
     return {entry.name: np.asarray(array if entry.axes is None else array.transpose(entry.axes), order="C") for entry, array in pairs}
-
-
-def tied_names(entries: Iterable[Entry]) -> list[tuple[str, ...]]:
-    """The names of each variable that has several."""
-    names: dict[str, tuple[str, ...]] = {}
-    for entry in entries:
-        names[entry.path] = (*names.get(entry.path, ()), entry.name)
-    return [group for group in names.values() if len(group) > 1]
 
 
 def _cast_integers(array: Array, entry: Entry) -> Array:

@@ -27,7 +27,6 @@ COMPILE = Limits(seconds=1200.0, memory_bytes=12 * 2**30)
 """The compiler takes 0.5 to 2 GB, and minutes for large programs. The time is for one target."""
 INPUTS = "inputs0.safetensors"
 PROGRAMS = ("forward", "train")
-Specs = Sequence[Sequence[Any] | None]
 
 
 class PortableError(Exception):

@@ -21,8 +21,6 @@ LIBTPU_ENVIRONMENT = {
     "TPU_MIN_LOG_LEVEL": "3",
     "TPU_STDERR_LOG_LEVEL": "3",
 }
-ROLES_KEPT = ("parameter", "optimiser", "state")
-"""Roles of the arguments that a training step returns updated, and whose memory it may reuse."""
 
 
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:

@@ -44,8 +44,3 @@ def resize(leaves: Sequence[Leaf], batch: int = 0, length: int = 0) -> tuple[Lea
         return length if length and old_length and value == old_length else value
 
     return tuple((tuple(size(axis, value) for axis, value in enumerate(shape)), dtype) for shape, dtype in leaves)
-
-
-def have_batch(leaves: Sequence[Leaf], batch: int) -> tuple[bool, ...]:
-    """Which arrays have the batch as their first axis."""
-    return tuple(bool(shape) and shape[0] == batch for shape, _ in leaves)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from migrate_agent.tools.harness.common import budgets
 
 KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
-TRAINED = "again-trained"
-"""The role of a scenario whose first call is in training mode and whose second is in evaluation mode."""
 HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
 Tilt = Literal["", "low", "high"]

@@ -47,6 +47,7 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
         if not isinstance(their, trees.Leaf) or not isinstance(our, trees.Leaf):
             continue
         expected, actual = dtypes[their.number], answer.facts["dtypes"][our.number]
+        # jax has no 64 bits unless a user enables them, so that the width is no choice of the candidate's.
         if NATIVE.get(expected, expected) != NATIVE.get(actual, actual):
             problem = f"dtype {actual} instead of {expected}"
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)

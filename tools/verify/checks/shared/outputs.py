@@ -23,6 +23,7 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
                 leaf = difference(
                     scenario, pair, tolerances.FLOOR_FP64, tolerances.GLOBAL_SCALE * usually(results, scenario, Role.SEED, pair.key or "-")
                 )
+                # Asked of failures alone, since the answer may cost a run of the original.
                 if not (leaf.failed and scenario.undecided(pair.key)):
                     yield leaf
 
@@ -45,6 +46,7 @@ def usually(results: Results, scenario: Scenario, role: str, *names: str) -> flo
 def named_differences(results: Results, kind: str, *roles: str, floor: float) -> Iterator[Difference]:
     """Errors of named arrays in scenarios of these roles whose draws pair up."""
     for scenario, answer in results.answers(*roles):
+        # The checks of outputs say of these why they cannot be compared.
         if answer.error or not paired(scenario, answer):
             continue
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
