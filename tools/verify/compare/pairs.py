@@ -57,6 +57,11 @@ def paired(scenario: Scenario, answer: Answer) -> bool:
     return kinds(scenario.draws) == kinds(answer.facts["draws"])
 
 
+def gradient_pairs(scenario: Scenario, answer: Answer) -> list[Pair]:
+    """The gradients by parameters, then those by inputs."""
+    return [pair for kind in GRADIENTS for pair in named_pairs(scenario, answer, kind)]
+
+
 def raised_error(scenario: Scenario, answer: Answer) -> Difference:
     """The difference of a candidate that raises where the original does not."""
     return Difference(scenario.name, float("inf"), 0.0, answer.error, "raised", scenario.name, raised=answer.raised)
@@ -92,7 +97,7 @@ def _doubtful(scenario: Scenario, answer: Answer) -> bool:
             return False
         scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
         pairs = [(pair, tolerances.FLOOR_FP64, 0.0) for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state"))]
-        pairs += [(pair, tolerances.FLOOR_GRADIENT_FP64, scale) for kind in GRADIENTS for pair in named_pairs(scenario, answer, kind)]
+        pairs += [(pair, tolerances.FLOOR_GRADIENT_FP64, scale) for pair in gradient_pairs(scenario, answer)]
         differences = (
             compare(pair.label, pair.expected, pair.got, quiet, floor, size) for pair, floor, size in pairs if pair.got is not None
         )

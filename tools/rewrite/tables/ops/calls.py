@@ -132,12 +132,6 @@ def required_literal(call: Call, name: str) -> object:
     return value
 
 
-def static_only(call: Call, name: str, reason: str) -> None:
-    """Raises `Refuse` (dynamic shape) where the argument is a tensor."""
-    if may_be_kind(call, name, "tensor", "parameter"):
-        raise Refuse(reason, "dynamic-shape")
-
-
 class Refused:
     """A row's `to` that always refuses, with its reason."""
 

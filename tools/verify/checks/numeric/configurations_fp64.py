@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.harness.common import tolerances, trees
-from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
+from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, drawn, draws_of, named_pairs, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import (
+    UNPAIRED,
+    difference,
+    drawn,
+    draws_of,
+    gradient_pairs,
+    largest_gradient,
+    named_pairs,
+    output_pairs,
+    paired,
+    raised_error,
+)
 from migrate_agent.tools.verify.contract.scenario import Answer, Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -50,9 +61,9 @@ def _differences(results: Results, scenario: Scenario, answer: Answer) -> Iterat
             yield Difference(f"{scenario.name} output", float("inf"), 0.0, "another form", "tree", scenario.name)
         for pair in (*output_pairs(scenario, answer), *named_pairs(scenario, answer, "state", results.omitted)):
             yield difference(scenario, pair, tolerances.FLOOR_FP64)
-        largest = max((rms(value) for key, value in scenario.arrays.items() if "grad/" in key), default=0.0)
-        for pair in (*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")):
-            yield difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, tolerances.GLOBAL_SCALE * largest)
+        scale = tolerances.GLOBAL_SCALE * largest_gradient(scenario)
+        for pair in gradient_pairs(scenario, answer):
+            yield difference(scenario, pair, tolerances.FLOOR_GRADIENT_FP64, scale)
 
 
 CHECK = Check("numeric", "configurations_fp64", judge, cost=2)

@@ -15,7 +15,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.checks.shared.outputs import usually
-from migrate_agent.tools.verify.compare.pairs import Pair, difference, named_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import Pair, difference, gradient_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -30,7 +30,7 @@ def _differences(results: Results) -> Iterator[Difference]:
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
-            pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
+            pairs = gradient_pairs(scenario, answer)
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
             largest = max(largest, usually(results, scenario, Role.GRADIENT, "grad/", "input-grad/"))
             for pair in pairs:

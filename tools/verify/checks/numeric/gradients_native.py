@@ -9,7 +9,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, v
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
-from migrate_agent.tools.verify.compare.pairs import named_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import gradient_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -24,7 +24,7 @@ def _differences(results: Results) -> Iterator[Difference]:
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
-            pairs = [*named_pairs(scenario, answer, "grad"), *named_pairs(scenario, answer, "input-grad")]
+            pairs = gradient_pairs(scenario, answer)
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
