@@ -102,9 +102,7 @@ def download(package: str, version: str, file: str, cache: Path) -> Path:
 def _download(requirement: str, file: str, folder: Path) -> None:
     kind = ["--only-binary", ":all:"] if file.endswith(".whl") else ["--no-binary", ":all:", "--no-build-isolation"]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", *kind]
-    process = subprocess.run(
-        [*pip, "--dest", str(folder), requirement], capture_output=True, text=True, check=False
-    )
+    process = subprocess.run([*pip, "--dest", str(folder), requirement], capture_output=True, text=True, check=False)
     if process.returncode or not (folder / file).exists():
         last = process.stderr.strip().splitlines()[-1:] or [f"no {file} came"]
         raise PackageError(f"{requirement} cannot be fetched: {last[0]}")
