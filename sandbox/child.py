@@ -7,6 +7,7 @@ keeper. Code of the same process can write to that pipe, so a result says what t
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import fcntl
 import importlib
@@ -33,6 +34,7 @@ ERROR_CHARACTERS = 500
 WHERE_SIGNAL = signal.SIGUSR2
 """What the keeper sends before it ends a job that is out of time: the job's stacks are written to the log."""
 THREADS_PER_PROCESS = 16
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TOKEN = "MIGRATE_AGENT_SANDBOX"
 """The variable by which everything that comes from a worker is found again; programs that the job starts inherit it."""
 
@@ -137,13 +139,21 @@ def _failure(error: BaseException, root: str) -> dict[str, str]:
         message = "(its message cannot be formatted)"
     origin = _place(error, root)
     line = f"{type(error).__name__}: {message}"[:ERROR_CHARACTERS] + (f" ({origin})" if origin else "")
-    if isinstance(error, MemoryError):
-        return {"status": "memory", "error": line, "traceback": ""}
+    if status := _exhausted(error):
+        return {"status": status, "error": line, "traceback": ""}
     try:
         text = "".join(traceback.format_exception(type(error), error, _own_frames_dropped(error)))
     except Exception:
         text = ""
     return {"status": "error", "error": line, "traceback": text[-TRACEBACK_CHARACTERS:]}
+
+
+def _exhausted(error: BaseException) -> str:
+    """`memory` or `disk` where that is what the job ran out of; else nothing."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return "memory"
+    return "disk" if number in DISK_ERRORS else ""
 
 
 def _own_frames_dropped(error: BaseException) -> types.TracebackType | None:

@@ -17,9 +17,12 @@ OUT_OF_LIMITS = {
     "memory": ("memory", "used more than {memory_bytes} bytes of memory"),
     "processes": ("crash", "started more than {processes} processes"),
     "threads": ("crash", "started too many threads (limit: {processes} processes)"),
-    "disk": ("crash", "wrote more than {file_bytes} bytes or too many files"),
+    "disk": ("disk", "wrote more than {file_bytes} bytes or too many files"),
 }
 """How the keeper ended a job → status, error."""
+
+OUT_OF_LIMITS_SIGNALS = {signal.SIGKILL: "memory", signal.SIGXCPU: "timeout", signal.SIGXFSZ: "disk"}
+"""What the kernel ends a process with → status. A job may send itself these as well, and gains nothing by it."""
 
 REPORT: dict[str, tuple[type, ...]] = {
     "end": (str,),
@@ -49,8 +52,13 @@ def outcome(report: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
         status, error = OUT_OF_LIMITS[report["end"]]
         return {**common, "status": status, "error": error.format(**vars(limits))}
     if report["wait_status"] != 0 or not report["result"]:
-        return {**common, "status": "crash", "error": _death(report["wait_status"])}
+        return {**common, "status": _status_of_death(report["wait_status"]), "error": _death(report["wait_status"])}
     return {**common, **claimed(report["result"])}
+
+
+def _status_of_death(wait_status: int | None) -> str:
+    code = 0 if wait_status is None else os.waitstatus_to_exitcode(wait_status)
+    return OUT_OF_LIMITS_SIGNALS.get(-code, "crash") if code < 0 else "crash"
 
 
 def _death(wait_status: int | None) -> str:
@@ -78,7 +86,7 @@ def claimed(text: str) -> dict[str, Any]:
     status = claim.get("status") if isinstance(claim, dict) else None
     if status == "ok" and claim.keys() == {"status", "result"}:
         return {"status": "ok", "result": claim["result"]}
-    if status not in ("error", "memory") or not all(isinstance(claim.get(key), str) for key in ("error", "traceback")):
+    if status not in ("error", "memory", "disk") or not all(isinstance(claim.get(key), str) for key in ("error", "traceback")):
         return _malformed("not of the expected form")
     message, traceback = claim["error"][: 2 * ERROR_CHARACTERS], claim["traceback"][-TRACEBACK_CHARACTERS:]
     return {"status": status, "error": printable(message), "traceback": printable(traceback, lines=True)}

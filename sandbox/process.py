@@ -155,7 +155,7 @@ class ProcessSandbox:
         if not report:
             return Run("lost", output, error="the sandbox's worker was ended from outside")
         run = Run(output=output, **outcome(report, job.limits))
-        if full and run.status in ("error", "crash"):
+        if full and run.status in ("error", "crash", "disk"):
             return replace(run, status="lost", error=f"no space is left in {self._base.path}: {run.error}")
         if not refused or run.status != "ok":
             return run

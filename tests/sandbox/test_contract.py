@@ -93,7 +93,7 @@ def test_syntax_error_is_placed(sandbox: Sandbox, tmp_path: Path) -> None:
         ("sys.exit", "error", "SystemExit: 3"),
         ("os._exit", "crash", "ended with exit status 0 and no result"),
         ("SIGSEGV", "crash", "killed by SIGSEGV"),
-        ("SIGKILL", "crash", "killed by SIGKILL"),
+        ("SIGKILL", "memory", "killed by SIGKILL"),
         ("SIGTERM", "crash", "killed by SIGTERM"),
     ],
 )
@@ -266,14 +266,14 @@ def test_worker_that_died_is_replaced(sandbox: Sandbox) -> None:
         ("replaced", "error", "the output folder was replaced"),
         ("removed", "error", "the output folder cannot be read"),
         ("deep", "error", "the output folder"),
-        ("large", "error", "OSError: [Errno 27] File too large"),
+        ("large", "disk", "OSError: [Errno 27] File too large"),
         ("many", "error", "the output folder holds more than"),
         ("closed", "ok", ""),
     ],
 )
 def test_output_folder(sandbox: Sandbox, what: str, status: str, error: str) -> None:
     run = sandbox.run(job("outputs", limits=Limits(seconds=20.0, file_bytes=2**20), what=what))
-    if what in ("many", "deep") and run.status == "crash":  # the keeper saw it before the job ended
+    if what in ("many", "deep") and run.status == "disk":  # the keeper saw it before the job ended
         error = "wrote more than 1048576 bytes or too many files"
     else:
         assert run.status == status

@@ -69,9 +69,12 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, kind: str) -> 
         ({"end": "timeout"}, "timeout", "took longer than 120 s"),
         ({"end": "memory"}, "memory", "used more than 6442450944 bytes of memory"),
         ({"end": "processes"}, "crash", "started more than 256 processes"),
-        ({"end": "disk"}, "crash", "wrote more than 2147483648 bytes or too many files"),
+        ({"end": "disk"}, "disk", "wrote more than 2147483648 bytes or too many files"),
         ({"wait_status": 256}, "crash", "ended with exit status 1 and no result"),
         ({"wait_status": 11}, "crash", "killed by SIGSEGV"),
+        ({"wait_status": 9}, "memory", "killed by SIGKILL (by the kernel for want of memory, or by the code itself)"),
+        ({"wait_status": 24}, "timeout", "killed by SIGXCPU"),
+        ({"wait_status": 25}, "disk", "killed by SIGXFSZ"),
         ({"wait_status": 40}, "crash", "killed by signal 40"),
         ({"wait_status": None}, "crash", "ended without a trace"),
         ({"result": ""}, "crash", "ended with exit status 0 and no result"),
@@ -81,6 +84,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, kind: str) -> 
         ({"result": '{"status": "error", "error": 1, "traceback": ""}'}, "error", "malformed result: not of the expected form"),
         ({"result": '{"status": "error", "error": "a\\nb", "traceback": ""}'}, "error", "a b"),
         ({"result": '{"status": "memory", "error": "MemoryError: ", "traceback": ""}'}, "memory", "MemoryError: "),
+        ({"result": '{"status": "disk", "error": "OSError: ", "traceback": ""}'}, "disk", "OSError: "),
     ],
 )
 def test_outcome(change: dict[str, Any], status: str, error: str) -> None:

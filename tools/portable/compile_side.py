@@ -37,6 +37,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 def _compile_or_refuse(row: Mapping[str, Any], exported: Path, output: Path) -> dict[str, Any]:
     try:
         return _compile(row, exported, output)
+    except (MemoryError, OSError):  # of this machine, and no refusal of the chip's compiler
+        raise
     except Exception as error:
         # The compiler's later lines hold tables of the whole program.
         return {"refused": f"{type(error).__name__}: {error}"[:8000]}

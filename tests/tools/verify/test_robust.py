@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import Pair, check_pair, told
 from migrate_agent.tests.tools.verify.pairs_layers import MLP
+from migrate_agent.tools.harness.jax_side.errors import describe_error
 from migrate_agent.tools.types import Evidence, Job, Run
 from migrate_agent.tools.verify import Options
 
@@ -45,8 +48,6 @@ ORIGINALS = {
     "takes what cannot be passed": (replace(SMALL, call="object()"), "object"),
 }
 CANDIDATES = {
-    "never ends": ("return 2 * x", "\n        while True: pass", "timeout"),
-    "takes all memory": ("pass", "self.big = jnp.ones((1 << 31, 4))", "Out of memory"),
     "exits": ("pass", "raise SystemExit(0)", "SystemExit"),
     "recurses": ("return 2 * x", "return self(x)", "RecursionError"),
     "is a function": ("class M(nnx.Module):", "def M(*, rngs): pass\nclass N(nnx.Module):", "no flax.nnx.Module"),
@@ -75,6 +76,71 @@ def test_candidate_that_does_not_run_fails(name: str, sandbox: ProcessSandbox, t
     evidence = check_pair(SMALL, SMALL.candidate().replace(old, new), sandbox, tmp_path, seconds=8.0)
     assert evidence.status == "failed", told(evidence)
     assert words in only(evidence, "fail")
+
+
+EXHAUSTING = {
+    "never ends": ("return 2 * x", "\n        while True: pass", "timeout"),
+    "takes all memory at first": ("pass", "self.big = jnp.ones((1 << 31, 4))", "memory: MemoryError: RESOURCE_EXHAUSTED"),
+    "asks the machine for too much": ("return 2 * x", "raise MemoryError('np')", "memory: MemoryError: np"),
+    "writes all over the disk": ("return 2 * x", "raise OSError(28, 'No space left on device')", "disk: OSError"),
+}
+
+
+@pytest.mark.parametrize("name", EXHAUSTING)
+def test_candidate_out_of_time_memory_or_disk_is_unverified(name: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    """It may be right: on another machine it would have ended."""
+    old, new, words = EXHAUSTING[name]
+    evidence = check_pair(SMALL, SMALL.candidate().replace(old, new), sandbox, tmp_path, seconds=8.0)
+    assert evidence.status == "unverified", told(evidence)
+    assert words in only(evidence, "unverified")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes."), MemoryError),
+        (OSError(errno.ENOSPC, "No space left on device"), OSError),
+    ],
+)
+def test_an_error_of_memory_or_disk_ends_its_job(error: Exception, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        describe_error(error, Path("/"))
+    assert describe_error(jax.errors.JaxRuntimeError("INTERNAL: no"), Path("/"))["kind"] == "error"
+    assert describe_error(FileNotFoundError(errno.ENOENT, "no"), Path("/"))["kind"] == "error"
+
+
+class Exhauster:
+    """A sandbox in which one kind of job ends by its limits."""
+
+    name = "exhauster"
+
+    def __init__(self, inner: ProcessSandbox, entry: str, status: Any) -> None:
+        self.inner, self.entry, self.status = inner, entry, status
+
+    def run(self, job: Job) -> Run:
+        """Run a job, and say that it did not get through where it is of that kind."""
+        run = self.inner.run(job)
+        return replace(run, status=self.status, result=None, error="its limit") if job.entry.endswith(self.entry) else run
+
+    def close(self) -> None:
+        """Nothing of its own."""
+
+
+@pytest.mark.parametrize(
+    ("entry", "status"),
+    [
+        ("original.job:run", "memory"),
+        ("candidate.job:exact", "timeout"),
+        ("candidate.job:exact", "lost"),
+        ("native:native", "disk"),
+        ("adversarial_search:run", "timeout"),
+    ],
+)
+def test_a_job_that_ends_by_its_limits_fails_nothing(entry: str, status: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
+    exhauster: Any = Exhauster(sandbox, entry, status)
+    evidence = check_pair(SMALL, SMALL.candidate(), exhauster, tmp_path)
+    assert evidence.status == "unverified", told(evidence)
+    assert status in only(evidence, "unverified")
 
 
 class Forger:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save as serialised
 
 COMPLEX = "@complex"
 
@@ -20,9 +21,13 @@ with suppress(ImportError):  # makes bfloat16 known to numpy, for files that hol
 
 
 def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays (any numpy dtype of numbers or booleans); makes the folder."""
+    """Write arrays (any numpy dtype of numbers or booleans); makes the folder. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(dict(_stored(name, np.asarray(value)) for name, value in arrays.items()), path)
+    contents = dict(_stored(name, np.asarray(value)) for name, value in arrays.items())
+    try:
+        save_file(contents, path)
+    except SafetensorError:  # has no error number, which says whether the disk is full: this raises it with one
+        path.write_bytes(serialised(contents))
 
 
 def _stored(name: str, value: NDArray[Any]) -> tuple[str, NDArray[Any]]:

@@ -1,8 +1,12 @@
-"""Describes an error of the candidate in one line, and decides whether the candidate raised it on purpose. Used inside the sandbox."""
+"""Describes an error of the candidate in one line, and decides whether the candidate raised it on purpose. Used inside the sandbox.
+
+A job that runs out of memory or disk ends there: an error of that kind says nothing about the candidate, so it is never described as one.
+"""
 
 from __future__ import annotations
 
 import ast
+import errno
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,11 +19,15 @@ CONCRETISATION = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+NO_MEMORY = "RESOURCE_EXHAUSTED"
+"""The status code (https://grpc.io/docs/guides/status-codes) with which a message of XLA begins where it got no memory."""
+USED_UP = (errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def describe_error(error: BaseException, root: Path) -> dict[str, Any]:
     """One line on the error and its place, the same as data (`raised`), and its `kind`: a `concretisation` under `jit`, a `refusal` by the
-    candidate's own code, another `error`."""
+    candidate's own code, another `error`. Raises `MemoryError` or `OSError` where memory or disk ran out."""
+    _raise_exhaustion(error)
     # jax's messages have many lines of advice; the first one says what is wrong.
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     file, line, code = _where(error, root)
@@ -28,6 +36,13 @@ def describe_error(error: BaseException, root: Path) -> dict[str, Any]:
     kind = "concretisation" if isinstance(error, CONCRETISATION) else "refusal" if _on_purpose(error, root) else "error"
     raised = {"type": type(error).__name__, "message": first, "file": file, "line": line, "code": code}
     return {"error": text, "kind": kind, "raised": raised}
+
+
+def _raise_exhaustion(error: BaseException) -> None:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in USED_UP):
+        raise error
+    if isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith(NO_MEMORY):
+        raise MemoryError(str(error).splitlines()[0]) from error
 
 
 def _where(error: BaseException, root: Path) -> tuple[str, int, str]:

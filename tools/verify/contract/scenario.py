@@ -35,6 +35,14 @@ class Lost(OriginalFailed):
     """Raised where the sandbox lost a job of either side, which says nothing about the code."""
 
 
+class Exhausted(OriginalFailed):
+    """Raised where a job of either side ended by time, memory or disk: what it would have given is not known."""
+
+
+EXHAUSTED = ("timeout", "memory", "disk")
+"""Statuses of a `Run` that ended so."""
+
+
 class Role(StrEnum):
     """What a scenario is for. Each member says which module makes it, and which checks read it."""
 

@@ -20,9 +20,11 @@ from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts
 from migrate_agent.tools.verify.contract.scenario import (
     CONFIGURATIONS,
+    EXHAUSTED,
     REFUSABLE,
     Answer,
     CandidateFailed,
+    Exhausted,
     Expectations,
     Lost,
     Role,
@@ -157,7 +159,7 @@ class Results:
         return words(self.expected.examples[scenario.example]["changes"])
 
     def run_job(self, kind: str, scenarios: Sequence[Scenario] | None = None) -> CandidateRun:
-        """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `OriginalFailed`."""
+        """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `Exhausted`, `OriginalFailed`."""
         run = self.sandbox.run(self.candidate_job(kind, scenarios))
         self.peak_memory_bytes = max(self.peak_memory_bytes, run.peak_memory_bytes)
         try:
@@ -250,9 +252,11 @@ class Results:
 
 
 def read_arrays(run: Run, kind: str) -> dict[str, dict[str, Array]]:
-    """The arrays that a run wrote, by scenario. Raises `Lost`, `CandidateFailed`."""
+    """The arrays that a run wrote, by scenario. Raises `Lost`, `Exhausted`, `CandidateFailed`."""
     if run.status == "lost":
         raise Lost(f"its {kind} run was lost: {run.error}")
+    if run.status in EXHAUSTED:
+        raise Exhausted(f"its {kind} run ended with {run.status}: {run.error}")
     if run.status != "ok":
         raise CandidateFailed(f"its {kind} run ended with {run.status}: {run.error}")
     try:

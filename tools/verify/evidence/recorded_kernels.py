@@ -18,6 +18,7 @@ from migrate_agent.tools.harness.common import tensor_files, tolerances, trees
 from migrate_agent.tools.harness.common.compare_arrays import pattern_problem, rms
 from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Inventory, Job, KernelCall, Limits, SourceFile, Unit, Verdict
+from migrate_agent.tools.verify.contract.scenario import EXHAUSTED
 from migrate_agent.tools.verify.evidence.parsed_source import closure
 
 STAGE, CHECK = "numeric", "recorded_kernels"
@@ -71,7 +72,8 @@ def _answers(
     try:
         results = run.result if run.status == "ok" and isinstance(run.result, list) and len(run.result) == len(calls) else None
         if results is None:
-            return [({"error": run.error or run.status}, {})] * len(calls)
+            kind = "unknown" if run.status in (*EXHAUSTED, "lost") else "error"
+            return [({kind: run.error or run.status}, {})] * len(calls)
         return [(row, _held(run.output / f"{index}.safetensors")) for index, row in enumerate(results)]
     finally:
         sandbox.release(run)
@@ -87,6 +89,8 @@ def _held(path: Path) -> Mapping[str, Any]:
 def _judged(call: KernelCall, answer: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Verdict:
     row, actual = answer
     name = function_name(call)
+    if "unknown" in row:
+        return Verdict(STAGE, CHECK, "unverified", detail=f"{name} on its recorded arguments: {row['unknown']}"[:500])
     if "error" in row:
         return Verdict(STAGE, CHECK, "fail", detail=f"{name} on its recorded arguments: {row['error']}"[:500])
     stored = tensor_files.load(call.tensors) if call.tensors is not None else {}

@@ -53,6 +53,7 @@ CASES = {
     "wrong": ("def scaled(x, factor):\n    return x * factor + 0.1, x.size\n", "fail", "does not give what its kernel gave"),
     "rounded": ("def scaled(x, factor):\n    return x * (factor + 1e-3), x.size\n", "unverified", "rounding"),
     "raises": ("def scaled(x, factor):\n    raise ValueError('not yet')\n", "fail", "ValueError: not yet"),
+    "out of memory": ("def scaled(x, factor):\n    raise MemoryError('no')\n", "unverified", "MemoryError: no"),
     "another form": ("def scaled(x, factor):\n    return x * factor\n", "fail", "another form"),
     "another shape": ("def scaled(x, factor):\n    return x[0] * factor, x.size\n", "fail", "shape [4] instead of [3, 4]"),
     "another number": ("def scaled(x, factor):\n    return x * factor, 1\n", "fail", "elements differ"),
