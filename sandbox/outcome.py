@@ -21,7 +21,7 @@ OUT_OF_LIMITS = {
 }
 """How the keeper ended a job → status, error."""
 
-OUT_OF_LIMITS_SIGNALS = {signal.SIGKILL: "memory", signal.SIGXCPU: "timeout", signal.SIGXFSZ: "disk"}
+OUT_OF_LIMITS_SIGNALS: dict[int, str] = {signal.SIGKILL: "memory", signal.SIGXCPU: "timeout", signal.SIGXFSZ: "disk"}
 """What the kernel ends a process with → status. A job may send itself these as well, and gains nothing by it."""
 
 REPORT: dict[str, tuple[type, ...]] = {
@@ -58,7 +58,7 @@ def outcome(report: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
 
 def _status_of_death(wait_status: int | None) -> str:
     code = 0 if wait_status is None else os.waitstatus_to_exitcode(wait_status)
-    return OUT_OF_LIMITS_SIGNALS.get(-code, "crash") if code < 0 else "crash"
+    return OUT_OF_LIMITS_SIGNALS.get(-code, "crash")
 
 
 def _death(wait_status: int | None) -> str:
