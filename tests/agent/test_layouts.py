@@ -59,6 +59,32 @@ TWO_PROJECTS = {
     "b/train.py": "from model import Net\n",
     "migrate.toml": "".join(EXAMPLE.format(path=f"{folder}/model.py", name="Net", init="8, 4", call=ROWS) for folder in "ab"),
 }
+SAME_NAME = {
+    "op/__init__.py": "from .upfirdn2d import upfirdn2d\n",
+    "op/upfirdn2d.py": """import torch.nn.functional as F
+
+
+def upfirdn2d(x, kernel, up=1):
+    x = F.interpolate(x, scale_factor=up, mode="nearest")
+    weight = kernel.view(1, 1, *kernel.shape).repeat(x.shape[1], 1, 1, 1)
+    return F.conv2d(x, weight, padding=kernel.shape[0] // 2, groups=x.shape[1])
+""",
+    "model.py": """import torch
+from torch import nn
+
+from op import upfirdn2d
+
+
+class Blur(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kernel", torch.ones(3, 3) / 9)
+
+    def forward(self, x):
+        return upfirdn2d(x, self.kernel, up=2)
+""",
+    "migrate.toml": EXAMPLE.format(path="model.py", name="Blur", init="", call="torch.randn(2, 3, 8, 8)"),
+}
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -78,3 +104,10 @@ def test_two_projects_with_files_of_the_same_names(tmp_path: Path) -> None:
     assert status == dict.fromkeys(["a/model.py:Block", "a/model.py:Net", "b/model.py:Block", "b/model.py:Net"], "verified")
     assert "SCALE = 2.0" in mirrors["a/model_jax.py"] and "SCALE = 0.5" in mirrors["b/model_jax.py"]
     assert "soft_sign" in mirrors["b/utils_jax.py"] and "soft_sign" not in mirrors["a/utils_jax.py"]
+
+
+@pytest.mark.slow
+def test_a_module_and_its_function_of_one_name(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, SAME_NAME)
+    assert status == {"model.py:Blur": "verified"}
+    assert "def upfirdn2d(" in mirrors["op_jax/upfirdn2d.py"] and "from .upfirdn2d import upfirdn2d" in mirrors["op_jax/__init__.py"]

@@ -176,7 +176,9 @@ class Resolver:
         package = self.module(".".join(parts[:-1]), near) if len(parts) > 1 else None
         if package is not None and package.path != file.path:
             table = self.exports(package)
-            if table.definitions.get(parts[-1]) or table.imports.get(parts[-1], file.module) != file.module:
+            # Importing the module binds it in its package first; what the package's star import of it then copies comes after.
+            starred = file.module in table.stars and self.exports(file).exported(parts[-1])
+            if starred or table.definitions.get(parts[-1]) or table.imports.get(parts[-1], file.module) != file.module:
                 link = self._member(package, parts[-1:], aliases, visited)
                 if link is not None:
                     return link

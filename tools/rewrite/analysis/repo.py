@@ -179,6 +179,13 @@ class Repo:
             self._resolved[dotted] = (model, definition.name) if definition and model else None
         return self._resolved[dotted]
 
+    def rebinds(self, dotted: str) -> FileModel | None:
+        """The package that gives the name of one of its modules to something else, as `op/__init__.py` does to
+        `op.upfirdn2d` by `from .upfirdn2d import upfirdn2d`.
+        """
+        definition = self.resolve(dotted) if dotted in self.modules else None
+        return self.modules.get(dotted.rpartition(".")[0]) if definition and definition[1] else None
+
     def unfollowed(self, file: FileModel, name: str) -> str:
         """The installed package, itself in need of torch, that a name is imported from and whose
         source is out of reach; else "".

@@ -329,6 +329,9 @@ class _Composer:
         """
         dotted = self.repo.files[path].bindings.get(name, "")
         parts = dotted.split(".")
+        if package := self.repo.rebinds(dotted):
+            self.want(package.file.path, parts[-1])
+            return
         # The longest prefix that is a module: `a.b.C` is a name in `a.b`, or in `a` where `b` is a
         # class.
         for cut in range(len(parts), 0, -1):
@@ -355,7 +358,7 @@ class _Composer:
         for names in list(selection.imports.values()):
             for name in names:
                 other = self.repo.modules.get(file.bindings.get(name, ""))
-                if other is None:
+                if other is None or self.repo.rebinds(other.file.module):
                     continue
                 for index in list(selection.statements):
                     for chain in attribute_chains(self._text(path, statements[index]), spelled.get(name, name)):
