@@ -232,13 +232,14 @@ def evaluate(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="verifier: most mutants of one file.")] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="verifier: judge each case with N seeds.")] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="draw: only the packages that seed N drew.")] = None,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.", file_okay=False)] = Path("evals/results"),
     debug: Debug = False,
 ) -> None:
     """Run a suite that measures this program. The exit status is 0 where all cases in scope are right, else 1. It needs a clone."""
     from migrate_agent.agent.commands.evaluate import evaluate as measure
 
-    measured = {"limit": limit, "seeds": seeds}
+    measured = {"limit": limit, "seeds": seeds, "seed": seed}
     status = measure(
         suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output, **measured
     )

@@ -20,6 +20,8 @@ from typing import Any
 from migrate_agent.evals.suite import COUNTED, STATUSES, Group, Options, Outcome, Suite
 
 FOLDER = Path("evals") / "results"
+LATEST = ".latest.json"
+"""How the name of a group's later results ends, where its first ones are kept. It sorts behind `.json`: of both, the later ones are read."""
 FIELDS = ("case", "status", "reason")
 
 
@@ -99,7 +101,7 @@ def _store(content: Mapping[str, Any], path: Path) -> Path:
 
 
 def store_group(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds: float, folder: Path) -> Path:
-    """Store the outcomes of one group, in place of earlier ones."""
+    """Store the outcomes of one group, in place of earlier ones; those of a first look stay, and the later ones stand beside them."""
     content = {
         "group": list(group),
         "date": today(),
@@ -108,7 +110,8 @@ def store_group(suite: Suite, group: Group, outcomes: Sequence[Outcome], seconds
         "versions": dict(suite.versions(outcomes)),
         "cases": _rows(outcomes),
     }
-    return _store(content, folder / suite.name / f"{group[0]}.json")
+    path = folder / suite.name / f"{group[0]}.json"
+    return _store(content, path.with_suffix(LATEST) if suite.first_look and path.exists() else path)
 
 
 def stored_groups(suite: Suite, folder: Path) -> dict[Group, dict[str, Any]]:

@@ -71,11 +71,12 @@ def command(
     output: Path,
     limit: int | None = None,
     seeds: int = 1,
+    seed: int | None = None,
 ) -> int:
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
-    options = Options(only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds)
+    options = Options(only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed)
     return run(suite, options, jobs, output, resume)
 
 

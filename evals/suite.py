@@ -36,6 +36,7 @@ class Options:
     """How a suite is run. `samples` bounds the inputs of one case (None: all); `quick` asks for the suite's cheaper judgement, where it has one.
 
     `limit` bounds the cases of one group (None: all), and `seeds` says how often a case is judged, where a suite draws at random.
+    `seed` chooses one draw of packages (None: all).
     """
 
     filter: str = ""
@@ -44,6 +45,7 @@ class Options:
     sandbox: str = "auto"
     limit: int | None = None
     seeds: int = 1
+    seed: int | None = None
 
     def wanted(self, name: str) -> bool:
         """Whether the filter (comma-separated parts of names, any of which must occur) lets this case through."""
@@ -60,7 +62,8 @@ class Suite:
 
     `groups` splits the wanted cases; `run` judges a group, in a process of its own; `seconds` is what one case may take at most.
     `unit` says what is counted, in the plural. With `kept`, the results of each group are stored by themselves, so that a run can be taken up
-    again and a group measured anew. With `brief`, cases that are right are counted and not listed. `summary` gives what else the result file says about these outcomes,
+    again and a group measured anew; with `first_look`, the first results of a group are never overwritten.
+    With `brief`, cases that are right are counted and not listed. `summary` gives what else the result file says about these outcomes,
     and `report` the lines that are printed before the rate.
     """
 
@@ -72,6 +75,7 @@ class Suite:
     seconds: float = 120.0
     versions: Callable[[Iterable[Outcome]], Mapping[str, str]] = lambda outcomes: {}
     kept: bool = False
+    first_look: bool = False
     brief: bool = False
     summary: Callable[[Sequence[Outcome]], Mapping[str, Any]] = lambda outcomes: {}
     report: Callable[[Sequence[Outcome]], Iterable[str]] = lambda outcomes: ()

@@ -23,8 +23,13 @@ STATUS: Mapping[str, Status] = {"verified": "right", "failed": "wrong", "unverif
 def make_repository(package: Package, folder: Path) -> None:
     """The package as a git repository of one commit, with its `migrate.toml`. Raises `PackageError`."""
     lay_out(package, folder, cache_folder())
-    (folder / "migrate.toml").write_text("\n".join(_example_text(row) for row in package.examples), encoding="utf-8")
+    write_examples(package, folder)
     commit_all(folder)
+
+
+def write_examples(package: Package, folder: Path) -> None:
+    """The package's examples as the `migrate.toml` of a repository."""
+    (folder / "migrate.toml").write_text("\n".join(_example_text(row) for row in package.examples), encoding="utf-8")
 
 
 def commit_all(folder: Path) -> None:
@@ -50,27 +55,40 @@ def run_repository(
     name: str, repository: Path, report: Path, sandbox: str, exclude: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Outcome]:
     """Migrate a repository by the command line; `exclude` maps units that do not count to the reason. The report is written to `report`."""
-    command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
-    process = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
-    if not report.exists():
-        last = process.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
-        yield Outcome(name, "wrong", f"the run gave no report: {last[0]}")
+    rows, error = migrate(repository, report, sandbox)
+    if rows is None:
+        yield Outcome(name, "wrong", f"the run gave no report: {error}")
         return
-    rows = json.loads(report.read_text(encoding="utf-8"))
     yield from (_outcome(name, exclude, row) for row in rows["units"])
     sources = {file.target: (repository / file.path).read_text(encoding="utf-8") for file in scan(repository).files}
     yield from tidiness(name, branch_files(repository, rows["branch"]), sources)
+
+
+def migrate(repository: Path, report: Path, sandbox: str) -> tuple[dict[str, Any] | None, str]:
+    """The report of `migrate-agent run --yes --no-llm`, written to `report`; where there is none, the last line of the run's errors."""
+    command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
+    process = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
+    if not report.exists():
+        return None, (process.stderr.strip().splitlines()[-1:] or ["nothing on standard error"])[0]
+    content: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+    return content, ""
 
 
 def _outcome(name: str, exclude: Mapping[str, str], row: Mapping[str, Any]) -> Outcome:
     unit = f"{row['source']}:{row['name']}"
     if unit in exclude:
         return Outcome(f"{name}/{unit}", "excluded", exclude[unit])
+    return Outcome(f"{name}/{unit}", STATUS[row["status"]], reason_of(row), {"seconds": row["seconds"]})
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Why a unit of a report is not verified: the first check that did not pass, else the first hole, else the report's own sentence."""
+    if row["status"] == "verified":
+        return ""
     bad = [verdict for verdict in row["verdicts"] if verdict["status"] != "pass"]
     holes = [f"{hole['code']}: {hole['reason']}" for hole in row.get("holes", [])]
     reasons = [f"{verdict['check']}: {verdict['detail']}" for verdict in bad] + holes + [row.get("reason", "")]
-    reason = "" if row["status"] == "verified" else next((text for text in reasons if text), "no reason given")
-    return Outcome(f"{name}/{unit}", STATUS[row["status"]], reason[:500], {"seconds": row["seconds"]})
+    return next((text for text in reasons if text), "no reason given")[:500]
 
 
 def branch_files(repository: Path, branch: str) -> dict[str, str]:
