@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from migrate_agent.tools.rewrite.analysis.counters import counters
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.interim_containers import interim_containers
-from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
 from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, FunctionNode, Repo
@@ -33,8 +32,8 @@ class ClassFacts:
     """Span of an attribute in the constructor → the local variable that replaces it in the rewrite."""
     taken_names: frozenset[str] = frozenset()
     """Attributes whose names NNX uses for something else."""
-    intermediates: frozenset[str] = frozenset()
-    """Attributes that a call writes and no computation reads, such as attention weights."""
+    intermediates: Mapping[str, bool] = field(default_factory=dict)
+    """Attribute that a call sets before anything reads it, such as attention weights → whether it is an array."""
     counters: frozenset[str] = frozenset()
     """Attributes that are numbers and that calls count up."""
     reads_training: bool = False
@@ -49,7 +48,7 @@ def class_facts(repo: Repo, file: FileModel, facts: Facts, randomness: Randomnes
             self_references=self_references(repo, model),
             interim_containers=interim_containers(repo, model, facts),
             taken_names=taken_names(repo, model),
-            intermediates=intermediates(repo, model, facts, randomness),
+            intermediates=randomness.intermediates.get(model.id, {}),
             counters=counters(repo, model, facts, randomness),
             reads_training=repo.is_module_class(model) and any(map(_reads_training, _methods(model.node.body))),
         )

@@ -56,6 +56,8 @@ class Randomness:
     """Function → its parameters whose array it changes in place."""
     out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """The mutated parameters that are changed through a view without an inverse."""
+    intermediates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    """Class id → attribute that a call sets before anything reads it → whether it is an array."""
 
 
 @dataclass

@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.inference import infer
+from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness, analyse
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo
@@ -86,6 +87,7 @@ class Workspace:
         result = analyse(self.repo, facts)
         result.written = written_parameters(self.repo, facts)
         result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
+        result.intermediates = intermediates(self.repo, facts, result)
         return result
 
     def rewritten(self, path: str) -> Rewritten:

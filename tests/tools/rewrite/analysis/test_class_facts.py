@@ -48,7 +48,7 @@ def facts_of(folder: Path, source: str) -> Mapping[str, ClassFacts]:
 def test_all_analyses_are_asked(tmp_path: Path) -> None:
     facts = facts_of(tmp_path, SOURCE)["snippet.py:M"]
     assert facts.counters == {"steps"}
-    assert facts.intermediates == {"seen"}
+    assert facts.intermediates == {"seen": True}
     assert facts.taken_names == {"deterministic"}
     assert len(facts.self_references.methods) == 1
     assert set(facts.interim_containers.values()) == {"layers"}
