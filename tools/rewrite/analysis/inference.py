@@ -30,7 +30,7 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     tensor_only,
 )
 from migrate_agent.tools.rewrite.analysis.parameters import parameter_facts
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, Repo, known_to_torch
+from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
 from migrate_agent.tools.rewrite.tables.registry import layers, methods, of_fused_package, ops, public_name
 from migrate_agent.tools.types import Observed, Span
 
@@ -320,7 +320,7 @@ class Inference:
         dotted = self.dotted(node.func)
         if dotted in ops():
             return Observed((ops()[dotted].returns,)) if ops()[dotted].returns else None
-        if dotted in layers():
+        if dotted in layers() or dotted in MODULE_BASES:
             return Observed((f"module:{dotted}",))
         if dotted == "torch.nn.Parameter" or dotted == "torch.nn.parameter.Parameter":
             return Observed(("parameter",))

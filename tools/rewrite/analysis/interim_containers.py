@@ -58,6 +58,8 @@ def _is_plain_container(value: ast.expr) -> bool:
     """Whether an expression makes a new plain list or dictionary."""
     if isinstance(value, ast.Call):
         return getattr(value.func, "attr", getattr(value.func, "id", "")) in FILLED
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return isinstance(value.left, ast.List) or isinstance(value.right, ast.List)  # `[None] * n`
     return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
 
 

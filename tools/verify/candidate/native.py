@@ -18,7 +18,7 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
 from migrate_agent.tools.harness.jax_side.keys import keys, no_key
-from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split
+from migrate_agent.tools.harness.jax_side.module import is_key, is_leaf, split_kept
 from migrate_agent.tools.harness.jax_side.precision import configure, counting_compilations, tracers_as_data
 from migrate_agent.tools.harness.jax_side.program import Program
 from migrate_agent.tools.harness.jax_side.structure import changed
@@ -231,7 +231,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
             trees.encode(program.call(model, leaves)[0], outputs, is_leaf)
         kinds[:] = [(draw.kind, draw.rate) for draw in draws]
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
-        return outputs, split(model)[2], ([draw.values for draw in draws], [draw.key for draw in draws])
+        return outputs, split_kept(model)[2], ([draw.values for draw in draws], [draw.key for draw in draws])
 
     with session.draws.apart():
         run = jax.jit(step, compiler_options=quick())

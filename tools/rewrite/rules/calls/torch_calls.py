@@ -6,6 +6,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
 from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, inherited, observed_functions, overrides
+from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST, DROPPED, NO_GRADIENT
@@ -46,6 +47,12 @@ class ReplaceTorchCalls(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x.unsqueeze(1)\n",
             "def f(x: jax.Array):\n    return jnp.expand_dims(x, 1)\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.mid = nn.Module()\n"
+            "        self.mid.fc = nn.Linear(d, d)\n        self.mid.add_module('act', nn.ReLU())\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.mid = nnx.Module()\n"
+            "        self.mid.fc = Linear(d, d, rngs=rngs)\n        self.mid.act = jax.nn.relu\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, axis: int):\n    return torch.nn.Softmax(dim=axis)(x)\n",
@@ -94,6 +101,8 @@ class ReplaceTorchCalls(Rule):
             return None
         if dotted in layers():
             return apply_layer(context, layers()[dotted], updated.args, original.args)
+        if dotted in MODULE_BASES and not original.args:
+            return context.build("nnx.Module()")  # only a place for attributes: it takes no `rngs`
         if dotted in LAZY:
             return self._lazy_layer(original, updated, dotted)
         if isinstance(original.func, cst.Call) and (function := AT_ONCE.get(context.dotted(original.func.func))):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.scan.nodes import walk
+
+REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 
 
 class MarkLateAttributes(Rule):
     """Mark attributes that hold modules or arrays only later: `self.down = None` → `self.down = nnx.data(None)`.
 
     `self.norm = deep`, then `self.norm = nn.LayerNorm(d)` → `self.norm = nnx.data(LayerNorm(d, rngs=rngs))`:
-    NNX decides at the first assignment whether an attribute is data. Declines where nothing else is assigned.
+    NNX decides at the first assignment whether an attribute is data. It counts too what methods, subclasses and
+    registrations assign. Declines where nothing else is assigned.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        self.down = None\n        self.down = x\n",)
@@ -31,55 +37,159 @@ class MarkLateAttributes(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, deep: bool, *, rngs: nnx.Rngs):\n        self.down = deep\n"
             "        if self.down:\n            self.down = nnx.data(Linear(d, d, rngs=rngs))\n",
         ),
+        (
+            "from typing import Optional\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            "        self.a = self.b = None\n        self.c, self.d = None, d\n        self.e: Optional[nn.Module] = None\n"
+            "        self.register_parameter('f', None)\n        self.fill()\n\n"
+            "    def fill(self):\n        self.c = self.e = nn.ReLU()\n        self.f = nn.Parameter(self.d)\n\n\n"
+            "class N(M):\n    def fill(self):\n        self.b = nn.ReLU()\n",
+            "from typing import Optional\n\nclass M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
+            "        self.b = nnx.data(None)\n        self.a = None\n        self.c, self.d = nnx.data(None), d\n"
+            "        self.e: Optional[nnx.Module] = nnx.data(None)\n        self.f = nnx.data(None)\n        self.fill()\n\n"
+            "    def fill(self):\n        self.c = self.e = jax.nn.relu\n        self.f = nnx.Param(self.d)\n\n\n"
+            "class N(M):\n    def fill(self):\n        self.b = jax.nn.relu\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, norm=None):\n        super().__init__()\n"
+            "        self.norm = norm\n        if self.norm is None:\n            self.norm = nn.LayerNorm(d)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, norm=None, *, rngs: nnx.Rngs):\n        self.norm = norm\n"
+            "        if self.norm is None:\n            self.norm = nnx.data(LayerNorm(d, rngs=rngs))\n",
+        ),
     )
 
-    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
+    def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         context = self.context
         target = original.targets[0].target
-        if isinstance(target, cst.Attribute) and len(original.targets) == 1 and self._held_plain_value(original, target):
+        if len(original.targets) > 1:
+            return self._mark_each(original, updated)
+        if isinstance(target, cst.Tuple):
+            return self._mark_elements(original, target, updated)
+        if isinstance(target, cst.Attribute) and self._held_plain_value(original, target):
             return updated.with_changes(value=context.build("nnx.data({value})", value=updated.value))
-        if not (isinstance(original.value, cst.Name) and original.value.value == "None" and isinstance(target, cst.Attribute)):
+        return updated.with_changes(value=self._marked()) if self._starts_none(target, original.value, updated.value) else None
+
+    def leave_AnnAssign(self, original: cst.AnnAssign, updated: cst.AnnAssign) -> cst.AnnAssign | None:
+        if original.value is None or updated.value is None or not self._starts_none(original.target, original.value, updated.value):
             return None
-        if not isinstance(updated.value, cst.Name):
-            return None  # an earlier rule knows what it holds
-        if (
-            not context.is_self(target.value)
-            or not context.cls
-            or not context.repo.is_module_class(context.cls)
-            or len(original.targets) > 1
-        ):
+        return updated.with_changes(value=self._marked())
+
+    def _mark_each(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
+        """`self.a = self.b = None`: one statement for each that holds data later, since the others stay static."""
+        late = [self._starts_none(target.target, original.value, updated.value) for target in original.targets]
+        if not any(late):
             return None
-        if not self._holds_data(target.attr.value) or context.repo.buffer(context.cls, target.attr.value) is not None:
+        targets = list(zip(updated.targets, late, strict=True))
+        rest = [target for target, marked in targets if not marked]
+        statements = [cst.Assign([target], self._marked()) for target, marked in targets if marked]
+        return cst.FlattenSentinel(statements + ([cst.Assign(rest, updated.value)] if rest else []))  # type: ignore[return-value]
+
+    def _mark_elements(self, original: cst.Assign, target: cst.Tuple, updated: cst.Assign) -> cst.Assign | None:
+        """`self.a, self.b = None, None`."""
+        values, new = original.value, updated.value
+        if not (isinstance(values, cst.Tuple) and isinstance(new, cst.Tuple) and len(values.elements) == len(target.elements)):
             return None
-        return updated.with_changes(value=context.build("nnx.data(None)"))
+        rows = list(zip(target.elements, values.elements, new.elements, strict=True))
+        late = [self._starts_none(one.value, value.value, changed.value) for one, value, changed in rows]
+        elements = [row[2].with_changes(value=self._marked()) if marked else row[2] for row, marked in zip(rows, late, strict=True)]
+        return updated.with_changes(value=new.with_changes(elements=elements)) if any(late) else None
+
+    def _marked(self) -> cst.BaseExpression:
+        return self.context.build("nnx.data(None)")
+
+    def _starts_none(self, target: cst.BaseExpression, value: cst.BaseExpression, new: cst.BaseExpression) -> bool:
+        """Whether an assignment gives `None` to an attribute of the module that holds data later."""
+        # Where the new value is no name any more, an earlier rule knows what the attribute holds.
+        none = isinstance(value, cst.Name) and value.value == "None" and isinstance(new, cst.Name)
+        return none and isinstance(target, cst.Attribute) and self.context.is_self(target.value) and holds_data(self, target)
 
     def _held_plain_value(self, assign: cst.Assign, target: cst.Attribute) -> bool:
-        """Whether the constructor gives a module to an attribute that it gave a number, text or truth value before."""
+        """Whether the constructor gives data to an attribute that it gave an argument, a number or a text before."""
         context, fact = self.context, self.context.observed(assign.value)
         method = context.cls.methods.get("__init__") if context.cls and context.repo.is_module_class(context.cls) else None
-        if method is None or context.cls is None or not context.is_self(target.value) or fact is None:
+        if method is None or context.cls is None or not context.is_self(target.value) or fact is None or context.path[-1] != "__init__":
             return False
-        if not any(kind.startswith("module:") for kind in fact.kinds):
+        if not fact.kinds or not all(map(_is_data, fact.kinds)):
             return False
         before = [
-            context.facts.observed.get(span_of(node.value, context.file.lines))
-            for node in ast.walk(method)
+            node.value
+            for node in walk(method)
             if isinstance(node, ast.Assign) and node.lineno < context.span(assign).line and len(node.targets) == 1
             if context.cls.own.get(id(node.targets[0])) == target.attr.value
+            # A literal `None` is marked itself, and what is a local variable in the rewrite is no attribute.
+            if not (isinstance(node.value, ast.Constant) and node.value.value is None)
+            if span_of(node.targets[0], context.file.lines) not in context.class_facts.interim_containers
         ]
-        return any(one is not None and set(one.kinds) <= {"int", "float", "bool", "str"} for one in before)
+        return any(self._may_be_plain(value, method) for value in before)
 
-    def _holds_data(self, name: str) -> bool:
-        context = self.context
-        assert context.cls
-        for model in context.repo.ancestors(context.cls):
-            for node in ast.walk(model.node):
-                if (
-                    isinstance(node, ast.Assign)
-                    and any(model.own.get(id(target)) == name for target in node.targets)
-                    and not isinstance(node.value, ast.Constant)
-                ):
-                    fact = context.facts.observed.get(span_of(node.value, model.file.lines)) if model.file is context.file else None
-                    if fact is None or any(k in ("tensor", "parameter") or k.startswith("module:") for k in fact.kinds):
-                        return True
+    def _may_be_plain(self, value: ast.expr, method: FunctionNode) -> bool:
+        """Whether a value was seen to be no data, or is an argument that may be left out as `None`."""
+        fact = self.context.facts.observed.get(span_of(value, self.context.file.lines))
+        if fact is not None:
+            return not all(map(_is_data, fact.kinds))
+        defaults = dict(zip(reversed([*method.args.posonlyargs, *method.args.args]), reversed(method.args.defaults), strict=False))
+        defaults |= {one: default for one, default in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True) if default}
+        named = {argument.arg for argument, default in defaults.items() if isinstance(default, ast.Constant) and default.value is None}
+        return isinstance(value, ast.Name) and value.id in named
+
+
+def holds_data(rule: Rule, place: cst.CSTNode, name: str = "") -> bool:
+    """Whether `self.<name>` of the module class at hand, or of one that derives from it, is given a module or an array somewhere.
+
+    What the other branch of an `if` around `place` (an original node) gives does not count: only one of them runs.
+    """
+    context = rule.context
+    if context.cls is None or not context.repo.is_module_class(context.cls):
         return False
+    name = name or (place.attr.value if isinstance(place, cst.Attribute) else "")
+    other = _other_branches(context.function, context.span(place).line)
+    family = [*context.repo.ancestors(context.cls), *context.repo.descendants.get(context.cls.id, ())]
+    return any(_gives_data(rule, model, name, other if model is context.cls else frozenset()) for model in family)
+
+
+def _other_branches(function: FunctionNode | None, line: int) -> frozenset[int]:
+    """Lines of the branches that do not run where this line of the function does."""
+    lines: set[int] = set()
+    for node in walk(function) if function else ():
+        if isinstance(node, ast.If) and node.orelse:
+            arms = [range(arm[0].lineno, (arm[-1].end_lineno or arm[-1].lineno) + 1) for arm in (node.body, node.orelse)]
+            if any(line in arm for arm in arms):
+                lines |= {number for arm in arms if line not in arm for number in arm}
+    return frozenset(lines)
+
+
+def _gives_data(rule: Rule, model: ClassModel, name: str, without: frozenset[int]) -> bool:
+    context = rule.context
+    if model.file is not context.file:
+        fact = model.attributes.get(name)
+        return fact is not None and any(map(_is_data, fact.kinds))
+    for node in walk(model.node):
+        if getattr(node, "lineno", 0) in without:
+            continue
+        if isinstance(node, ast.Call) and _registers(model, node, name):
+            return True
+        for value in _values(model, node, name):
+            fact = context.facts.observed.get(span_of(value, model.file.lines))
+            if not isinstance(value, ast.Constant) and (fact is None or any(map(_is_data, fact.kinds))):
+                return True
+    return False
+
+
+def _values(model: ClassModel, node: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What a statement gives to `self.<name>`."""
+    match node:
+        case ast.Assign(targets=targets, value=value) if any(model.own.get(id(target)) == name for target in targets):
+            yield value
+        case ast.AnnAssign(target=target, value=ast.expr() as value) if model.own.get(id(target)) == name:
+            yield value
+
+
+def _registers(model: ClassModel, call: ast.Call, name: str) -> bool:
+    """Whether a call registers something under the attribute's name."""
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr in REGISTERING and id(call.func) in model.own and len(call.args) > 1):
+        return False
+    key, value = call.args[:2]
+    return isinstance(key, ast.Constant) and key.value == name and not isinstance(value, ast.Constant)
+
+
+def _is_data(kind: str) -> bool:
+    return kind in ("tensor", "parameter") or kind.startswith("module:")

@@ -7,12 +7,12 @@ import ast
 import libcst as cst
 
 from migrate_agent.tools.rewrite.rules.apply_tables import tidy
+from migrate_agent.tools.rewrite.rules.parameters.late_attributes import REGISTERING, holds_data
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 
 ARGUMENTS = {"tensor": "value", "param": "value", "module": "value"}
-REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 
 
 class ReplaceRegistrations(Rule):
@@ -69,6 +69,10 @@ class ReplaceRegistrations(Rule):
             # `self.register_parameter("w", self.w)` only says again what the assignment before has said.
             if value.deep_equals(cst.Attribute(owner, cst.Name(text))):
                 return cst.RemoveFromParent()
+            if _is_name(value, "None") and holds_data(self, original, text):
+                value = self.context.build("nnx.data(None)")
+            return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
+        if text is not None and text.isidentifier() and isinstance(owner, (cst.Name, cst.Attribute)) and not self._container_class(owner):
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
         return cst.Expr(self._registering_call(original.value, *parts))
 

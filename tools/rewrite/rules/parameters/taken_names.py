@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, Repo
 from migrate_agent.tools.rewrite.analysis.taken_names import COMMON, LAYERS, stored_attributes, taken_names
-from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
+from migrate_agent.tools.rewrite.rules.parameters.late_attributes import REGISTERING
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.scan.nodes import walk
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import span_of
-from migrate_agent.tools.rewrite.rules.parameters.registration import REGISTERING
+from migrate_agent.tools.rewrite.rules.parameters.late_attributes import REGISTERING
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers

@@ -228,6 +228,14 @@ class ReadVariables(Rule):
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.n = nnx.Variable(jnp.zeros(3))\n\n"
             "    def __call__(self, x):\n        return isinstance(self.n[...], jax.Array)\n",
         ),
+        (
+            "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, bias):\n"
+            "        super().__init__()\n        if bias:\n            self.bias = nn.Parameter(torch.zeros(d))\n        else:\n"
+            "            self.register_parameter('bias', None)\n\n    def forward(self, x, w):\n        return F.linear(x, w, self.bias)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, bias, *, rngs: nnx.Rngs):\n        if bias:\n"
+            "            self.bias = nnx.Param(jnp.zeros(d))\n        else:\n            self.bias = None\n\n"
+            "    def __call__(self, x, w):\n        return linear(x, w, bias=value_of(self.bias))\n",
+        ),
     )
 
     def leave_Attribute(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression | None:
@@ -310,6 +318,8 @@ class ReadVariables(Rule):
         statements = walk(model.methods["__init__"]) if "__init__" in model.methods else ()
         from_layers = [node for node in statements if isinstance(node, ast.Assign) and _is_bias(node.value)]
         attributes = {target.attr for assign in from_layers for target in assign.targets if isinstance(target, ast.Attribute)}
+        if any(_registers_none(one, node.attr.value) for one in self.context.repo.ancestors(model)):
+            return True
         return node.attr.value in attributes or "none" in _assigned_kinds(self, model, node.attr.value)
 
     def _means_variable(self, node: cst.Attribute | cst.Call) -> bool:
@@ -318,6 +328,8 @@ class ReadVariables(Rule):
             return self.context.constructing or self._replaces_variable(grand)
         if isinstance(parent, (cst.AnnAssign, cst.Del)):
             return True
+        if isinstance(parent, cst.Element) and self.context.unpacked_into(node):
+            return self.context.constructing
         if isinstance(parent, cst.Attribute):
             # `size` is a method in torch and a number in JAX: it must be asked of the array, whose call the tables rewrite.
             return parent.attr.value in PLAIN_READS - {"size"}
@@ -347,6 +359,17 @@ class ReadVariables(Rule):
     def _is_none_test(self, node: cst.CSTNode) -> bool:
         text = cst.Module([]).code_for_node(node)
         return " None" in text
+
+
+def _registers_none(model: ClassModel, name: str) -> bool:
+    """Whether the class says `self.register_parameter("<name>", None)`, or so of a buffer."""
+    calls = [node for node in walk(model.node) if isinstance(node, ast.Call) and id(node.func) in model.own and len(node.args) > 1]
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr.startswith("register_")
+        and [getattr(argument, "value", "") for argument in call.args[:2]] == [name, None]
+        for call in calls
+    )
 
 
 def _values_given_to(node: ast.Assign, name: str) -> list[ast.expr]:
