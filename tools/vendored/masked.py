@@ -34,6 +34,26 @@ def fill_unselected(x: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), x, lax.stop_gradient(selected))
 
 
+def padded_rows(x: jax.Array, mask: jax.Array) -> jax.Array:
+    """`x[mask]` with a row for each place of the mask: `x` (*mask.shape, …) → (mask.size, …).
+
+    Where the mask does not select, there is a copy of a row that it selects (`fill_unselected`).
+    """
+    return fill_unselected(x, mask).reshape(mask.size, *x.shape[mask.ndim :])
+
+
+def set_padded_rows(x: jax.Array, mask: jax.Array, rows: jax.Array) -> jax.Array:
+    """`x[mask] = rows`, where `rows` has one row for each place of the mask, or broadcasts to that."""
+    rows = jnp.broadcast_to(rows, (mask.size, *x.shape[mask.ndim :])).reshape(x.shape)
+    return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), rows.astype(x.dtype), x)
+
+
+def set_next_rows(x: jax.Array, mask: jax.Array, rows: jax.Array) -> jax.Array:
+    """`x[mask] = rows`, where the places that the mask selects take one row after the other, as many as there are; or all take the only one."""
+    place = jnp.clip(jnp.cumsum(mask.reshape(-1)) - 1, 0, rows.shape[0] - 1)
+    return set_padded_rows(x, mask, rows[place])
+
+
 def masked_select(x: jax.Array, mask: jax.Array) -> jax.Array:
     """What a mask selects (https://pytorch.org/docs/stable/generated/torch.masked_select.html). The values of the mask must be known."""
     x, mask = jnp.broadcast_arrays(x, mask)

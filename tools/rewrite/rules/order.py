@@ -62,6 +62,7 @@ from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import Re
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
+from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
@@ -186,6 +187,7 @@ MUTATION: tuple[type[Rule], ...] = (
 
 # Branches and loops on tensors become functions. The first rule writes a hole for what it cannot express; the others look for that hole.
 CONTROL_FLOW: tuple[type[Rule], ...] = (
+    ComputeWithoutAsking,  # else the test that it drops would be a branch on a tensor
     ReplaceTensorBranches,
     DropPrintsOfValues,
     ReplaceBranchChains,

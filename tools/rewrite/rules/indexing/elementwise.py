@@ -30,7 +30,7 @@ def unmasked(context: Context, source: cst.BaseExpression, value: cst.BaseExpres
     `source` is the original, `value` its rewrite; `masks` are the mask's texts in both. What is not defined for all numbers is given such as
     the mask selects, so that it spoils no gradient.
     """
-    if not _is_elementwise(context, source, masks[0]):
+    if not is_elementwise(context, source, masks[0]):
         return None
     partial = _Partial()
     source.visit(partial)
@@ -39,23 +39,24 @@ def unmasked(context: Context, source: cst.BaseExpression, value: cst.BaseExpres
     return result if parts.count and isinstance(result, cst.BaseExpression) else None
 
 
-def _is_elementwise(context: Context, node: cst.BaseExpression, mask: str) -> bool:
+def is_elementwise(context: Context, node: cst.BaseExpression, mask: str) -> bool:
+    """Whether an original expression is computed element by element from parts that this mask (its text) selects, and from single numbers."""
     match node:
         case cst.Subscript() if _mask_text(node) == mask:
             return True
         case cst.Integer() | cst.Float():
             return True
         case cst.UnaryOperation(expression=inner):
-            return _is_elementwise(context, inner, mask)
+            return is_elementwise(context, inner, mask)
         # A matrix product mixes elements.
         case cst.BinaryOperation(left=left, right=right) if not isinstance(node.operator, cst.MatrixMultiply):
-            return _is_elementwise(context, left, mask) and _is_elementwise(context, right, mask)
+            return is_elementwise(context, left, mask) and is_elementwise(context, right, mask)
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=args) if name in FUNCTIONS:
             plain = all(not argument.star and argument.keyword is None for argument in args)
             of_torch = context.dotted(node.func).startswith("torch.")
             operands = [argument.value for argument in args] if of_torch else [inner, *(argument.value for argument in args)]
             is_tensor_function = of_torch or (not context.dotted(node.func) and is_tensor(context.observed(inner)))
-            return plain and is_tensor_function and all(_is_elementwise(context, operand, mask) for operand in operands)
+            return plain and is_tensor_function and all(is_elementwise(context, operand, mask) for operand in operands)
     return scalar(context.observed(node))
 
 

@@ -7,6 +7,7 @@ import libcst as cst
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import known_selections
 from migrate_agent.tools.rewrite.rules.indexing.masked_reductions import Reduction, mask_of, reduction, selects
+from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_read
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Span
 
@@ -31,7 +32,8 @@ class ReduceMaskedParts(Rule):
     def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
         parent = self.context.parent()
         # Writes are for `ReplaceInplaceUpdates`.
-        if isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original):
+        written = isinstance(parent, (cst.AssignTarget, cst.Del)) or (isinstance(parent, cst.AugAssign) and parent.target is original)
+        if written or self.context.unpacked_into(original):
             return None
         if not selects(self.context, original) or self.context.constructing:
             return None
@@ -39,6 +41,8 @@ class ReduceMaskedParts(Rule):
         # `ComputeMasksAtOnce` makes such a mask concrete, so what it selects has a size while tracing.
         if (around is None or mask is None) and self._is_known_mask(original):
             return None
+        if (around is None or mask is None) and (rows := padded_read(self.context, original, updated)) is not None:
+            return rows
         if around is None or mask is None:
             reason = "a boolean mask selects a number of elements that depends on the data: use `jnp.where`, or a fixed size"
             self.context.hole(original, reason, "dynamic-shape")

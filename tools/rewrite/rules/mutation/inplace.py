@@ -11,12 +11,15 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.aliases import read_after, root
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tensor_only
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
+from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
 from migrate_agent.tools.rewrite.rules.parameters.variables import variable
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 from migrate_agent.tools.scan.nodes import walk
+from migrate_agent.tools.types import Observed
 
 AT_METHODS = {cst.AddAssign: "add", cst.MultiplyAssign: "multiply", cst.DivideAssign: "divide"}
+SET_ROWS = "vendored.set_padded_rows({x}, {mask}, {rows})"
 OPERATORS: Mapping[type[cst.BaseAugOp], Callable[[], cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add, cst.SubtractAssign: cst.Subtract, cst.MultiplyAssign: cst.Multiply, cst.DivideAssign: cst.Divide,
     cst.FloorDivideAssign: cst.FloorDivide, cst.ModuloAssign: cst.Modulo, cst.PowerAssign: cst.Power, cst.BitAndAssign: cst.BitAnd,
@@ -187,8 +190,29 @@ class ReplaceInplaceUpdates(_Writes):
                     base,
                     self.context.build("vendored.masked_set({x}, {mask}, {value})", x=base, mask=index.value, value=whole),
                 )
+            if (rows := self._with_rows(target, new, base, value, fact)) is not None:
+                return self._assign(target.value, base, rows)
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         return self._assign(target.value, base, self._at_call(base, new, "set", self._as_bool(target, value)))
+
+    def _with_rows(
+        self, target: cst.Subscript, new: cst.Subscript, base: cst.BaseExpression, value: cst.BaseExpression, fact: Observed | None
+    ) -> cst.BaseExpression | None:
+        """`base` with the rows that a mask selects taken from `value`: from all rows that there may be, or from as many as there are."""
+        index = new.slice[0].slice
+        assert isinstance(index, cst.Index)
+        if self.context.span(target) in padded_here(self.context).writes:
+            return self.context.build(SET_ROWS, x=base, mask=index.value, rows=value)
+        whole, mask = self.context.observed(target.value), self.context.observed(target.slice[0].slice.value)  # type: ignore[union-attr]
+        if fact is None or whole is None or mask is None or not is_tensor(fact):
+            return None
+        ranks = [{len(shape) for shape in one.shapes} for one in (fact, whole, mask)]
+        if any(len(one) != 1 for one in ranks):
+            return None
+        of_value, of_whole, of_mask = (one.pop() for one in ranks)
+        rest = of_whole - of_mask
+        template = "vendored.set_next_rows({x}, {mask}, {value})" if of_value > rest else "vendored.masked_set({x}, {mask}, {value})"
+        return self.context.build(template, x=base, mask=index.value, value=value) if of_value <= rest + 1 else None
 
     def _is_part(self, target: cst.BaseExpression) -> bool:
         """Whether a target is a part of a tensor."""
@@ -250,6 +274,12 @@ class ReplaceInplaceUpdates(_Writes):
         assert isinstance(index, cst.Index)
         single = scalar(self.context.observed(original.value))
         right = value if single else self._unmasked(target, new, original.value, value)
+        if right is None and self.context.span(target) in padded_here(self.context).writes:
+            mask = index.value
+            rows = cst.BinaryOperation(
+                self.context.build("vendored.padded_rows({x}, {mask})", x=base, mask=mask), operator, self._parenthesised(value)
+            )
+            return self._assign(target.value, base, self.context.build(SET_ROWS, x=base, mask=mask, rows=rows))
         if right is None:
             raise Refuse("a boolean mask selects a number of elements that depends on the data", "dynamic-shape")
         whole = cst.BinaryOperation(base, operator, self._parenthesised(right))

@@ -10,6 +10,7 @@ from migrate_agent.tools.rewrite.analysis.aliases import Alias, binding_loop, bo
 from migrate_agent.tools.rewrite.analysis.autograd_saves import SAVE, movable_save
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of
 from migrate_agent.tools.rewrite.analysis.loop_slices import loop_part, parts_name
+from migrate_agent.tools.rewrite.rules.indexing.padded_rows import is_full
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import handed_back
 from migrate_agent.tools.rewrite.rules.parameters.variables import own_layer, subscript, variable, written
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -127,7 +128,7 @@ class _Writes(Rule):
             if isinstance(element.slice, cst.Index):
                 fact = self.context.observed(element.slice.value)
                 if is_tensor(fact) and fact and set(fact.dtypes) & {"bool"}:
-                    if len(target.slice) > 1:
+                    if any(other is not element and not is_full(other) for other in target.slice) or element is not target.slice[0]:
                         raise Refuse("a boolean mask beside other indices", "dynamic-shape")
                     return fact
         return None
