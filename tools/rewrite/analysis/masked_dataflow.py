@@ -372,7 +372,7 @@ class _Walk:
             for position, node in enumerate(body if isinstance(body, list) else ()):
                 asks = _asks_for_any(node.test) if isinstance(node, ast.If) and not node.orelse else None
                 masks = self.asked.get(span_of(node, self.file.lines)) if asks is not None else None
-                if asks is None or masks is None:
+                if not isinstance(node, ast.If) or not isinstance(body, list) or asks is None or masks is None:
                     continue
                 skips = all(isinstance(step, ast.Continue | ast.Pass) for step in node.body)
                 inside = node.body if asks.positive else body[position + 1 :] if skips and isinstance(holder, ast.For) else []
@@ -428,8 +428,8 @@ def _asks_for_any(test: ast.expr) -> _Question | None:
             return _Question(asked, counts_rows=False)
         case ast.Call(func=ast.Attribute(value=asked, attr="any"), args=[]):
             return _Question(asked, counts_rows=False)
-        case ast.Compare(left=left, ops=[operator], comparators=[ast.Constant(value=0 | 1 as bound)]):
-            counted, kind = _counted(left), (type(operator), int(bound))
+        case ast.Compare(left=left, ops=[operator], comparators=[ast.Constant(value=int() as bound)]):
+            counted, kind = _counted(left), (type(operator), bound)
             positive = kind in ((ast.Gt, 0), (ast.NotEq, 0), (ast.GtE, 1))
             negative = kind in ((ast.Eq, 0), (ast.LtE, 0), (ast.Lt, 1))
             return counted._replace(positive=positive) if counted is not None and (positive or negative) else None

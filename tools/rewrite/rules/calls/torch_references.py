@@ -52,6 +52,20 @@ CONSTANTS: Mapping[str, str] = {
     ),
 }
 """Dotted torch name → what stands for it in JAX, where it is not called. How a tensor lies in memory has no meaning there."""
+SETTINGS: Mapping[str, str] = {
+    "torch.backends.cudnn.enabled": "True",
+    **{
+        f"torch.backends.{name}": "False"
+        for name in ("cudnn.benchmark", "cudnn.deterministic", "cuda.matmul.allow_tf32", "opt_einsum.enabled")
+    },
+}
+"""Settings of torch as they are where nobody changes them; code may ask for them, but what sets them has no counterpart."""
+SCALAR_TYPES: Mapping[str, str] = {
+    f"torch.{place}{name}Tensor": DTYPE_NAMES.get(name.lower(), f"jnp.{name.lower()}")
+    for place in ("", "cuda.")
+    for name in "Float Double Half BFloat16 Long Int Short Bool".split()
+}
+"""A tensor type that a local name stands for. Both make an array of a list, and both say to what `.type(…)` converts."""
 
 
 class ReplaceTorchReferences(Rule):
@@ -70,6 +84,11 @@ class ReplaceTorchReferences(Rule):
         (
             "from typing import Callable\nfrom torch.optim import Optimizer\n\ndef f(make: Callable[..., Optimizer]):\n    return make\n",
             "from typing import Callable\n\ndef f(make: Callable[..., Any]):\n    return make\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor):\n    FloatTensor = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n"
+            "    return x * FloatTensor([2.0, 3.0])\n",
+            "def f(x: jax.Array):\n    FloatTensor = jnp.float32\n    return x * FloatTensor([2.0, 3.0])\n",
         ),
         ("import torch\n\ndef f(fused: torch.jit.Final[bool]):\n    return fused\n", "def f(fused: bool):\n    return fused\n"),
     )
@@ -111,6 +130,10 @@ class ReplaceTorchReferences(Rule):
         if isinstance(parent, (cst.Arg, cst.Param)) and getattr(parent, "keyword", None) is node:
             return None
         try:
+            if dotted in SETTINGS and not isinstance(parent, cst.AssignTarget):
+                return cst.Name(SETTINGS[dotted])
+            if dotted in SCALAR_TYPES and isinstance(parent, (cst.IfExp, cst.Assign)):
+                return context.use(cst.parse_expression(SCALAR_TYPES[dotted]))
             return context.parenthesise(self.value(dotted))
         except Refuse as refusal:
             context.hole(node, refusal.reason, refusal.code)

@@ -30,6 +30,7 @@ PARSES = frozenset(
     "pkg_resources.parse_version".split()
 )
 """What makes a version of its text, to be compared part by part."""
+NUMBER = re.compile(r"-?\d+")
 RELEASE = re.compile(r"\d+(\.\d+)*")
 
 
@@ -60,6 +61,11 @@ class DecideConstants(Rule):
             "def f(x: jax.Array):\n    return x\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, n: int):\n    if n > 2:\n        x = x + 1\n    elif torch.cuda.device_count() > 1:\n"
+            "        x = x.cuda()\n    elif not torch.jit.is_scripting():\n        x = x + 2\n    else:\n        x = x + 3\n    return x\n",
+            "def f(x: jax.Array, n: int):\n    if n > 2:\n        x = x + 1\n    else:\n        x = x + 2\n    return x\n",
+        ),
+        (
             "import torch\nfrom packaging import version\n\nnew = version.parse(torch.__version__) >= version.parse('1.10')\n\n"
             "def f(x: torch.Tensor, flash: bool):\n"
             "    assert not (flash and version.parse(torch.__version__) < version.parse('2.0')), 'too old'\n    return x\n",
@@ -79,10 +85,13 @@ class DecideConstants(Rule):
         self, original: cst.If, updated: cst.If
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel | None:
         value = self._constant_value(original.test, updated.test)
-        # Several statements cannot stand in the place of an `elif`.
-        if value is None or isinstance(self.context.parent(), cst.If):
+        if value is None:
             return None
         self.context.drop_holes(original.test)
+        # Several statements cannot stand in the place of an `elif`, but an `else` can.
+        if isinstance(self.context.parent(), cst.If):
+            self.context.drop_holes(*([original.orelse] if value and original.orelse else [] if value else [original.body]))
+            return cst.Else(updated.body) if value else updated.orelse or cst.RemoveFromParent()  # type: ignore[return-value]
         if value:
             if original.orelse:
                 self.context.drop_holes(original.orelse)
@@ -141,6 +150,8 @@ class DecideConstants(Rule):
         sides = original.left, original.comparisons[0].comparator
         if VERSION in {self.context.dotted(side) for side in sides}:
             return _compare_literals(updated)
+        if isinstance(original.left, cst.Call) and not isinstance(updated.left, cst.Call):
+            return _compare_numbers(updated)
         if all(self._is_version(side) for side in sides) and VERSION in {self.context.dotted(side.args[0].value) for side in sides}:  # type: ignore[attr-defined]
             return _compare_literals(updated, release)
         right = original.comparisons[0].comparator
@@ -206,6 +217,16 @@ def _compare_literals(node: cst.Comparison, read: Callable[[str], Any] = str) ->
         return None
     first, second = (None if text is None else read(text) for text in texts)
     return None if first is None or second is None else cst.Name(str(compare(first, second)))
+
+
+def _compare_numbers(node: cst.Comparison) -> cst.Name | None:
+    """What comparing two literal whole numbers comes to: `0 > 1`, which was `torch.cuda.device_count() > 1`."""
+    only = node.comparisons[0]
+    compare = COMPARED.get(type(only.operator))
+    sides = [cst.Module([]).code_for_node(side) for side in (node.left, only.comparator)]
+    if compare is None or len(node.comparisons) > 1 or not all(NUMBER.fullmatch(side) for side in sides):
+        return None
+    return cst.Name(str(compare(*(int(side) for side in sides))))
 
 
 def leaves(suite: cst.BaseSuite) -> bool:

@@ -199,11 +199,11 @@ class ReplaceInplaceUpdates(_Writes):
         self, target: cst.Subscript, new: cst.Subscript, base: cst.BaseExpression, value: cst.BaseExpression, fact: Observed | None
     ) -> cst.BaseExpression | None:
         """`base` with the rows that a mask selects taken from `value`: from all rows that there may be, or from as many as there are."""
-        index = new.slice[0].slice
-        assert isinstance(index, cst.Index)
+        index, selected = new.slice[0].slice, target.slice[0].slice
+        assert isinstance(index, cst.Index) and isinstance(selected, cst.Index)
         if self.context.span(target) in padded_here(self.context).writes:
             return self.context.build(SET_ROWS, x=base, mask=index.value, rows=value)
-        whole, mask = self.context.observed(target.value), self.context.observed(target.slice[0].slice.value)  # type: ignore[union-attr]
+        whole, mask = self.context.observed(target.value), self.context.observed(selected.value)
         if fact is None or whole is None or mask is None or not is_tensor(fact):
             return None
         ranks = [{len(shape) for shape in one.shapes} for one in (fact, whole, mask)]

@@ -96,6 +96,8 @@ CONVERSIONS = [
 DEVICES = [
     Op("torch.Tensor.cpu", "self", "{self}"),
     Op("torch.Tensor.cuda", "self, device=None", "{self}"),
+    # Of a tensor that is not on a GPU.
+    Op("torch.Tensor.get_device", "self", "-1", returns="int", samples=("torch.ones(2).get_device()",)),
     Op("torch.Tensor.pin_memory", "self", "{self}"),
     # JAX differentiates with respect to arguments, not to arrays that carry a flag.
     Op("torch.Tensor.requires_grad_", "self, requires_grad=True", "{self}"),

@@ -7,6 +7,20 @@ from migrate_agent.tools.rewrite.tables.registry import Op
 NO = (
     "torch.cuda.is_available",
     "torch.backends.mps.is_available",
+    "torch.backends.mps.is_built",
+    "torch.backends.cudnn.is_available",
+    "torch.backends.cudnn.is_acceptable",
+    "torch.backends.mkldnn.is_available",
+    "torch.xpu.is_available",
+    "torch.mps.is_available",
+    "torch.npu.is_available",
+    "torch.accelerator.is_available",
+    "torch.cuda.is_initialized",
+    "torch.cuda.is_bf16_supported",
+    "torch.cuda.is_current_stream_capturing",
+    "torch.is_inference_mode_enabled",
+    "torch._C._get_tracing_state",
+    "torch.jit._state.is_tracing",
     "torch.backends.cuda.is_built",
     "torch.is_autocast_enabled",
     "torch.is_autocast_cpu_enabled",
@@ -26,6 +40,8 @@ NO = (
 # Constants, so that the rules for branches can drop the arm that never runs under JAX.
 ROWS = (
     *(Op(name, "*args, **kwargs", "False", returns="bool") for name in NO),
+    Op("torch.cuda.device_count", "", "0", returns="int"),
+    Op("torch.backends.cudnn.version", "", "None", returns="none"),
     Op("torch.device", "*args, **kwargs", "None", returns=""),
     Op("torch.is_grad_enabled", "", "True", returns="bool", samples=("torch.is_grad_enabled()",)),
 )
