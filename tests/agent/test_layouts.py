@@ -85,6 +85,95 @@ class Blur(nn.Module):
 """,
     "migrate.toml": EXAMPLE.format(path="model.py", name="Blur", init="", call="torch.randn(2, 3, 8, 8)"),
 }
+SCRIPT = {
+    "train.py": """# Trains a small classifier.
+import argparse
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, required=True)
+parser.add_argument("--width", type=int, default=8)
+args = parser.parse_args()
+
+open("touched", "w").close()
+data = torch.load("nowhere.pt")
+NEGATIVE_SLOPE = 0.2
+device = torch.device("cuda")
+
+
+def gate(x):
+    return F.leaky_relu(x, NEGATIVE_SLOPE)
+
+
+class Cell(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        return gate(self.fc(x))
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.cell = Cell(width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return F.log_softmax(self.head(self.cell(x)), dim=1)
+
+
+model = Net(args.width, 4).to(device)
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(args.epochs):
+    for batch, target in data:
+        optimizer.zero_grad()
+        loss = F.nll_loss(model(batch), target)
+        loss.backward()
+        optimizer.step()
+""",
+    "migrate.toml": EXAMPLE.format(path="train.py", name="Net", init="8, 4", call=ROWS),
+}
+ABSENT = {
+    "net.py": """import torch
+import unheard_of.log as log
+from torch import nn
+from unheard_of.data import Loader, CLASSES
+from helpers import widen
+
+log.init(project="x")
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.fc = nn.Linear(width, widen(width))
+        self.head = nn.Linear(widen(width), classes)
+
+    def forward(self, x):
+        return self.head(torch.sigmoid(self.fc(x)))
+
+
+def fit(net, path):
+    for batch in Loader(path, CLASSES):
+        log.log({"loss": net(batch).sum().item()})
+""",
+    "helpers.py": """import unheard_of
+
+
+def widen(width):
+    return 2 * width
+
+
+def plot(x):
+    unheard_of.plot(x)
+""",
+    "migrate.toml": EXAMPLE.format(path="net.py", name="Net", init="8, 4", call=ROWS),
+}
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -111,3 +200,18 @@ def test_a_module_and_its_function_of_one_name(tmp_path: Path) -> None:
     status, mirrors = verified(tmp_path, SAME_NAME)
     assert status == {"model.py:Blur": "verified"}
     assert "def upfirdn2d(" in mirrors["op_jax/upfirdn2d.py"] and "from .upfirdn2d import upfirdn2d" in mirrors["op_jax/__init__.py"]
+
+
+@pytest.mark.slow
+def test_a_script_that_trains_when_imported(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, SCRIPT)
+    assert status == {"train.py:Cell": "verified", "train.py:Net": "verified"}
+    assert "NEGATIVE_SLOPE = 0.2" in mirrors["train_jax.py"]
+    assert not [word for word in ("argparse", "optimizer", "data", "device", "touched") if word in mirrors["train_jax.py"]]
+
+
+@pytest.mark.slow
+def test_an_absent_package(tmp_path: Path) -> None:
+    status, mirrors = verified(tmp_path, ABSENT)
+    assert status == {"net.py:Net": "verified"}
+    assert "unheard_of" not in mirrors["net_jax.py"] + mirrors["helpers_jax.py"]

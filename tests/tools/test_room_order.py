@@ -16,10 +16,11 @@ MAY_IMPORT = {
     "harness": "types weights",
     "rewrite": "types discovery scan",
     "closure": "types scan rewrite",
-    "record": "types harness rewrite",
+    "import_closure": "types scan rewrite",
+    "record": "types scan harness rewrite import_closure",
     "checkpoint": "types weights harness",
-    "portable": "types extras harness rewrite",
-    "verify": "types discovery harness portable",
+    "portable": "types extras scan harness rewrite",
+    "verify": "types discovery scan harness import_closure portable",
 }
 """Room (a folder or file of `tools`) → the others that it may import, inside functions too. Rooms stand below those that they import."""
 COPIED = ("vendored", "kernels")

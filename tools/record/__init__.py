@@ -6,12 +6,15 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.record.store import NAME, example_to_json, load_recording, merge_recordings, read_json, save_recording
-from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Run
+
+if TYPE_CHECKING:
+    from migrate_agent.tools.import_closure import Parts
 
 __all__ = ["load_recording", "merge_recordings", "record", "save_recording"]
 
@@ -36,43 +39,61 @@ def record(
         return Recording()
     folder.mkdir(parents=True, exist_ok=True)
     parts = []
-    for number, (visible, group) in enumerate(_by_process(inventory, examples)):
+    for number, (visible, needed, group) in enumerate(_by_process(inventory, examples)):
         prefix = f"p{number}-" if number else ""
-        together, status = _run(visible, group, sandbox, limits, max_bytes, folder, prefix)
+        together, status = _run(visible, needed, group, sandbox, limits, max_bytes, folder, prefix)
         # One example that crashes the process takes the results of all others with it; alone it loses
         # its own.
         if status != "ok" and len(group) > 1:
             alone = enumerate(group)
-            parts += [_run(visible, [example], sandbox, limits, max_bytes, folder, f"{prefix}{index}-")[0] for index, example in alone]
+            parts += [
+                _run(visible, needed, [example], sandbox, limits, max_bytes, folder, f"{prefix}{index}-")[0] for index, example in alone
+            ]
         else:
             parts.append(together)
     return save_recording(merge_recordings(parts), folder)
 
 
-def _by_process(inventory: Inventory, examples: Sequence[Example]) -> list[tuple[Inventory, list[Example]]]:
-    """The examples that can run in one process, with the part of the repository that they see."""
-    groups: dict[int, tuple[Inventory, list[Example]]] = {}
-    for example in examples:
-        visible = visible_from(inventory, inventory.unit(example.unit).source)
-        groups.setdefault(id(visible), (visible, []))[1].append(example)
-    return list(groups.values())
+def _by_process(inventory: Inventory, examples: Sequence[Example]) -> list[tuple[Inventory, Parts, list[Example]]]:
+    """The examples that can run in one process, with the files that they see and what they need of these.
+
+    One whose files are scripts runs alone: what another needs of a script may not run.
+    """
+    from migrate_agent.tools.import_closure import merged_parts, needed_parts, runs_scripts  # here alone: see `session.plan`
+    from migrate_agent.tools.scan.visible import visible_from
+
+    groups: dict[tuple[int, int], tuple[Inventory, list[Parts], list[Example]]] = {}
+    for index, example in enumerate(examples):
+        unit = inventory.unit(example.unit)
+        visible, needed = visible_from(inventory, unit.source), needed_parts(inventory, unit, [example])
+        group = groups.setdefault((id(visible), index if runs_scripts(needed) else -1), (visible, [], []))
+        group[1].append(needed)
+        group[2].append(example)
+    return [(visible, merged_parts(needed), group) for visible, needed, group in groups.values()]
 
 
 def _run(
-    inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, limits: Limits, max_bytes: int, folder: Path, prefix: str
+    inventory: Inventory,
+    parts: Parts,
+    examples: Sequence[Example],
+    sandbox: Sandbox,
+    limits: Limits,
+    max_bytes: int,
+    folder: Path,
+    prefix: str,
 ) -> tuple[Recording, str]:
     """One job: what it recorded, copied to `folder`, and how it ended."""
-    run = sandbox.run(_job(inventory, examples, limits, max_bytes))
+    run = sandbox.run(_job(inventory, parts, examples, limits, max_bytes))
     try:
         return _collect(run, examples, folder, prefix), run.status
     finally:
         sandbox.release(run)
 
 
-def _job(inventory: Inventory, examples: Sequence[Example], limits: Limits, max_bytes: int) -> Job:
+def _job(inventory: Inventory, parts: Parts, examples: Sequence[Example], limits: Limits, max_bytes: int) -> Job:
     modules = {file.path: file.module for file in inventory.files}
     rows = [{**example_to_json(example), "module": modules[inventory.unit(example.unit).source]} for example in examples]
-    arguments = {**plan(inventory), "examples": rows, "max_bytes": max_bytes, "check_seconds": limits.seconds / 4}
+    arguments = {**plan(inventory), "parts": parts, "examples": rows, "max_bytes": max_bytes, "check_seconds": limits.seconds / 4}
     inputs = {f"tensors{index}": example.tensors for index, example in enumerate(examples) if example.tensors}
     return Job("original", ENTRY, inventory.root, arguments, inputs, limits)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, import_module, in_mode, load_unit, make_namespace
+from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.adapt import NOT_FINITE, adapt_input
 from migrate_agent.tools.record.choices import choices
 from migrate_agent.tools.record.encode import parameters_of
@@ -288,6 +289,7 @@ def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     deadline = time.monotonic() + arguments["seconds"]
     root = Path(sys.path[0] or ".").resolve()
     sys.path[:0] = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
+    use_parts(arguments["parts"], root)
     module = import_module(arguments["module"])
     cls = load_unit(arguments["module"], arguments["name"])
     for init in constructor_arguments(cls, vars(module)):

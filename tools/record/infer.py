@@ -6,7 +6,6 @@ from pathlib import Path
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.session import plan
-from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Unit
 
 ENTRY = "migrate_agent.tools.record.guess:guess_example"
@@ -18,8 +17,17 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
 
     `folder` is not written to (guesses need no tensors); it stands in the signature for those that do.
     """
+    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.scan.visible import visible_from
+
     module = next(file.module for file in inventory.files if file.path == unit.source)
-    arguments = {**plan(visible_from(inventory, unit.source)), "module": module, "name": unit.name, "seconds": limits.seconds / 2}
+    arguments = {
+        **plan(visible_from(inventory, unit.source)),
+        "module": module,
+        "name": unit.name,
+        "parts": needed_parts(inventory, unit, ()),
+        "seconds": limits.seconds / 2,
+    }
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
     sandbox.release(run)
     guess = run.result if run.status == "ok" else None

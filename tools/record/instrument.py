@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
+from migrate_agent.tools.harness.common.partial_import import reduced
 from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, decorate_launchers
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Span
@@ -185,13 +186,13 @@ def compile_instrumented(source: str, filename: str, path: str, recorder: Record
     `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `launching` a
     kernel are kept whole.
     """
-    tree = ast.parse(source, filename)
+    tree = reduced(ast.parse(source, filename), filename)
     decorate_launchers(tree, launching, path)
     recorder.begin(path)
     try:
         return compile(Instrument(source, recorder).visit(tree), filename, "exec", dont_inherit=True)
     except RecursionError:  # very deep expressions: run them as they are
-        return compile(source, filename, "exec", dont_inherit=True)
+        return compile(reduced(ast.parse(source, filename), filename), filename, "exec", dont_inherit=True)
 
 
 class InstrumentedLoader(importlib.machinery.SourceFileLoader):

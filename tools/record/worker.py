@@ -11,7 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_tensors, load_unit, make_namespace
+from migrate_agent.tools.harness.common.example_text import (
+    call_arguments,
+    construct,
+    import_module,
+    in_mode,
+    load_tensors,
+    load_unit,
+    make_namespace,
+)
+from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.session import Session, Writer
 from migrate_agent.tools.record.store import NAME, example_from_json, write_json
 from migrate_agent.tools.types import Example, Recording
@@ -29,6 +38,7 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
     session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
+    use_parts(arguments["parts"], root)
     sys.path[:0] = [folder for folder in session.import_roots if folder not in sys.path]
     session.install()
     return session
@@ -122,7 +132,7 @@ def rerun(session: Session, example: Example) -> None:
     import torch
 
     path, _, name = example.unit.partition(":")
-    module = sys.modules[session.module_of(path)]
+    module = import_module(session.module_of(path))
     torch.manual_seed(SEED)
     namespace = make_namespace(module, example, load_tensors(example.tensors))
     instance = construct(load_unit(module.__name__, name), example, namespace)

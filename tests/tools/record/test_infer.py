@@ -72,7 +72,7 @@ HOPELESS = {
     "no tensor comes out": "class Net(nn.Module):\n def forward(self, x):\n  return 3\n",
     "always raises": "class Net(nn.Module):\n def forward(self, x):\n  raise ValueError\n",
     "constructor always raises": "class Net(nn.Module):\n def __init__(self, a):\n  raise ValueError\n def forward(self, x):\n  return x\n",
-    "import fails": "import not_there_at_all\nclass Net(nn.Module):\n def forward(self, x):\n  return x\n",
+    "import fails": "import not_there_at_all\nclass Net(not_there_at_all.Module):\n def forward(self, x):\n  return x\n",
 }
 
 

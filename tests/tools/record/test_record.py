@@ -181,12 +181,15 @@ def net(body: str, top: str = "") -> str:
 
 FAILURES = {
     "import of a missing package": (
-        net("return x", "import not_there_at_all"),
+        net("return not_there_at_all.f(x)", "import not_there_at_all"),
         "ModuleNotFoundError: No module named 'not_there_at_all' (net.py:3)",
     ),
-    "import that raises": (net("return x", "raise RuntimeError('no GPU here')"), "RuntimeError: no GPU here (net.py:3)"),
+    "import that raises": (
+        net("return x + X", "X = int('no GPU here')"),
+        "ValueError: invalid literal for int() with base 10: 'no GPU here' (net.py:3)",
+    ),
     "call that raises": (net("return x.missing"), "AttributeError: 'Tensor' object has no attribute 'missing' (net.py:6)"),
-    "exit": (net("return x", "raise SystemExit(3)"), "SystemExit: 3 (net.py:3)"),
+    "exit": (net("return x + X", "import sys; X = sys.exit(3)"), "SystemExit: 3 (net.py:3)"),
     "message of many lines": (net("raise ValueError('one\\n  two')"), "ValueError: one two (net.py:6)"),
     "syntax error": ("import torch\nfrom torch import nn\nclass Net(nn.Module:\n    pass\n", "SyntaxError: invalid syntax"),
 }

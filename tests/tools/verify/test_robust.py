@@ -39,7 +39,10 @@ class M(nnx.Module):
 
 ORIGINALS = {
     "raises": (replace(SMALL, call="torch.zeros(2), 7"), "takes 2 positional arguments"),
-    "does not import": (replace(SMALL, torch="import not_there\n" + SMALL.torch.replace("\n    ", "\n")), "not_there"),
+    "does not import": (
+        replace(SMALL, torch="import not_there\n" + SMALL.torch.replace("\n    ", "\n").replace("2 * x", "not_there.f(x)")),
+        "not_there",
+    ),
     "never ends": (replace(SMALL, torch=SMALL.torch.replace("return 2 * x", "\n            while True: pass")), "timeout"),
     "ends its process": (
         replace(SMALL, torch=SMALL.torch.replace("return 2 * x", "\n            import os; os._exit(3)")),

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from migrate_agent.tools.harness.common.partial_import import use_all_parts
 from migrate_agent.tools.types import Example
 
 
@@ -31,13 +32,17 @@ def load_unit(source_module: str, name: str) -> type:
 def import_module(name: str) -> ModuleType:
     """Import a file of the user. Raises what the import of the file itself raises.
 
-    Where only the `__init__.py` of a package around it fails (many import every other file, and with them packages that are not installed),
-    the file is imported without it.
+    Where that fails, it is imported by what the unit needs of it, if that is known (`partial_import`). Where only the `__init__.py` of a
+    package around it fails (many import every other file, and with them packages that are not installed), the file is imported without it.
     """
     interpret_triton()
     try:
         return importlib.import_module(name)
-    except ImportError:
+    except (Exception, SystemExit) as error:
+        if use_all_parts():
+            return import_module(name)
+        if not isinstance(error, ImportError):
+            raise
         # The file was imported through its package before the package failed.
         if name in sys.modules:
             return sys.modules[name]

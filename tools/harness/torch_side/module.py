@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from migrate_agent.tools.harness.common import host_random, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
+from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
@@ -153,6 +155,12 @@ class Original:
             self.exact = self.fresh(namespace=wide_names(self.namespace, module))
         self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
+
+    @classmethod
+    def of_job(cls, arguments: Mapping[str, Any], texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> Original:
+        """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
+        use_parts(arguments["parts"], Path(sys.path[0]))
+        return cls(arguments["module"], arguments["name"], texts, tensors, seed)
 
     def fresh(self, unset: int = 0, namespace: Mapping[str, Any] | None = None) -> Any:
         """A newly constructed module, evaluated in `namespace`. Memory that its constructor does not set holds `unset`."""

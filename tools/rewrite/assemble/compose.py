@@ -17,6 +17,7 @@ from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace,
 from migrate_agent.tools.rewrite.tables import helpers
 from migrate_agent.tools.rewrite.tables.canonical_names import CANONICAL, KNOWN, TORCH
 from migrate_agent.tools.rewrite.tables.symbols import attribute_chains, global_names, import_lines, import_of
+from migrate_agent.tools.scan.scripts import is_script
 from migrate_agent.tools.types import Draft, Example, Hole, Inventory, Observations, Span, Unit
 
 
@@ -445,6 +446,8 @@ class _Composer:
             elif index in selection.statements:
                 body.append(self._text(path, statement))
                 self._note_holes(path, statement)
+        if body and is_script(file.tree):
+            self.notes[f"{path} is a script: what the units need of it is carried, and nothing that it does"] = None
         if file.file.adopted and body:
             self.notes[f"{file.file.target} is rewritten from {file.file.adopted}: keep its licence with it"] = None
         imports += [CANONICAL[name] for name in sorted(selection.canonical)]

@@ -211,11 +211,14 @@ class Results:
         self, function: str, scenario: Scenario, arguments: Mapping[str, Any], inputs: Mapping[str, Path] = MappingProxyType({})
     ) -> Job:
         """A job of the original's side on the example of one scenario, with what candidates are given."""
+        from migrate_agent.tools.import_closure import needed_parts  # here alone: the sandbox imports this room without the rewriter
+
         described = self.expected.examples[scenario.example]
         example = self.examples[described["index"]]
         tensors = {"tensors": example.tensors} if example.tensors else {}
         whole = {"given": self.expected.given, **inputs, **tensors}
-        named = {"example": texts(example, described["changes"]), **arguments}
+        parts = needed_parts(self.inventory, self.unit, self.examples, self.file.import_root)
+        named = {"example": texts(example, described["changes"]), "parts": parts, **arguments}
         return jobs.original_job(function, self.unit, self.file, self.original_root, self.job_limits, named, whole)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:

@@ -28,9 +28,11 @@ def expectations(
     seed: int = 0,
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
+    from migrate_agent.tools.import_closure import needed_parts  # here alone: the sandbox imports this room without the rewriter
+
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples[: budgets.MAX_EXAMPLES]]
-    arguments = {"examples": rows, "seed": seed}
+    arguments = {"examples": rows, "seed": seed, "parts": needed_parts(inventory, unit, examples, file.import_root)}
     job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"))
     runs: list[Run] = []

@@ -68,7 +68,7 @@ def _program(exported: bytes, compares: bool) -> Any:
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. Writes `found.safetensors` with the inputs at which the two programs differ by more than the floor."""
     seed = budgets.SEED_STRIDE * int(arguments["seed"])
-    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"), seed)
+    original = Original.of_job(arguments, arguments["example"], inputs.get("tensors"), seed)
     scenario, folder = Request.from_json(arguments["scenario"]), inputs["given"]
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
     stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")

@@ -22,7 +22,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
     and outputs of each call).
     """
     texts, scenario, kind = arguments["example"], Request.from_json(arguments["scenario"]), arguments["how"]
-    original = Original(arguments["module"], arguments["name"], texts, inputs.get("tensors"), int(arguments["seed"]))
+    original = Original.of_job(arguments, texts, inputs.get("tensors"), int(arguments["seed"]))
     stored = tensor_files.load(inputs["given"] / f"inputs/{scenario.name}.safetensors")
     state = tensor_files.load(inputs["given"] / f"states/{scenario.state}.safetensors")
     recorder = Recorder(kind == "gradients")

@@ -73,7 +73,7 @@ class Examples:
     def make(self, index: int, changes: Changes | None = None) -> Original:
         """The unit of this example. Raises the errors of its import and its texts."""
         texts = {**self.arguments["examples"][index], **({"changes": changes} if changes is not None else {})}
-        return Original(self.arguments["module"], self.arguments["name"], texts, self.inputs.get(f"tensors{index}"), self.base)
+        return Original.of_job(self.arguments, texts, self.inputs.get(f"tensors{index}"), self.base)
 
     def ran(self, one: One) -> None:
         """Record that an example runs."""

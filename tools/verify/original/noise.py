@@ -27,7 +27,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     def unit(number: int) -> Original:
         if number not in units:
             texts, tensors = arguments["examples"][number], inputs.get(f"tensors{number}")
-            units[number] = Original(arguments["module"], arguments["name"], texts, tensors, base)
+            units[number] = Original.of_job(arguments, texts, tensors, base)
         return units[number]
 
     if (curves := arguments["curves"]) is not None:

@@ -17,7 +17,7 @@ from migrate_agent.tools.verify.contract.scenario import Request
 def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, float]:
     """Job entry: median seconds of a forward pass, with the backward pass where the scenario has gradients."""
     scenario, folder = Request.from_json(arguments["scenario"]), inputs["given"]
-    original = Original(arguments["module"], arguments["name"], arguments["example"], inputs.get("tensors"))
+    original = Original.of_job(arguments, arguments["example"], inputs.get("tensors"))
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
     stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     values = [stored[f"in/{index}"] for index in range(len(original.leaves))]

@@ -1,0 +1,150 @@
+"""What a unit needs of the files that are imported for it, and that nothing else of them runs."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_agent.tools.harness.common.example_text import import_module
+from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.import_closure import merged_parts, needed_parts, runs_scripts
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Example
+
+CLASS = """
+
+class Net(nn.Module):
+    def forward(self, x):
+        return {body}
+"""
+SCRIPT = """import torch, argparse
+import absent
+from torch import nn
+from helpers_x import widen, plot
+
+torch.set_flush_denormal(False)
+args = argparse.ArgumentParser().parse_args()
+open("touched", "w").close()
+SLOPE = 0.2
+TABLE = {}
+
+
+@TABLE.setdefault("a", 1).register
+def unused(x):
+    return x
+
+
+def gate(x):
+    return x * SLOPE
+"""
+HELPERS = """import absent
+
+
+def widen(x):
+    return 2 * x
+
+
+def plot(x):
+    absent.plot(x)
+"""
+
+
+def parts_of(root: Path, files: Mapping[str, str], unit: str, *texts: str) -> dict[str, Any]:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    inventory = scan(root)
+    examples = [Example(unit, "", text) for text in texts]
+    return needed_parts(inventory, inventory.unit(unit), examples)
+
+
+def lines(text: str, part: Mapping[str, Any]) -> list[str]:
+    """The first words of the kept statements, with the names kept of imports."""
+    body = ast.parse(text).body
+    return [f"{ast.unparse(body[index]).split()[0]} {','.join(names or ())}".strip() for index, names in part["kept"]]
+
+
+def test_definitions_constants_and_imports_are_kept(tmp_path: Path) -> None:
+    text = SCRIPT + CLASS.format(body="gate(widen(x))")
+    parts = parts_of(tmp_path, {"net.py": text, "helpers_x.py": HELPERS}, "net.py:Net")
+    kept = ["import torch", "from nn", "from widen", "torch.set_flush_denormal(False)", "SLOPE", "def", "class"]
+    assert lines(text, parts["net.py"]) == kept
+    assert lines(HELPERS, parts["helpers_x.py"]) == ["def"]
+    assert (parts["net.py"]["script"], parts["helpers_x.py"]["script"]) == (True, False)
+    assert runs_scripts(parts)
+
+
+def test_names_of_the_example_are_kept(tmp_path: Path) -> None:
+    text = SCRIPT + CLASS.format(body="x")
+    parts = parts_of(tmp_path, {"net.py": text, "helpers_x.py": HELPERS}, "net.py:Net", "torch.ones(3) * SLOPE")
+    assert "SLOPE" in lines(text, parts["net.py"]) and "def" not in lines(text, parts["net.py"])
+
+
+def test_nothing_is_trained_for_a_name(tmp_path: Path) -> None:
+    text = "from torch import nn\nfor x in data:\n    loss = f(x)\n    loss.backward()\n" + CLASS.format(body="x * loss")
+    assert lines(text, parts_of(tmp_path, {"net.py": text}, "net.py:Net")["net.py"]) == ["from nn", "class"]
+
+
+@pytest.mark.parametrize(
+    ("package", "imports", "body"),
+    [
+        ("from .deep import f, g\n", "from pkg_x import f", "f(x)"),
+        ("from .deep import *\n", "from pkg_x import f", "f(x)"),
+        ("", "import pkg_x.deep", "pkg_x.deep.f(x)"),
+        ("", "from pkg_x import deep", "deep.f(x)"),
+        ("from . import deep\n", "import pkg_x as p", "p.deep.f(x)"),
+        ("", "import pkg_x.deep as d", "d.f(x)"),
+    ],
+)
+def test_names_are_followed_through_packages(tmp_path: Path, package: str, imports: str, body: str) -> None:
+    deep = "def f(x):\n    return x\n\n\ndef g(x):\n    return absent(x)\n"
+    files = {"pkg_x/__init__.py": package, "pkg_x/deep.py": deep, "net.py": f"from torch import nn\n{imports}\n{CLASS.format(body=body)}"}
+    parts = parts_of(tmp_path, files, "net.py:Net")
+    assert parts["pkg_x/deep.py"]["kept"] == [[0, None]]
+    assert parts["pkg_x/__init__.py"]["kept"] == ([[0, [package.split()[3].strip(",")]]] if package else [])
+
+
+def test_parts_of_two_units_are_merged() -> None:
+    one: Any = {"a.py": {"script": False, "kept": [[0, ["x"]], [2, None]]}}
+    other: Any = {"a.py": {"script": False, "kept": [[0, ["y"]], [1, None]]}, "b.py": {"script": True, "kept": []}}
+    merged = merged_parts([one, other])
+    assert merged == {"a.py": {"script": False, "kept": [[0, ["x", "y"]], [1, None], [2, None]]}, "b.py": {"script": True, "kept": []}}
+
+
+@pytest.fixture
+def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that is imported from; what was imported is forgotten."""
+    known = set(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    yield tmp_path
+    use_parts({}, tmp_path)
+    for name in set(sys.modules) - known:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def test_a_script_runs_by_its_part(importing: Path) -> None:
+    text = SCRIPT + CLASS.format(body="gate(widen(x))")
+    use_parts(parts_of(importing, {"net_x.py": text, "helpers_x.py": HELPERS}, "net_x.py:Net"), importing)
+    module = import_module("net_x")
+    assert module.Net()(2.0) == 0.8 and not (importing / "touched").exists() and not hasattr(module, "args")
+
+
+def test_other_files_run_whole(importing: Path) -> None:
+    text = "from torch import nn\nUNUSED = 1\n" + CLASS.format(body="x")
+    use_parts(parts_of(importing, {"net_y.py": text}, "net_y.py:Net"), importing)
+    assert import_module("net_y").UNUSED == 1
+
+
+def test_an_absent_package_that_is_needed_is_an_error(importing: Path) -> None:
+    text = "from torch import nn\nimport absent_x, absent_y\n" + CLASS.format(body="absent_y.f(x)")
+    use_parts(parts_of(importing, {"net_z.py": text}, "net_z.py:Net"), importing)
+    with pytest.raises(ModuleNotFoundError, match="absent_y"):
+        import_module("net_z")
