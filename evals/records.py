@@ -49,7 +49,8 @@ def _rows(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     return [{"case": o.case, "status": o.status, "reason": o.reason, **o.details} for o in sorted(outcomes, key=lambda o: o.case)]
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
+def outcome(row: Mapping[str, Any]) -> Outcome:
+    """The outcome that a row of a result file holds."""
     return Outcome(row["case"], row["status"], row["reason"], {key: value for key, value in row.items() if key not in FIELDS})
 
 
@@ -131,7 +132,7 @@ def assembled(suite: Suite, folder: Path) -> dict[str, Any]:
     """The whole suite's result, of the groups that are stored; those that were never measured are named in it (`missing`)."""
     stored, groups = stored_groups(suite, folder), suite.groups(Options())
     chosen = [stored[group] for group in groups if group in stored]
-    outcomes = [_outcome(row) for content in chosen for row in content["cases"]]
+    outcomes = [outcome(row) for content in chosen for row in content["cases"]]
     versions: dict[str, str] = {}
     for content in chosen:
         versions |= content["versions"]

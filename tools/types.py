@@ -240,7 +240,8 @@ class Job:
 class Run:
     """What became of a job. `output` holds the files it wrote; `error` is one line; `log` is for people and never parsed.
 
-    `timeout`, `memory` and `disk`: the job used up what it may have, which says nothing about whether its code is right. `lost` says nothing about the job's code: what ran it was ended from outside, twice, or the machine's disk is full.
+    `timeout`, `memory` and `disk`: the job used up what it may have, which says nothing about whether its code is right. `lost` says nothing
+    about the job's code: what ran it was ended from outside, twice, or the machine's disk is full.
     """
 
     status: Literal["ok", "error", "timeout", "memory", "disk", "crash", "lost"]

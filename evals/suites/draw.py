@@ -18,6 +18,7 @@ from migrate_agent.evals.zoo_packages.packages import Package, PackageError
 from migrate_agent.evals.zoo_packages.top_level import top_level
 from migrate_agent.evals.zoo_packages.zoo_run import STATUS, commit_all, migrate, reason_of, write_examples
 from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Cause
 
 BARE = "bare"
 """The run without examples: what inference and the package's own texts reach."""
@@ -60,7 +61,7 @@ def _judged(name: str, package: Package, examples: bool, folder: Path, options: 
 
 def _outcome(name: str, exclude: Mapping[str, str], row: Mapping[str, Any], tops: frozenset[str]) -> Outcome:
     unit = f"{row['source']}:{row['name']}"
-    exercised = row["status"] != "skipped" and row["cause"] != "no_example"
+    exercised = row["status"] != "skipped" and row["cause"] != Cause.NO_EXAMPLE
     details = {"top": unit in tops, "exercised": exercised, "cause": row["cause"], "seconds": row["seconds"]}
     status: Status = STATUS[row["status"]] if exercised else "excluded"
     if unit in exclude:
@@ -71,17 +72,22 @@ def _outcome(name: str, exclude: Mapping[str, str], row: Mapping[str, Any], tops
 def figures(outcomes: Iterable[Outcome]) -> dict[str, int]:
     """Counts over classes: `classes` in all, `exercised`, `verified`, and of the top-level models `top` in all, `top_verified`.
 
-    Classes that nobody can exercise are left out.
+    Classes that nobody can exercise are left out. An inferred example that does not run on the original exercises nothing.
     """
     counted = [outcome for outcome in outcomes if "top" in outcome.details and not outcome.details.get("impossible")]
     tops = [outcome for outcome in counted if outcome.details["top"]]
     return {
         "classes": len(counted),
-        "exercised": sum(outcome.details["exercised"] for outcome in counted),
+        "exercised": sum(_exercised(outcome) for outcome in counted),
         "verified": sum(outcome.status == "right" for outcome in counted),
         "top": len(tops),
         "top_verified": sum(outcome.status == "right" for outcome in tops),
     }
+
+
+def _exercised(outcome: Outcome) -> bool:
+    guessed = outcome.case.split("/")[2] == BARE
+    return bool(outcome.details["exercised"]) and not (guessed and outcome.details["cause"] == Cause.EXAMPLE_FAILED)
 
 
 def _by_group(outcomes: Sequence[Outcome]) -> Mapping[str, list[Outcome]]:
