@@ -174,6 +174,45 @@ def plot(x):
 """,
     "migrate.toml": EXAMPLE.format(path="net.py", name="Net", init="8, 4", call=ROWS),
 }
+MIXED_ROOTS = {
+    "pkg/layers.py": """import torch
+from torch import nn
+
+
+class Mix(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(width, width) / width**0.5)
+
+    def forward(self, x):
+        return x @ self.weight
+""",
+    "pkg/net.py": """from torch import nn
+
+from pkg.layers import Mix
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.mix = Mix(width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return self.head(self.mix(x))
+""",
+    "pkg/train.py": "from net import Net\n",
+    "pkg/test.py": "from net import Net\nfrom layers import Mix\n",
+    "evaluate.py": "from pkg.net import Net\n",
+    "migrate.toml": EXAMPLE.format(path="pkg/net.py", name="Net", init="8, 4", call=ROWS),
+}
+SRC = {
+    path.replace("pkg/", "src/models/"): text.replace("pkg.", "src.models.")
+    for path, text in MIXED_ROOTS.items()
+    if path in ("pkg/net.py", "pkg/layers.py")
+}
+SRC["migrate.toml"] = MIXED_ROOTS["migrate.toml"].replace("pkg/", "src/models/")
+SRC["train.py"] = "from src.models.net import Net\n"
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -215,3 +254,17 @@ def test_an_absent_package(tmp_path: Path) -> None:
     status, mirrors = verified(tmp_path, ABSENT)
     assert status == {"net.py:Net": "verified"}
     assert "unheard_of" not in mirrors["net_jax.py"] + mirrors["helpers_jax.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("files", "mirror", "line"),
+    [
+        (MIXED_ROOTS, "pkg_jax/net.py", "from pkg_jax.layers import Mix"),
+        (SRC, "src_jax/models/net.py", "from src_jax.models.layers import Mix"),
+    ],
+)
+def test_the_root_that_code_is_imported_from(tmp_path: Path, files: Mapping[str, str], mirror: str, line: str) -> None:
+    status, mirrors = verified(tmp_path, files)
+    assert set(status.values()) == {"verified"} and len(status) == 2
+    assert line in mirrors[mirror]

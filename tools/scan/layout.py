@@ -2,7 +2,8 @@
 
 A file with a chain of `__init__.py` above it is imported from the folder that holds the topmost package; any other file is a script,
 imported from its own folder. Where the repository's own import statements say otherwise (namespace packages: `from lib.models import net`
-in a folder without `__init__.py`; relative imports), the majority of them decides, for all files of that folder together.
+in a folder without `__init__.py`; relative imports), the majority of them decides, for all files of that folder together. What a library imports
+must resolve for all who use it, so that statements of files that others import go before those of scripts.
 
 Mirror: `pkg/a/b.py` → `pkg_jax/a/b.py`, `src/pkg` → `src/pkg_jax`, `model.py` → `model_jax.py`,
 `scripts/model.py` → `scripts/model_jax.py`.
@@ -40,7 +41,7 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
     """
     listed = tuple(paths)
     folders = _Folders(listed)
-    votes: dict[str, Counter[str]] = {}
+    rows: list[Evidence] = []
     torch = set()
     for path in listed:
         try:
@@ -49,10 +50,18 @@ def layout(paths: Iterable[str], sources: Mapping[str, str]) -> tuple[SourceFile
             continue
         if _TORCH.search(text):
             torch.add(path)
-        for package, root in folders.evidence(path, text):
-            votes.setdefault(package, Counter())[root] += 1
+        rows += folders.evidence(path, text)
+    imported = {row.imported for row in rows}
+    votes = {**_votes(rows), **_votes(row for row in rows if row.importer in imported)}
     roots = {package: _majority_root(package, counts) for package, counts in votes.items()}
     return tuple(_source_file(path, _voted_root(folders.root(path), roots), path in torch) for path in listed)
+
+
+def _votes(rows: Iterable[Evidence]) -> dict[str, Counter[str]]:
+    votes: dict[str, Counter[str]] = {}
+    for row in rows:
+        votes.setdefault(row.default, Counter())[row.root] += 1
+    return votes
 
 
 def _majority_root(root: str, counts: Counter[str]) -> str:
@@ -84,6 +93,15 @@ def _source_file(path: str, root: str, uses_torch: bool) -> SourceFile:
     )
 
 
+class Evidence(NamedTuple):
+    """What an import statement says of one file: the root it has by default, and the root it is imported from here."""
+
+    importer: str
+    imported: str
+    default: str
+    root: str
+
+
 class _Folders:
     """The folders of a repository, and the import roots that its import statements imply."""
 
@@ -99,34 +117,42 @@ class _Folders:
             folder = _parent(folder)
         return folder
 
-    def evidence(self, path: str, text: str) -> Iterator[tuple[str, str]]:
-        """For each import of a file of the repository: (the root it has by default, the root this statement imports it from)."""
+    def evidence(self, path: str, text: str) -> Iterator[Evidence]:
+        """What each import of a file of the repository says of that file's root."""
         for statement in statements(text):
             if statement.level:
-                yield from self._relative(path, statement.level)
+                yield from self._relative(path, statement)
             elif statement.dotted[0].split(".")[0] in self.names:
                 yield from self._absolute(path, statement.dotted)
 
-    def _relative(self, path: str, level: int) -> Iterator[tuple[str, str]]:
+    def _relative(self, path: str, statement: Statement) -> Iterator[Evidence]:
         package = path
-        for _ in range(level):
+        for _ in range(statement.level):
             if not package:
                 return
             package = _parent(package)
         default = self.root(path)
         if package and (default == package or default.startswith(package + "/")):
-            yield default, _parent(package)
+            # Relative imports say the same of the importing file, wherever they lead.
+            yield Evidence(path, self._file(package, statement.dotted) or path, default, _parent(package))
 
-    def _absolute(self, path: str, dotted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    def _file(self, folder: str, dotted: tuple[str, ...]) -> str | None:
+        """The file that the longest of these names leads to from a folder."""
+        for name in dotted:
+            stem = "/".join([*([folder] if folder else []), *name.split(".")])
+            for file in (stem + ".py", stem + "/__init__.py"):
+                if file in self.paths:
+                    return file
+        return None
+
+    def _absolute(self, path: str, dotted: tuple[str, ...]) -> Iterator[Evidence]:
         for root in (*_ancestors(path), "src"):
-            for name in dotted:
-                stem = "/".join([*([root] if root else []), *name.split(".")])
-                file_path = next((file for file in (stem + ".py", stem + "/__init__.py") if file in self.paths), None)
-                if file_path is not None and file_path != path:
-                    default = self.root(file_path)
-                    if default == root or not root or default.startswith(root + "/"):
-                        yield default, root
-                    return
+            file_path = self._file(root, dotted)
+            if file_path is not None and file_path != path:
+                default = self.root(file_path)
+                if default == root or not root or default.startswith(root + "/"):
+                    yield Evidence(path, file_path, default, root)
+                return
 
 
 def statements(text: str) -> Iterator[Statement]:

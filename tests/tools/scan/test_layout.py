@@ -45,6 +45,13 @@ def test_by_init_files(files: Mapping[str, str], path: str, root: str, module: s
         ({"scripts/model.py": "", "scripts/train.py": "from model import Net"}, "scripts/model.py", "model", "scripts/model_jax.py"),
         ({"datasets/net.py": "", "train.py": "from datasets import load_dataset"}, "datasets/net.py", "net", "datasets/net_jax.py"),
         ({"a/net.py": "", "b/train.py": "import net"}, "a/net.py", "net", "a/net_jax.py"),
+        # what a library imports goes before what the scripts beside it import
+        (
+            {"s/a.py": "from s.b import x", "s/b.py": "", "s/c.py": "import a, b", "s/d.py": "import a, b", "t.py": "from s.a import y"},
+            "s/a.py",
+            "s.a",
+            "s_jax/a.py",
+        ),
         # the majority decides, for the folder as a whole
         (
             {"s/a.py": "", "s/b.py": "import a", "s/c.py": "import a", "t.py": "import s.a"},
