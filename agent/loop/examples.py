@@ -9,6 +9,7 @@ from pathlib import Path
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.store import merge_recordings
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
@@ -38,13 +39,18 @@ class Exercise:
         return merge_recordings((ran, stored))
 
     def add_guess(self, unit: Unit, recording: Recording) -> Recording:
-        """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported."""
+        """The recording, grown as by `try_guess`."""
+        return self.try_guess(unit, recording)[0]
+
+    def try_guess(self, unit: Unit, recording: Recording) -> tuple[Recording, Guess]:
+        """The recording, grown by a guessed example of the unit where one runs, or by the reason why its file cannot be imported; and the guess."""
         limits = self.config.limits.limits()
         folder = self.folder / f"guessed-{self.inventory.units.index(unit):04d}"
         guess = self.services.infer(self.inventory, unit, self.sandbox, folder / "guess", limits)
-        if guess is None:
-            return merge_recordings((recording, self._import_error(unit, folder / "import")))
-        return merge_recordings((recording, self.services.record(self.inventory, (guess,), self.sandbox, folder / "run", limits)))
+        if guess.example is None:
+            return merge_recordings((recording, self._import_error(unit, folder / "import"))), guess
+        ran = self.services.record(self.inventory, (guess.example,), self.sandbox, folder / "run", limits)
+        return merge_recordings((recording, ran)), guess
 
     def _import_error(self, unit: Unit, folder: Path) -> Recording:
         """Run nothing of the unit but its import: `setup` comes next, and ends it there."""

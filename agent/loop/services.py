@@ -12,6 +12,7 @@ from migrate_agent.agent.model.interface import Model
 from migrate_agent.agent.runs.folder import RunFolder
 from migrate_agent.agent.runs.state import Settings
 from migrate_agent.sandbox.base import Device, Sandbox
+from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Limits, Observations, Recording, Unit
 
 
@@ -58,7 +59,7 @@ class Services:
     scan: Callable[[Path], Inventory]
     examples: Callable[[Inventory, Config], tuple[Example, ...]]
     record: Callable[[Inventory, Sequence[Example], Sandbox, Path, Limits], Recording]
-    infer: Callable[[Inventory, Unit, Sandbox, Path, Limits], Example | None]
+    infer: Callable[[Inventory, Unit, Sandbox, Path, Limits], Guess]
     compose: Compose
     mentions: Callable[[Inventory, Observations, str, Sequence[Example]], tuple[str, ...]]
     translate: Callable[[Inventory, Observations, Example], Example]

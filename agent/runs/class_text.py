@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from migrate_agent.agent.runs.state import NearestGuess
 from migrate_agent.tools.types import Unit
 
 
-def example_table(file: Path, unit: Unit) -> str:
-    """`[[example]]` as lines of TOML, the required arguments spelt out as `name=...`."""
+def example_table(file: Path, unit: Unit, guess: NearestGuess | None = None) -> str:
+    """`[[example]]` as lines of TOML: as the guess that came furthest has it, else the required arguments spelt out as `name=...`."""
     init, call = (", ".join(required_arguments(file, unit.name, method)) for method in ("__init__", "forward"))
-    return f'[[example]]\nmodule = "{unit.id}"\ninit = "{init}"\ncall = "{call}"'
+    if guess is not None:
+        # Where the guess did not come as far as the call, its arguments are what nobody could know.
+        init, call = guess.init, guess.call or call
+    setup = [f"setup = {json.dumps(guess.setup)}"] if guess is not None and guess.setup else []
+    return "\n".join(["[[example]]", f"module = {json.dumps(unit.id)}", *setup, f"init = {json.dumps(init)}", f"call = {json.dumps(call)}"])
 
 
 PLAIN_BASES = frozenset({"Module", "ABC", "object"})

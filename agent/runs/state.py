@@ -43,6 +43,16 @@ class RunState(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class NearestGuess:
+    """A guessed example that came furthest of those that were tried, and the error that it ended with."""
+
+    init: str
+    call: str
+    setup: str
+    error: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """Which units are tried, in which order (ids, leaf first), and which are not, with the reason."""
 
@@ -52,6 +62,8 @@ class Plan:
     """Units whose rewrites name each other, in their order: such are committed together."""
     failed_examples: Mapping[str, str] = field(default_factory=dict)
     """Units with an example that was given for them and does not run → the error."""
+    guesses: Mapping[str, NearestGuess] = field(default_factory=dict)
+    """Units for which no guessed example ran → the one that came furthest."""
 
     def cycle(self, identifier: str) -> tuple[str, ...]:
         """The cycle that a unit is in; empty where it is in none."""

@@ -13,6 +13,7 @@ from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.scope import needed_units
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import (
     Draft,
@@ -64,9 +65,9 @@ def record(inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, 
     return Recording((*examples, *recorded), {}, {})
 
 
-def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits) -> Example | None:
+def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits) -> Guess:
     """Never knows."""
-    return None
+    return Guess()
 
 
 def compose(

@@ -1,19 +1,30 @@
-"""A guessed example for a unit that no other example runs: from signature, annotations, parameter names and layers."""
+"""A guessed example for a unit that no other example runs: from signature, annotations, parameter names, layers and errors."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.session import plan
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Unit
 
-ENTRY = "migrate_agent.tools.record.guess:guess_example"
+ENTRY = "migrate_agent.tools.record.guessing.job:guess_example"
 LIMITS = Limits(seconds=60.0)
+SECONDS = 8.0
+"""For the search for one unit's example."""
 
 
-def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits = LIMITS) -> Example | None:
-    """The first guess that builds, runs and gives finite tensors, found by trying a bounded number in the sandbox; else `None`.
+class Guess(NamedTuple):
+    """An example that ran; or else the one that came furthest, and the error it ended with."""
+
+    example: Example | None = None
+    nearest: Example | None = None
+    error: str = ""
+
+
+def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits = LIMITS, seconds: float = SECONDS) -> Guess:
+    """Search, within `seconds`, for an example that builds, runs and gives finite tensors, by trials in the sandbox.
 
     `folder` is not written to (guesses need no tensors); it stands in the signature for those that do.
     """
@@ -26,12 +37,22 @@ def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limi
         "module": module,
         "name": unit.name,
         "parts": needed_parts(inventory, unit, ()),
-        "seconds": limits.seconds / 2,
+        "seconds": min(seconds, limits.seconds / 2),
     }
     run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, {}, limits))
     sandbox.release(run)
-    guess = run.result if run.status == "ok" else None
+    if run.status != "ok":
+        return Guess(error=run.error or run.status)
+    return _read(unit, run.result)
+
+
+def _read(unit: Unit, result: object) -> Guess:
     # The job ran the user's code, so its result may be anything.
-    if not isinstance(guess, dict) or not all(isinstance(guess.get(part), str) for part in ("init", "call")):
-        return None
-    return Example(unit.id, guess["init"], guess["call"], origin="inference")
+    if not isinstance(result, dict):
+        return Guess(error="the search gave no answer")
+    error = str(result.get("error", ""))
+    if not all(isinstance(result.get(part), str) for part in ("init", "call", "setup")):
+        return Guess(error=error or "the search gave no answer")
+    train = False if result.get("train") is False else None
+    example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference")
+    return Guess(nearest=example, error=error) if error else Guess(example)

@@ -12,7 +12,7 @@ from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.runs.class_text import is_called
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
-from migrate_agent.agent.runs.state import Plan, RunState
+from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.scan.plan import dependency_groups
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
@@ -38,14 +38,17 @@ def record(context: Context, state: RunState) -> RunState:
             failed_examples[example.unit] = recording.errors[example.unit]
     for identifier, error in failed_examples.items():
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
+    nearest: dict[str, NearestGuess] = {}
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
         unit = context.inventory.unit(identifier)
         if not is_reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
             context.progress.stage(identifier, "guessing an example")
-            recording = exercise.add_guess(unit, recording)
+            recording, guess = exercise.try_guess(unit, recording)
+            if guess.nearest is not None:
+                nearest[identifier] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
-    write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples))
+    write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))
     return {"outcome": "recorded"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import shorten
 from typing import cast
 
 from migrate_agent.agent.loop.context import Context
@@ -78,6 +79,8 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
     if not is_called(context.original / unit.source, unit.name):
         reason = "no example reached it: it has no forward, and is judged as part of what derives from it or uses it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
-    snippet = example_table(context.original / unit.source, unit)
-    reason = "no example reached it: add an [[example]] for it to migrate.toml"
+    guess = context.plan.guesses.get(unit.id)
+    snippet = example_table(context.original / unit.source, unit, guess)
+    ended = f"; the guess that came furthest ended with {shorten(guess.error, 200)}" if guess else ""
+    reason = f"no example reached it: add an [[example]] for it to migrate.toml{ended}"
     return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason, notes=(snippet,), example=snippet)

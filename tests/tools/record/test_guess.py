@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from migrate_agent.tools.record.adapt import NOT_FINITE, adapt_input
-from migrate_agent.tools.record.choices import choices
+from migrate_agent.tools.record.guessing.adapt import adapted_shape
+from migrate_agent.tools.record.guessing.call_sites import call_sites
+from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.values import Fields, Sequence, Tensor, Value, text
 
 TABLE = {"gln": 1, "cln": 2}
 
@@ -66,27 +69,53 @@ def test_members_of_an_enum() -> None:
     assert choices(annotated, parameter) == ("Colour.RED", "Colour.BLUE")
 
 
-MAIN = "torch.randn(2, 16, 64)"
+MAIN = (2, 16, 64)
 ADAPTED = [
-    (MAIN, "Given groups=1, weight of size [8, 4, 3], expected input[2, 16, 64] to have 4 channels, but got 16", "torch.randn(2, 4, 64)"),
-    (MAIN, "weight of size [8, 4, 3, 3], expected input[1, 2, 16, 64] to have 4 channels, but got 2 channels", "torch.randn(2, 4, 8, 64)"),
-    (MAIN, "mat1 and mat2 shapes cannot be multiplied (32x64 and 24x8)", "torch.randn(2, 16, 24)"),
-    (MAIN, "mat1 and mat2 shapes cannot be multiplied (128x16 and 24x8)", "torch.randn(2, 24, 64)"),
-    (MAIN, "Given normalized_shape=[4, 24], expected input with shape [*, 4, 24], but got", "torch.randn(2, 16, 24)"),
-    (MAIN, "input.size(-1) must be equal to input_size. Expected 24, got 64", "torch.randn(2, 16, 24)"),
-    (MAIN, "running_mean should contain 16 elements not 24", "torch.randn(2, 24, 64)"),
-    (MAIN, "not enough values to unpack (expected 5, got 3)", "torch.randn(2, 16, 8, 8, 64)"),
-    (MAIN, "too many values to unpack (expected 2)", "torch.randn(2, 64)"),
-    (MAIN, "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [2, 16, 64]", "torch.randn(2, 16, 8, 64)"),
-    (MAIN, "too many indices for tensor of dimension 3", "torch.randn(2, 16, 8, 64)"),
-    (MAIN, NOT_FINITE, "torch.rand(2, 16, 64)"),
-    ("torch.rand(2, 16)", NOT_FINITE, ""),
-    ("torch.randint(0, 9, (2, 16))", "not enough values to unpack (expected 3, got 2)", "torch.randint(0, 9, (2, 16, 8))"),
-    (MAIN, "mat1 and mat2 shapes cannot be multiplied (7x7 and 64x8)", ""),
-    (MAIN, "KeyError: 3", ""),
+    (MAIN, "Given groups=1, weight of size [8, 4, 3], expected input[2, 16, 64] to have 4 channels, but got 16", (2, 4, 64)),
+    (MAIN, "weight of size [8, 4, 3, 3], expected input[1, 2, 16, 64] to have 4 channels, but got 2 channels", (2, 4, 8, 64)),
+    (MAIN, "mat1 and mat2 shapes cannot be multiplied (32x64 and 24x8)", (2, 16, 24)),
+    (MAIN, "mat1 and mat2 shapes cannot be multiplied (128x16 and 24x8)", (2, 24, 64)),
+    (MAIN, "Given normalized_shape=[4, 24], expected input with shape [*, 4, 24], but got", (2, 16, 24)),
+    (MAIN, "input.size(-1) must be equal to input_size. Expected 24, got 64", (2, 16, 24)),
+    (MAIN, "running_mean should contain 16 elements not 24", (2, 24, 64)),
+    (MAIN, "not enough values to unpack (expected 5, got 3)", (2, 16, 8, 8, 64)),
+    (MAIN, "too many values to unpack (expected 2)", (2, 64)),
+    (MAIN, "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [2, 16, 64]", (2, 16, 8, 64)),
+    (MAIN, "Wrong shape: expected 4 dims. Received 3-dim tensor.", (2, 16, 8, 64)),
+    (MAIN, "too many indices for tensor of dimension 3", (2, 16, 8, 64)),
+    ((2, 16), "not enough values to unpack (expected 3, got 2)", (2, 16, 8)),
+    (MAIN, "mat1 and mat2 shapes cannot be multiplied (7x7 and 64x8)", ()),
+    (MAIN, "KeyError: 3", ()),
 ]
 
 
-@pytest.mark.parametrize(("text", "error", "expected"), ADAPTED)
-def test_errors_say_which_shape_is_wanted(text: str, error: str, expected: str) -> None:
-    assert adapt_input(text, error) == expected
+@pytest.mark.parametrize(("shape", "error", "expected"), ADAPTED)
+def test_errors_say_which_shape_is_wanted(shape: tuple[int, ...], error: str, expected: tuple[int, ...]) -> None:
+    assert adapted_shape(shape, error) == expected
+
+
+TEXTS: list[tuple[Value, str]] = [
+    (Tensor((2, 16)), "torch.randn(2, 16)"),
+    (Tensor(()), "torch.randn(())"),
+    (Tensor((2,), "integer", 9), "torch.randint(0, 9, (2,))"),
+    (Tensor((2, 3), "bool"), "torch.ones((2, 3), dtype=torch.bool)"),
+    (Tensor((2, 3), "complex"), "torch.randn(2, 3, dtype=torch.complex64)"),
+    (Sequence((Tensor((2,), "positive"),), "()"), "(torch.rand(2),)"),
+    (Fields((("x", "64"),)), "{'x': 64}"),
+    (Fields((("x", "64"), ("y", "True")), "namespace"), "types.SimpleNamespace(x=64, y=True)"),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), TEXTS)
+def test_values_as_source(value: Value, expected: str) -> None:
+    assert text(value) == expected
+
+
+def test_call_sites_are_read_with_the_names_around_them(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "WIDTH = 8\nclass Net(Module):\n def __init__(self, dim, depth=3):\n  inner = dim * 2\n"
+        "  self.block = Block(inner, heads=depth, width=WIDTH, other=unknown(dim))\n"
+    )
+    block = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("dim", "heads", "width", "other")]
+    assert call_sites([file], "Block", block, ()) == [{"dim": "64 * 2", "heads": "3", "width": "8"}]

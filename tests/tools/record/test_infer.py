@@ -9,7 +9,7 @@ import pytest
 
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record import record
-from migrate_agent.tools.record.guess import INIT_ROWS, argument_lists, parameter_texts
+from migrate_agent.tools.record.guessing.rows import INIT_ROWS, parameter_texts
 from migrate_agent.tools.record.infer import infer
 
 HEAD = "import torch\nfrom torch import nn\nfrom dataclasses import dataclass\n"
@@ -48,6 +48,29 @@ GUESSABLE = {
         " def forward(self, x, context, mask, *, t):\n  return self.q(x) @ context.transpose(1, 2) + t[:, None, None]\n",
         ("64", "torch.randn(2, 16, 64), torch.randn(2, 16, 64), None, t=torch.rand(2)"),
     ),
+    "sizes that must agree, by an assertion": (
+        "class Net(nn.Module):\n def __init__(self, dim, groups):\n  super().__init__()\n  assert dim % 3 == 0 and groups == dim // 3\n"
+        "  self.fc = nn.Linear(dim, groups)\n def forward(self, x):\n  return self.fc(x)\n",
+        ("3, 1", "torch.randn(2, 16, 3)"),
+    ),
+    "several tensors in a tuple": (
+        "class Net(nn.Module):\n def forward(self, inputs):\n  a, b, mask = inputs\n  return (a + b) * (~mask).float()\n",
+        ("", "(torch.randn(2, 16, 64), torch.randn(2, 16, 64), torch.ones((2, 16, 64), dtype=torch.bool))"),
+    ),
+    "arguments handed on to a base": (
+        "class Net(nn.Conv2d):\n def __init__(self, *args, **kwargs):\n  super().__init__(*args, **kwargs)\n",
+        ("64, 64, 3", "torch.randn(2, 64, 32, 32)"),
+    ),
+    "configuration read by name": (
+        "class Net(nn.Module):\n def __init__(self, config):\n  super().__init__()\n"
+        "  self.fc = nn.Linear(config['dim'], config.get('n_classes', 3))\n def forward(self, x):\n  return self.fc(x)\n",
+        ("{'dim': 64, 'n_classes': 64}", "torch.randn(2, 16, 64)"),
+    ),
+    "feature map of a given size": (
+        "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.c, self.fc = nn.Conv2d(3, 4, 1), nn.Linear(4 * 28 * 28, 5)\n"
+        " def forward(self, x):\n  return self.fc(self.c(x).flatten(1))\n",
+        ("", "torch.randn(2, 3, 28, 28)"),
+    ),
     "class that shares its name with a layer": (
         "class LayerNorm(nn.Module):\n def __init__(self, ndim, bias):\n  super().__init__()\n"
         "  self.weight = nn.Parameter(torch.ones(ndim))\n def forward(self, x):\n  return x * self.weight\n",
@@ -60,7 +83,7 @@ GUESSABLE = {
 def test_a_guess_that_runs_is_found(name: str, repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     source, wanted = GUESSABLE[name]
     inventory = repository({"net.py": HEAD + source})
-    example = infer(inventory, inventory.units[-1], sandbox, tmp_path / "guess")
+    example = infer(inventory, inventory.units[-1], sandbox, tmp_path / "guess").example
     assert example is not None
     assert (example.init, example.call) == wanted
     assert example.origin == "inference"
@@ -79,7 +102,9 @@ HOPELESS = {
 @pytest.mark.parametrize("name", HOPELESS)
 def test_none_where_no_guess_runs(name: str, repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     inventory = repository({"net.py": HEAD + HOPELESS[name]})
-    assert infer(inventory, inventory.units[0], sandbox, tmp_path) is None
+    guess = infer(inventory, inventory.units[0], sandbox, tmp_path, seconds=1.0)
+    assert guess.example is None
+    assert guess.error
 
 
 TEXTS = {
@@ -100,11 +125,3 @@ TEXTS = {
 @pytest.mark.parametrize(("name", "annotation"), TEXTS)
 def test_names_and_annotations_say_what_to_try_first(name: str, annotation: str) -> None:
     assert parameter_texts(name, annotation, INIT_ROWS)[0] == TEXTS[name, annotation]
-
-
-def test_variants_change_one_argument_at_a_time() -> None:
-    options = [("", ("1", "2")), ("k=", ("a", "b", "c"))]
-    assert list(argument_lists(options, 9)) == ["1, k=a", "2, k=a", "1, k=b", "1, k=c"]
-    assert list(argument_lists(options, 2)) == ["1, k=a", "2, k=a"]
-    assert list(argument_lists([("", ())], 9)) == []
-    assert list(argument_lists([], 9)) == [""]

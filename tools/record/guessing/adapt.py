@@ -1,6 +1,6 @@
-"""Reads the expected shape from the message of an error: torch's own, and Python's when a shape is unpacked.
+"""Reads the expected shape from the message of an error: torch's own, einops', and Python's when a shape is unpacked.
 
-Each function takes the sizes of the main input and the numbers in the message, and returns new sizes.
+Each function takes the sizes of an input and the numbers in the message, and returns new sizes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 Sizes = list[int]
-SHAPE = re.compile(r"(torch\.randn?\(|torch\.randint\(\d+, \d+, \()([\d, ]+)\)")
 
 
 class Message(NamedTuple):
-    """An error whose text has this pattern → the sizes of the main input that it asks for, by the numbers in it."""
+    """An error whose text has this pattern → the sizes of the input that it asks for, by the numbers in it."""
 
     pattern: str
     sizes: Callable[[Sizes, Sequence[int]], Sizes]
@@ -22,7 +21,7 @@ class Message(NamedTuple):
 
 def set_channels(sizes: Sizes, numbers: Sequence[int]) -> Sizes:
     """Set dimension 1 to the number of channels."""
-    return [sizes[0], numbers[0], *sizes[2:]]
+    return [*sizes[:1], numbers[0], *sizes[2:]]
 
 
 def set_last_size(sizes: Sizes, numbers: Sequence[int]) -> Sizes:
@@ -67,29 +66,23 @@ MESSAGES = (
     Message(
         r"input\.size\(-1\) must be equal to input_size\. Expected (\d+), got (\d+)", lambda sizes, found: replace_size(sizes, found[::-1])
     ),
+    Message(r"input has inconsistent input_size: got (\d+), expected (\d+)", replace_size),
     Message(r"running_mean should contain \d+ elements not (\d+)", set_channels),
     Message(r"was expecting embedding dimension of (\d+)", set_last_size),
     Message(r"not enough values to unpack \(expected (\d+), got \d+\)", set_rank),
     Message(r"too many values to unpack \(expected (\d+)\)", set_rank),
+    Message(r"[Ee]xpected (\d) dims", set_rank),
     Message(r"[Ee]xpected (?:\dD (?:\(unbatched\) )?or )?(\d)D\b", set_rank),
+    Message(r"expected (\d)D", set_rank),
     Message(r"Dimension out of range \(expected to be in range of .* but got (\d+)\)", extend_rank),
     Message(r"too many indices for tensor of dimension (\d+)", extend_rank),
 )
-NOT_FINITE = "the result is not finite"
 
 
-def adapt_input(text: str, error: str) -> str:
-    """The text of the main input with the sizes that an error asks for; "" where it asks for nothing new.
-
-    Where the result was not finite, the input becomes non-negative (`rand` for `randn`).
-    """
-    if error == NOT_FINITE:
-        return text.replace("randn(", "rand(") if "randn(" in text else ""
-    shape = SHAPE.match(text)
+def adapted_shape(shape: Sequence[int], error: str) -> tuple[int, ...]:
+    """The sizes that an error asks for; () where it asks for nothing new."""
     for message in MESSAGES if shape else ():
-        if shape and (match := re.search(message.pattern, error)):
-            sizes = [int(size) for size in shape[2].split(",")]
-            expected = message.sizes(sizes, [int(number) for number in match.groups()])
-            adapted = f"{shape[1]}{', '.join(map(str, expected))}){text[shape.end() :]}"
-            return adapted if expected != sizes and len(expected) <= 6 else ""
-    return ""
+        if match := re.search(message.pattern, error):
+            sizes = message.sizes(list(shape), [int(number) for number in match.groups()])
+            return tuple(sizes) if sizes != list(shape) and len(sizes) <= 6 and 0 not in sizes else ()
+    return ()

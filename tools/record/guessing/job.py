@@ -1,0 +1,44 @@
+"""The job inside the sandbox: searches an example of one unit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.harness.common.example_text import import_module, load_unit
+from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.search import Search
+from migrate_agent.tools.record.guessing.trial import Stage, Trial
+
+
+def guess_example(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Try guesses for the unit `name` of `module` until one runs or `seconds` are over.
+
+    Returns `{"init", "call", "setup", "train", "error"}` of the guess that came furthest; `error` is "" where it ran. `output` is not
+    written to.
+    """
+    import torch
+
+    # Guesses are small: threads cost more than they gain, most of all where the machine is busy.
+    torch.set_num_threads(1)
+    root = Path(sys.path[0] or ".").resolve()
+    roots = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
+    sys.path[:0] = roots
+    use_parts(arguments["parts"], root)
+    try:
+        module = import_module(arguments["module"])
+        cls = load_unit(arguments["module"], arguments["name"])
+    except Exception as error:
+        return {"error": f"its file cannot be imported: {type(error).__name__}: {error}"}
+    trial = Trial(cls, module, [str(root)])
+    found = Search(trial, Options(trial, [(root / path, name) for path, name, _ in arguments["files"]]), arguments["seconds"]).run()
+    if found is None:
+        return {"error": "nothing could be tried"}
+    example = trial.example(found.attempt)
+    ran = found.outcome.stage in (Stage.DONE, Stage.EVALUATION_ONLY)
+    train = False if found.outcome.stage is Stage.EVALUATION_ONLY else None
+    row = {"init": example.init, "call": example.call, "setup": example.setup, "train": train, "trials": found.trials}
+    return {**row, "hopeless": found.outcome.hopeless, "error": "" if ran else found.outcome.error}

@@ -1,0 +1,210 @@
+"""What the parameters of one class may take: of its constructor and of its call, likeliest first."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.guessing.call_sites import LARGEST, call_sites
+from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.configs import CONFIGS, accessed, object_texts
+from migrate_agent.tools.record.guessing.rows import (
+    EMPTY,
+    INTEGERS,
+    NUMBERS,
+    POOL,
+    annotation_text,
+    call_values,
+    main_inputs,
+    parameter_texts,
+)
+from migrate_agent.tools.record.guessing.trial import Attempt, Trial, required
+from migrate_agent.tools.record.guessing.values import Fields, Tensor, Value, tensors
+from migrate_agent.tools.record.guessing.values import Sequence as Items
+
+SOUGHT = (
+    (r"iterable|len\(\)|subscriptable|unpack|multiply sequence|can't multiply|Sequence|tuple|list", ("(", "[")),
+    (r"not callable|is not a Module|has no attribute|must be a (class|type)|NoneType", ("torch.", "[torch")),
+)
+"""Errors → how the texts begin that they ask for."""
+CONFIG_CLASS = re.compile(r"\w*(Config|Args|Arguments|Params|Hparams|Options|Settings|Cfg)\w*")
+
+
+class Options:
+    """What to try for one class. `files` are those of the repository as (path, module)."""
+
+    def __init__(self, trial: Trial, files: Sequence[tuple[Path, str]]) -> None:
+        self.trial = trial
+        self.init = {parameter.name: parameter for parameter in trial.init_parameters}
+        self.call = {parameter.name: parameter for parameter in trial.call_parameters}
+        self._mains: tuple[Tensor, ...] = ()
+        self._files = files
+        self._classes: dict[str, Any] = {name: value for name, value in vars(trial.module).items() if isinstance(value, type)}
+
+    def starts(self) -> Iterator[Attempt]:
+        """First attempts: what names and annotations suggest, then what the repository itself constructs."""
+        needed = required(self.trial.init_parameters)
+        plain = tuple((parameter.name, self._init_domain(parameter.name)[0]) for parameter in needed)
+        yield Attempt(plain)
+        for site in call_sites(
+            [path for path, _ in self._files], self.trial.cls.__name__, self.trial.init_parameters, vars(self.trial.module)
+        ):
+            values = dict(plain) | dict(site)
+            yield Attempt(tuple(values.items()))
+
+    def first_calls(self, instance: Any) -> Iterator[tuple[tuple[str, Value], ...]]:
+        """Arguments of the first calls of an instance."""
+        self._mains = self._ordered_mains(main_inputs(instance))
+        needed = required(self.trial.call_parameters)
+        variadic = [p for p in self.trial.call_parameters if p.kind is p.VAR_POSITIONAL]
+        for main in self._mains:
+            if not needed:
+                yield ((variadic[0].name, Items((main,))),) if variadic else ()
+                if not variadic:
+                    return
+                continue
+            yield tuple((parameter.name, self._call_domain(parameter, main, index)[0]) for index, parameter in enumerate(needed))
+
+    def _ordered_mains(self, mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Integers first where the first parameter's name says so; the ranks that the documentation names first."""
+        first = next(iter(self.call), "")
+        rank = documented_rank(self.trial.cls, first)
+        integer = bool(INTEGERS.fullmatch(first.lower())) and not any(tensor.kind == "integer" for tensor in mains[:1])
+        key = [(rank != 0 and len(tensor.shape) != rank, integer and tensor.kind != "integer") for tensor in mains]
+        return tuple(mains[at] for at in sorted(range(len(mains)), key=lambda at: key[at]))
+
+    def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
+        annotation = annotation_text(parameter.annotation)
+        fields = accessed(self.trial.cls, parameter.name) if annotation != "Tensor" else None
+        if isinstance(fields, Fields) and fields.form == "dict":
+            held: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)
+            return (Fields(held, "dict"),)
+        if (
+            annotation in self._classes
+            and not annotation.endswith("Tensor")
+            and not issubclass(self._classes[annotation], (int, float, str))
+        ):
+            return object_texts(self._classes[annotation], annotation, self._classes)
+        values = call_values(parameter.name, annotation, main)
+        plain = index == 0 and isinstance(values[0], Tensor)
+        return (main, *values) if plain else values
+
+    def call_values(self, name: str, attempt: Attempt) -> tuple[Value, ...]:
+        """All that a parameter of the call may take, beside the first tensor that the attempt has."""
+        first = next((tensor for _, value in attempt.call or () for tensor in tensors(value)), None)
+        main = first or (self._mains[0] if self._mains else Tensor((2, 16, 64)))
+        index = list(self.call).index(name)
+        mains = self._mains if index == 0 else (main,)
+        return tuple(dict.fromkeys([*self._call_domain(self.call[name], main, index), *mains, Items((main, main), "[]"), "None"]))
+
+    def texts_of(self, name: str) -> tuple[str, ...]:
+        """Texts for a name alone, such as a field of a configuration."""
+        return parameter_texts(name, "")
+
+    def is_integer(self, name: str, attempt: Attempt) -> bool:
+        """Whether a parameter of the constructor takes an integer."""
+        value = dict(attempt.init).get(name)
+        default = self.init[name].default
+        return (isinstance(value, str) and value.isdigit()) or (value is None and type(default) is int)
+
+    def init_values(self, name: str, error: str = "") -> tuple[Value, ...]:
+        """All that a parameter of the constructor may take; what the error asks for first."""
+        values = [*self._init_domain(name), *(POOL if annotation_text(self.init[name].annotation) not in ("bool", "str") else ())]
+        if annotation_text(self.init[name].annotation) in NUMBERS:
+            values = [value for value in values if not isinstance(value, str) or re.fullmatch(r"[\d.e-]+", value)]
+        sought = next((starts for pattern, starts in SOUGHT if re.search(pattern, error)), ())
+        fits = [value for value in values if isinstance(value, str) and sought and value.startswith(sought)]
+        return tuple(dict.fromkeys([*fits, *values]))
+
+    def _init_domain(self, name: str) -> tuple[Value, ...]:
+        parameter = self.init[name]
+        annotation = annotation_text(parameter.annotation).strip("'\"")
+        words = () if annotation in ("bool", *NUMBERS) else choices(self.trial.cls, parameter)
+        objects = self._objects(parameter, annotation)
+        texts = parameter_texts(name, annotation)
+        return (*objects, *words, *texts, *(self._own_modules(name) if any("torch.nn.Identity()" in text for text in texts) else ())) or (
+            "64",
+        )
+
+    def _own_modules(self, name: str) -> tuple[str, ...]:
+        """Modules of the file for a parameter that takes a module: the one that the parameter is named after first."""
+        import torch
+
+        plain = name.lower().replace("_", "")
+        own = [
+            n for n, cls in self._classes.items() if issubclass(cls, torch.nn.Module) and self._own_class(n) and cls is not self.trial.cls
+        ]
+        own.sort(key=lambda other: other.lower().lstrip("_") != plain)
+        return tuple(text for other in own[:4] for text in object_texts(self._classes[other], other, self._classes, 1))
+
+    def _objects(self, parameter: inspect.Parameter, annotation: str) -> tuple[Value, ...]:
+        """Objects of the repository's classes, and objects with the names that the code reads of the parameter."""
+        bare = re.sub(r"\s*\|\s*None|Optional\[(.*)\]", r"\1", annotation)
+        if self._own_class(bare):
+            return object_texts(self._classes[bare], bare, self._classes)
+        if annotation and not CONFIGS.fullmatch(parameter.name):
+            return ()
+        fields = accessed(self.trial.cls, parameter.name)
+        named = [name for name in self._classes if name.lower() == parameter.name.lower().replace("_", "") and self._own_class(name)]
+        if named:
+            return object_texts(self._classes[named[0]], named[0], self._classes)
+        if not CONFIGS.fullmatch(parameter.name):
+            return (fields,) if fields is not None and len(fields.items) > 1 else ()
+        self._find_configs()
+        names = {name for name, _ in fields.items} if fields else set()
+        fitting = [
+            name
+            for name, value in self._classes.items()
+            if self._own_class(name) and CONFIG_CLASS.fullmatch(name) and names <= members(value)
+        ]
+        texts = [text for name in fitting[:3] for text in object_texts(self._classes[name], name, self._classes)]
+        return (*texts, *((fields,) if fields else (Fields((), "namespace"),)))
+
+    def _own_class(self, name: str) -> bool:
+        cls = self._classes.get(name)
+        return cls is not None and cls.__module__.partition(".")[0] in {module.partition(".")[0] for _, module in self._files}
+
+    def _find_configs(self) -> None:
+        """Classes of other files whose names say that they are configurations."""
+        for path, module in self._files:
+            source = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.stat().st_size < LARGEST else ""
+            for match in re.finditer(r"^class (\w+)", source, re.M):
+                if CONFIG_CLASS.fullmatch(match[1]) and match[1] not in self._classes:
+                    try:
+                        cls = getattr(importlib.import_module(module), match[1])
+                    except (Exception, SystemExit):
+                        continue
+                    self._classes[match[1]] = cls
+                    self.trial.setups[match[1]] = f"from {module} import {match[1]}"
+
+
+def members(cls: type) -> set[str]:
+    """Names that instances of a class have, as far as its signature, annotations and body tell."""
+    own = {name for base in cls.__mro__ for name in (*vars(base), *vars(base).get("__annotations__", {}))}
+    try:
+        tree = ast.parse(inspect.cleandoc(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return own
+    return own | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+
+
+SHAPE = r"[^\n]{0,60}?[\[\(]\s*((?:[\w*/+\-. ]+,\s*)+[\w*/+\-. ]*)[\]\)]"
+
+
+def documented_rank(cls: type, name: str) -> int:
+    """The rank of an input by the documentation: `x: (batch, length, width)`; 0 where it tells none."""
+    forward = getattr(cls, "forward", None)
+    text = f"{inspect.getdoc(forward) or ''}\n{cls.__doc__ or ''}"
+    match = re.search(rf"\b{re.escape(name)}\b{SHAPE}", text) or re.search(rf"[Ii]nput\b{SHAPE}", text)
+    if match is None or re.search(r"\b(optional|default|int|float|bool|str)\b", match[1]):
+        return 0
+    rank = len([part for part in match[1].split(",") if part.strip()])
+    return rank if "*" not in match[1] and 1 < rank < 6 else 0
+
+
+__all__ = ["EMPTY", "Options", "documented_rank", "members"]

@@ -1,0 +1,188 @@
+"""Where a trial failed: the statements of the user's code, the parameters they depend on, and the sizes that meet there."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+MOST_NUMBERS = 12
+LARGEST = 4096
+
+
+class Place(NamedTuple):
+    """Parameters of the constructor and of the call that the failing statement depends on, nearest first; and integers that meet there."""
+
+    init: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    line: int = 0
+    statement: str = ""
+
+
+def place_of(error: BaseException, cls: type) -> Place:
+    """Read the traceback of an error that the constructor or the call of `cls` raised."""
+    frames = list(_frames(error.__traceback__))
+    own = [row for row in frames if isinstance(row[0].f_locals.get("self"), cls) and _is_users(row[0])]
+    init: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    line, statement = 0, ""
+    for frame, at in own[:1]:
+        names = _mentioned(frame, at)
+        names = list(frame.f_code.co_varnames[1 : frame.f_code.co_argcount]) if LIBRARIES.search(frame.f_code.co_filename) else names
+        reached = _sources(frame.f_code.co_filename, frame.f_code.co_firstlineno, names, at)
+        line = at
+        node = _statement(frame.f_code.co_filename, at)
+        statement = ast.unparse(node) if node is not None else ""
+        if frame.f_code.co_name == "__init__":
+            init = reached
+        else:
+            call = reached
+            init = _constructor_names(cls, [name for name in reached if name.startswith("self.")])
+    message = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w.]*\w)", str(error))]
+    return Place(init, call, tuple(dict.fromkeys([*_sizes_at(frames), *_small(message)]))[:MOST_NUMBERS], line, statement)
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Whether it is code of the user, or of a layer that the class derives from; not the machinery of `nn.Module` that calls it."""
+    return not LIBRARIES.search(frame.f_code.co_filename) or frame.f_code.co_name in ("__init__", "forward")
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+
+
+@cache
+def _tree(path: str) -> ast.Module:
+    if LIBRARIES.search(path):
+        return ast.Module([], [])
+    try:
+        return ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _statement(path: str, line: int) -> ast.AST | None:
+    """The innermost statement at a line; of a compound one its head only."""
+    found: ast.AST | None = None
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            found = node if found is None or node.lineno >= getattr(found, "lineno", 0) else found
+    match found:
+        case ast.If(test=head) | ast.While(test=head) | ast.For(iter=head):
+            return head
+        case ast.With(items=[item, *_]):
+            return item.context_expr
+    return found
+
+
+LIBRARIES = re.compile(r"[/\\\\](site-packages|dist-packages|lib[/\\\\]python3[^/\\\\]*)[/\\\\]")
+
+
+def _mentioned(frame: FrameType, line: int) -> list[str]:
+    # Files of libraries are long, and what meets in them is their `input` and the layer itself.
+    if LIBRARIES.search(frame.f_code.co_filename):
+        return ["self", "input", "input_size", "hidden_size"]
+    node = _statement(frame.f_code.co_filename, line)
+    return list(_names(node)) if node is not None else []
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """Names that are read, and attributes of `self`, as `self.name`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
+            yield f"self.{part.attr}"
+        elif isinstance(part, ast.Name) and part.id != "self":
+            yield part.id
+
+
+def _sources(path: str, first: int, names: Sequence[str], before: int) -> tuple[str, ...]:
+    """The names, and those that they were computed from in the function that begins at line `first`."""
+    functions = [node for node in ast.walk(_tree(path)) if isinstance(node, FUNCTIONS) and _begins(node) == first]
+    reached = list(dict.fromkeys(names))
+    for function in functions[:1]:
+        for name in reached:  # grows while it is read
+            reached += [other for other in _assigned_from(function, name, before) if other not in reached]
+    return tuple(reached)
+
+
+def _begins(node: FUNCTIONS) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _assigned_from(function: ast.AST, name: str, before: int) -> Iterator[str]:
+    for node in ast.walk(function):
+        if getattr(node, "lineno", 0) > before:
+            continue
+        match node:
+            case ast.Assign(targets=targets, value=value) if any(name in _names(target) for target in targets):
+                yield from _names(value)
+            case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value) if name in _names(
+                target
+            ):
+                yield from _names(value)
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value) if name in _names(target):
+                yield from _names(value)
+            # `layers.append(Block(dim))` is how lists of layers are computed.
+            case ast.Call(func=ast.Attribute(value=owner, attr="append" | "extend" | "register_buffer" | "add_module"), args=args):
+                if name in _names(owner):
+                    for arg in args:
+                        yield from _names(arg)
+
+
+def _constructor_names(cls: type, attributes: Sequence[str]) -> tuple[str, ...]:
+    """Names in the constructor that attributes of `self` were computed from."""
+    code = getattr(vars(cls).get("__init__", getattr(cls, "__init__", None)), "__code__", None)
+    if code is None:
+        return ()
+    return tuple(name for name in _sources(code.co_filename, code.co_firstlineno, attributes, 10**9) if not name.startswith("self."))
+
+
+def _sizes_at(frames: Sequence[tuple[FrameType, int]]) -> list[int]:
+    """Integers, and sizes of tensors, that the failing statements read: of the deepest frames first."""
+    numbers: list[int] = []
+    for frame, line in reversed(frames[-6:]):
+        for name in _mentioned(frame, line):
+            numbers += _small(_integers(_look_up(frame, name)))
+    return numbers
+
+
+def _look_up(frame: FrameType, name: str) -> Any:
+    if name.startswith("self."):
+        owner = frame.f_locals.get("self")
+        parts = vars(owner) if hasattr(owner, "__dict__") else {}
+        attribute = name.removeprefix("self.")
+        tables = (parts, parts.get("_parameters", {}), parts.get("_buffers", {}), parts.get("_modules", {}))
+        return next((table[attribute] for table in tables if attribute in table), None)
+    return frame.f_locals.get(name)
+
+
+LAYER_SIZES = ("in_features", "in_channels", "num_features", "normalized_shape", "input_size", "num_channels", "embed_dim", "hidden_size")
+
+
+def _integers(value: Any) -> list[int]:
+    import torch
+
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int):
+        return [value]
+    if isinstance(value, torch.Tensor):
+        return list(value.shape)
+    if isinstance(value, tuple | list):
+        return [number for item in value[:4] if isinstance(item, int) for number in _integers(item)]
+    if isinstance(value, torch.nn.Module):
+        return [number for name in LAYER_SIZES if name in vars(value) for number in _integers(vars(value)[name])]
+    return []
+
+
+def _small(numbers: Sequence[int]) -> list[int]:
+    return [number for number in numbers if 0 < number <= LARGEST]

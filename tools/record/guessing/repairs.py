@@ -1,0 +1,274 @@
+"""What to try after a trial that failed: the nearest mends first, then everything that the parameters may take."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, islice, product
+
+from migrate_agent.tools.record.guessing.adapt import adapted_shape
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.rows import GENERIC
+from migrate_agent.tools.record.guessing.trial import NOT_FINITE, Arguments, Attempt, Outcome, Stage
+from migrate_agent.tools.record.guessing.values import Fields, Kind, Tensor, Value, change_tensors, tensors
+from migrate_agent.tools.record.guessing.values import Sequence as Items
+
+SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
+DTYPES: tuple[tuple[str, Kind], ...] = (
+    (r"\b[Bb]ool(ean)?\b|invert", "bool"),
+    (r"indices|Long|Int\b|integer|tensors used as indices|Expected.*Byte|dtype int64", "integer"),
+    (r"ComplexFloat|[Cc]omplex", "complex"),
+    (r"[Ff]loat|Half|not implemented for|floating", "normal"),
+)
+"""Messages → the kind of numbers that they may ask for."""
+
+
+def repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Attempts that differ from a failed one in what its error speaks of."""
+    if outcome.error.startswith("TimeoutError"):
+        yield from _smaller(attempt, options)
+    if outcome.stage is Stage.CONSTRUCT:
+        yield from _constructor_repairs(attempt, outcome, options)
+    elif attempt.call is not None:
+        yield from _call_repairs(attempt, outcome, options)
+
+
+def _smaller(attempt: Attempt, options: Options) -> Iterator[Attempt]:
+    """What takes too long, with a fraction of the sizes that the constructor has by default."""
+    for factor in (8, 16, 4):
+        sizes = {p.name: p.default for p in options.init.values() if type(p.default) is int and p.default >= 128}
+        smaller = attempt
+        for name, size in sizes.items():
+            smaller = set_init(smaller, name, str(max(size // factor, 8)))
+        yield smaller
+    deep = {p.name: p.default for p in options.init.values() if type(p.default) is int and 3 <= p.default <= 64}
+    for name in deep:
+        if re.search(r"layer|depth|block|step|iter|stage", name):
+            yield set_init(smaller, name, "2")
+
+
+def interleave(*groups: Iterable[Attempt]) -> Iterator[Attempt]:
+    """One of each group in turn: which group holds the mend is not known, and none may keep the others waiting."""
+    waiting = [iter(group) for group in groups]
+    while waiting:
+        for group in tuple(waiting):
+            attempt = next(group, None)
+            if attempt is None:
+                waiting.remove(group)
+            else:
+                yield attempt
+
+
+def _constructor_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    names = [name for name in outcome.place.init if name in options.init] or list(dict(attempt.init))
+    yield from _missing_fields(attempt, outcome, options)
+    yield from _missing_arguments(attempt, outcome, options)
+    yield from _named_words(attempt, outcome, options)
+    ordered = [name for name in names if name in dict(attempt.init)] + [name for name in names if name not in dict(attempt.init)]
+    yield from interleave(*((set_init(attempt, name, value) for value in options.init_values(name, outcome.error)) for name in ordered[:4]))
+    for first, second in combinations(ordered[:3], 2):
+        for one, other in product(SMALL, SMALL):
+            yield set_init(set_init(attempt, first, one), second, other)
+    for name in dict(attempt.init):
+        for value in options.init_values(name, outcome.error):
+            yield set_init(attempt, name, value)
+
+
+def _missing_arguments(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """What a constructor hands on by `**kwargs` and another one misses."""
+    match = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", outcome.error)
+    names = re.findall(r"'(\w+)'", match[1]) if match else []
+    if names and not set(names) & set(options.init):
+        for choice in range(2):
+            filled = attempt
+            for name in names:
+                texts = options.texts_of(name)
+                filled = set_init(filled, name, texts[min(choice, len(texts) - 1)])
+            yield filled
+
+
+def _named_words(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """Words that an error quotes, as values of the parameters that it, or the statement, names."""
+    words: list[str] = re.findall(r"""['"]([\w-]{1,24})['"]""", outcome.error)[:8]
+    if outcome.error.startswith(("ValueError", "AssertionError", "KeyError", "NotImplementedError")):
+        said = [name for name in options.init if re.search(rf"\b{re.escape(name)}\b", outcome.error)]
+        for name in dict.fromkeys([*said, *(name for name in outcome.place.init[:2] if name in options.init)]):
+            for word in words if name not in words else ():
+                yield set_init(attempt, name, repr(word))
+
+
+def _missing_fields(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    """A configuration that lacks a name: the name with a value that fits it."""
+    match = re.search(r"has no attribute '(\w+)'|KeyError: '(\w+)'", outcome.error)
+    if not match:
+        return
+    missing = match[1] or match[2]
+    for name, value in attempt.init:
+        if isinstance(value, Fields) and missing not in dict(value.items):
+            for text in options.texts_of(missing)[:3]:
+                yield set_init(attempt, name, replace(value, items=(*value.items, (missing, text))))
+
+
+def set_init(attempt: Attempt, name: str, value: Value) -> Attempt:
+    """The attempt with another argument of the constructor."""
+    return replace(attempt, init=_set(attempt.init, name, value))
+
+
+def set_call(attempt: Attempt, name: str, value: Value) -> Attempt:
+    """The attempt with another argument of the call."""
+    return replace(attempt, call=_set(attempt.call or (), name, value))
+
+
+def _set(arguments: Arguments, name: str, value: Value) -> Arguments:
+    if any(other == name for other, _ in arguments):
+        return tuple((other, value if other == name else held) for other, held in arguments)
+    return (*arguments, (name, value))
+
+
+def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Iterator[Attempt]:
+    call = dict(attempt.call or ())
+    names = [name for name in outcome.place.call if name in options.call] or list(options.call)
+    present = [name for name in names if name in call]
+    suspects = [name for name in outcome.place.init if name in options.init][:4]
+    numbers = [str(number) for number in outcome.place.numbers]
+    yield from _result_repairs(attempt, outcome)
+    yield from interleave(
+        (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
+        (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
+        _same_sizes(attempt, outcome),
+        (set_init(attempt, name, number) for name in suspects if options.is_integer(name, attempt) for number in numbers),
+        (set_call(attempt, name, value) for name in names[:4] for value in (*options.call_values(name, attempt), *GENERIC)),
+        (set_call(attempt, name, value) for name in present[:3] for value in _resized(call[name], outcome)),
+        _equal_arguments(attempt),
+    )
+    for name in options.call:
+        for value in (*options.call_values(name, attempt), *GENERIC):
+            yield set_call(attempt, name, value)
+
+
+def _equal_arguments(attempt: Attempt) -> Iterator[Attempt]:
+    """All tensors of the call with one shape: of losses, of cells with their state, of queries and keys."""
+    held = [tensor for _, value in attempt.call or () for tensor in tensors(value)]
+    if len(held) > 1 or (held and len(held[0].shape) != 2):
+        for shape in dict.fromkeys(
+            [held[0].shape, (2, held[0].shape[-1] if held[0].shape else 64), *(tensor.shape for tensor in GENERIC[:5])]
+        ):
+            yield replace(attempt, call=tuple((name, _reshaped(value, shape)) for name, value in attempt.call or ()))
+
+
+def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
+    return change_tensors(value, lambda tensor: replace(tensor, shape=shape))
+
+
+def _result_repairs(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """Where the result is not finite, inputs that are positive."""
+    if outcome.error == NOT_FINITE:
+        for name, value in attempt.call or ():
+            yield set_call(attempt, name, change_tensors(value, lambda t: replace(t, kind="positive") if t.kind == "normal" else t))
+
+
+def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
+    """The argument with what the error asks for."""
+    if isinstance(value, Tensor) and "unpack" in outcome.error and not re.search(r"shape|size", outcome.place.statement):
+        yield from _several(value, outcome.error)
+    if isinstance(value, Items):
+        for at, item in enumerate(value.items):
+            for mended in islice(_mended(item, outcome), 8):
+                yield replace(value, items=(*value.items[:at], mended, *value.items[at + 1 :]))
+    for kind in _kinds(outcome.error):
+        yield change_tensors(value, lambda tensor, kind=kind: replace(tensor, kind=kind))  # type: ignore[misc]
+    if "index out of range" in outcome.error or "out of bounds" in outcome.error or "IndexError" in outcome.error:
+        for high in (8, 4, 2):
+            yield change_tensors(value, lambda tensor, high=high: replace(tensor, high=high))  # type: ignore[misc]
+    yield change_tensors(value, lambda tensor: replace(tensor, shape=adapted_shape(tensor.shape, outcome.error) or tensor.shape))
+    if isinstance(value, Tensor):
+        if match := re.search(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", outcome.error):
+            yield from (replace(value, shape=shape) for shape in _scaled(value.shape, int(match[2]) / int(match[1])))
+        yield from (replace(value, shape=shape) for shape in _matching_shapes(value.shape, outcome.place.numbers))
+        if re.search(
+            r"unpack|iterable|has no attribute '(append|copy|items|keys|values)'|must be (tuple|list)|not subscriptable", outcome.error
+        ):
+            yield from _several(value, outcome.error)
+
+
+def _several(value: Tensor, error: str) -> Iterator[Value]:
+    """As many tensors as are unpacked, the last one perhaps a mask."""
+    match = re.search(r"unpack \(expected (\d)", error)
+    size = int(match[1]) if match else 2
+    points = replace(value, shape=(*value.shape[:2], 3)) if len(value.shape) == 3 else value
+    yield Items((value,) * size, "()")
+    if size > 1:
+        yield Items((value,) * (size - 1) + (Tensor(value.shape[:2], "bool"),), "()")
+        yield Items((points, *(value,) * (size - 2), Tensor(value.shape[:2], "bool")), "()")
+    yield Items((value,) * size, "[]")
+
+
+def _kinds(error: str) -> list[Kind]:
+    return (
+        [kind for pattern, kind in DTYPES if re.search(pattern, error)]
+        if re.search(r"dtype|type|index|Index|implemented|omplex|[Bb]ool", error)
+        else []
+    )
+
+
+def _matching_shapes(shape: tuple[int, ...], numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """One size that meets the error replaced by another one that does, likeliest first; then products of both."""
+    for at in [*reversed(range(1, len(shape))), *range(min(len(shape), 1))]:
+        if shape[at] in numbers:
+            yield from (_with(shape, at, number) for number in numbers if number != shape[at])
+    for at in reversed(range(1, len(shape))):
+        if shape[at] not in numbers:
+            yield from (_with(shape, at, number) for number in numbers)
+    for actual, expected in ((a, b) for a in numbers for b in numbers if a != b):
+        if len(shape) >= 3:
+            yield from _scaled(shape, expected / actual)
+
+
+def _with(shape: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
+    return (*shape[:at], size, *shape[at + 1 :])
+
+
+def _scaled(shape: tuple[int, ...], ratio: float) -> Iterator[tuple[int, ...]]:
+    """Shapes whose trailing sizes give `ratio` times as many elements: what is flattened afterwards then has the expected size."""
+    if len(shape) >= 3 and (last := round(shape[-1] * ratio)) and math.isclose(last, shape[-1] * ratio) and last <= 512:
+        yield _with(shape, len(shape) - 1, last)
+    if len(shape) >= 4:
+        both = tuple(round(size * math.sqrt(ratio)) for size in shape[-2:])
+        if all(both) and max(both) <= 512:
+            yield (*shape[:-2], *both)
+
+
+def _same_sizes(attempt: Attempt, outcome: Outcome) -> Iterator[Attempt]:
+    """All arguments with one size replaced at once: inputs that must agree with each other, and both with a layer."""
+    numbers = outcome.place.numbers
+    held = {size for _, value in attempt.call or () for tensor in tensors(value) for size in tensor.shape[1:]}
+    for actual in held & set(numbers):
+        for expected in numbers:
+            if expected != actual:
+                yield replace(attempt, call=tuple((name, _resize(value, actual, expected)) for name, value in attempt.call or ()))
+
+
+def _resize(value: Value, actual: int, expected: int) -> Value:
+    def change(tensor: Tensor) -> Tensor:
+        return replace(tensor, shape=tensor.shape[:1] + tuple(expected if size == actual else size for size in tensor.shape[1:]))
+
+    return change_tensors(value, change)
+
+
+def _resized(value: Value, outcome: Outcome) -> Iterator[Value]:
+    """Other ranks, other spatial sizes, other batches."""
+    if not isinstance(value, Tensor) or not value.shape:
+        return
+    for rank in (3, 4, 2, 5, 1):
+        if rank != len(value.shape):
+            yield replace(value, shape=(*value.shape[:2], *[16] * (rank - 2))[:rank])
+            yield replace(value, shape=(value.shape[0], *[16] * (rank - 2), value.shape[-1])[:rank])
+    for size in (1, 4, 8, 16, 28, 32, 64, 128, 224, 256):
+        if len(value.shape) >= 4:
+            yield replace(value, shape=(*value.shape[:2], *[size] * (len(value.shape) - 2)))
+        yield replace(value, shape=(*value.shape[:-1], size))
+    for kind in ("integer", "normal", "complex", "positive"):
+        if kind != value.kind:
+            yield replace(value, kind=kind)

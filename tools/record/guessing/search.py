@@ -1,0 +1,107 @@
+"""Best-first search for an example that runs: the attempt that came furthest is mended first."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import NamedTuple
+
+from migrate_agent.tools.record.guessing.options import Options
+from migrate_agent.tools.record.guessing.repairs import repairs
+from migrate_agent.tools.record.guessing.trial import Attempt, Outcome, Stage, Trial
+
+MOST_TRIALS = 600
+PATIENCE = 40
+"""Trials from one attempt after which another one has its turn."""
+
+
+class Found(NamedTuple):
+    """The attempt that came furthest, and how far that was."""
+
+    attempt: Attempt
+    outcome: Outcome
+    trials: int
+
+
+@dataclass(frozen=True, order=True)
+class State:
+    """A failed attempt with the mends that are left to try; the smallest is worked on first."""
+
+    stage: int
+    progress: int
+    idle: int
+    """How often in a row mends brought nothing."""
+    order: int
+    neighbours: Iterator[Attempt] = field(compare=False)
+    tried: int = field(compare=False, default=0)
+
+
+class Search:
+    """Tries attempts on one class until one runs, or `seconds` or `MOST_TRIALS` are spent."""
+
+    def __init__(self, trial: Trial, options: Options, seconds: float) -> None:
+        self.trial, self.options = trial, options
+        self._deadline = time.monotonic() + seconds
+        self._seen: set[tuple[str, str | None]] = set()
+        self._order = count()
+        self._queue: list[State] = []
+        self.best: Found | None = None
+
+    def run(self) -> Found | None:
+        """The attempt that runs, else the one that came furthest; `None` where there was none to try."""
+        starts = self.options.starts()
+        while not self._over():
+            start = next(starts, None)
+            if start is not None and self._try(start, 0):
+                break
+            if start is None and not self._queue:
+                break
+            if self._work(40 if start is not None else MOST_TRIALS):
+                break
+        return self.best
+
+    def _work(self, budget: int) -> bool:
+        """Mend queued attempts. Returns whether one ran, or none can."""
+        for _ in range(budget):
+            if not self._queue or self._over():
+                return False
+            state = heapq.heappop(self._queue)
+            neighbour = next(state.neighbours, None)
+            if neighbour is None:
+                continue
+            state = replace(state, tried=state.tried + 1, idle=state.idle + (state.tried % PATIENCE == PATIENCE - 1))
+            heapq.heappush(self._queue, state)
+            if self._try(neighbour, state.idle + 1, state):
+                return True
+        return False
+
+    def _over(self) -> bool:
+        return time.monotonic() > self._deadline or len(self._seen) >= MOST_TRIALS
+
+    def _try(self, attempt: Attempt, idle: int, parent: State | None = None) -> bool:
+        """Run an attempt and queue its repairs. Returns whether the search is over."""
+        example = self.trial.example(attempt)
+        key = example.init, example.call if attempt.call is not None else None
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        outcome = self.trial.run(attempt)
+        reach = (-outcome.stage, -outcome.progress)
+        if self.best is None or reach < (-self.best.outcome.stage, -self.best.outcome.progress):
+            self.best = Found(attempt, outcome, len(self._seen))
+        if outcome.stage is Stage.DONE or outcome.hopeless:
+            return True
+        neighbours = self._calls(attempt) if outcome.stage is Stage.CONSTRUCTED else repairs(attempt, outcome, self.options)
+        # One that came no further than what it mends waits behind the other mends of that: else the search runs
+        # away with one argument and never comes to the next.
+        further = parent is None or reach < (parent.stage, parent.progress)
+        state = State(*reach, 0 if further else idle, next(self._order), neighbours)
+        heapq.heappush(self._queue, state)
+        return False
+
+    def _calls(self, attempt: Attempt) -> Iterator[Attempt]:
+        for call in self.options.first_calls(self.trial.instance):
+            yield replace(attempt, call=call)

@@ -1,0 +1,227 @@
+"""One trial of a guess: build the unit, call it, and say how far it came."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from types import FrameType
+from typing import Any, NamedTuple
+
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
+from migrate_agent.tools.record.guessing.place import Place, place_of
+from migrate_agent.tools.record.guessing.values import Sequence as Items
+from migrate_agent.tools.record.guessing.values import Value, text
+from migrate_agent.tools.types import Example
+
+NOT_FINITE = "the result is not finite"
+NO_TENSOR = "it gives no tensor"
+MOST_SECONDS = 4.0
+"""Of one trial. A guess that takes longer is none that a verifier could repeat."""
+Arguments = tuple[tuple[str, Value], ...]
+EMPTY = inspect.Parameter.empty
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Values for parameters of the constructor and, once it has run, of the call."""
+
+    init: Arguments
+    call: Arguments | None = None
+
+
+class Stage(IntEnum):
+    """How far a trial came."""
+
+    CONSTRUCT = 0
+    CONSTRUCTED = 1
+    CALL = 2
+    RESULT = 3
+    EVALUATION_ONLY = 4
+    DONE = 5
+
+
+class Outcome(NamedTuple):
+    """What came of a trial. `progress` counts the places of the user's code that used tensors before it failed."""
+
+    stage: Stage
+    progress: int = 0
+    error: str = ""
+    place: Place = Place()
+    hopeless: bool = False
+    """Whether no other value can mend it: an abstract class, a forward that is not implemented."""
+
+
+def arguments_text(arguments: Arguments, parameters: Sequence[inspect.Parameter]) -> str:
+    """The argument list: required ones by position, others by name."""
+    values, keyword = dict(arguments), False
+    parts: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            items = values.get(parameter.name)
+            parts += map(text, items.items) if isinstance(items, Items) else []
+            continue
+        if parameter.name not in values:
+            keyword = True
+            continue
+        keyword = keyword or parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not EMPTY
+        parts.append(f"{parameter.name}={text(values[parameter.name])}" if keyword else text(values[parameter.name]))
+    known = {parameter.name for parameter in parameters}
+    return ", ".join([*parts, *(f"{name}={text(value)}" for name, value in arguments if name not in known)])
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeoutError` in code that runs longer. Without effect where signals cannot be set (another thread)."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"it ran longer than {seconds:g} seconds")
+
+    try:
+        before = signal.signal(signal.SIGALRM, stop)
+    except ValueError:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Trial:
+    """Runs attempts on one class. `own` are the folders of the user's code."""
+
+    def __init__(self, cls: type, module: Any, own: Sequence[str]) -> None:
+        self.cls, self.module = cls, module
+        self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
+        self.init_parameters = constructor_parameters(cls)
+        self.call_parameters = parameters(cls.forward)[1:] if hasattr(cls, "forward") else []
+        self.instance: Any = None
+        self.setups = {"types": "import types"}
+        """Names that texts may hold and the unit's file lacks → the line that imports them."""
+        self._places: set[tuple[Any, int]] = set()
+
+    def example(self, attempt: Attempt) -> Example:
+        """The attempt as an example."""
+        init = arguments_text(attempt.init, self.init_parameters)
+        call = arguments_text(attempt.call, self.call_parameters) if attempt.call is not None else ""
+        words = re.findall(r"\w+", f"{init} {call}")
+        lines = [line for name, line in self.setups.items() if name in words and not hasattr(self.module, name)]
+        return Example("", init, call, "\n".join(lines), origin="inference")
+
+    def run(self, attempt: Attempt) -> Outcome:
+        """Construct and, where the attempt has a call, call in evaluation and training mode."""
+        import torch
+
+        example = self.example(attempt)
+        self._places, self.instance, stage = set(), None, Stage.CONSTRUCT
+        try:
+            with time_limit(MOST_SECONDS), self._counted():
+                torch.manual_seed(0)
+                namespace = make_namespace(self.module, example)
+                self.instance = construct(self.cls, example, namespace)
+                if attempt.call is None:
+                    return Outcome(Stage.CONSTRUCTED)
+                stage = Stage.CALL
+                return self._modes(example, namespace)
+        except Exception as error:
+            return self._failure(stage, error)
+
+    def _failure(self, stage: Stage, error: Exception) -> Outcome:
+        place = place_of(error, self.cls)
+        abstract = isinstance(error, NotImplementedError) or "abstract class" in str(error)
+        hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places)
+        missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
+        progress = len(self._places) * 10_000 + place.line
+        return Outcome(stage, progress, f"{type(error).__name__}: {error}", place, hopeless or missing)
+
+    def _modes(self, example: Example, namespace: Mapping[str, Any]) -> Outcome:
+        import torch
+
+        for training in (False, True):
+            torch.manual_seed(0)
+            args, kwargs = call_arguments(example, namespace)
+            instance = in_mode(construct(self.cls, example, namespace) if training else self.instance, training=training)
+            try:
+                result = instance(*args, **kwargs)
+            except Exception as error:
+                if not training:
+                    raise
+                return self._failure(Stage.EVALUATION_ONLY, error)
+            tensors = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+            if not tensors or not all(bool(torch.isfinite(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
+                return Outcome(Stage.RESULT, len(self._places) * 10_000, NOT_FINITE if tensors else NO_TENSOR)
+        return Outcome(Stage.DONE, len(self._places))
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count the places of the user's code that call functions of torch."""
+        from torch.overrides import TorchFunctionMode
+
+        trial = self
+
+        class Count(TorchFunctionMode):
+            def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                trial._count(sys._getframe(1))
+                return func(*args, **(kwargs or {}))
+
+        with Count():
+            yield
+
+    def _count(self, frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(self._own):
+                self._places.add((frame.f_code, frame.f_lineno))
+                return
+            frame = frame.f_back
+
+
+def leaves(result: Any) -> list[Any]:
+    """The leaves of what a module gave, the fields of dataclasses among them."""
+    import dataclasses
+
+    import torch
+
+    found: list[Any] = []
+    for leaf in torch.utils._pytree.tree_leaves(result):
+        fields = dataclasses.fields(leaf) if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) else ()
+        found += [part for field in fields for part in leaves(getattr(leaf, field.name))] if fields else [leaf]
+    return found
+
+
+def parameters(function: Any) -> list[inspect.Parameter]:
+    """The parameters of a function or class; none where they cannot be read."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        return []
+
+
+def constructor_parameters(cls: type) -> list[inspect.Parameter]:
+    """The parameters of a constructor, and those that it hands on to its bases by `**kwargs`."""
+    found = parameters(cls)
+    for base in cls.__mro__[1:-1]:
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in found) or base.__module__ == "torch.nn.modules.module":
+            break
+        variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in found)
+        names = {parameter.name for parameter in found}
+        more = [parameter for parameter in parameters(base) if parameter.name not in names] if "__init__" in vars(base) else []
+        own = [parameter for parameter in found if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)]
+        by_name = [parameter if parameter.kind in VARIADIC else parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in more]
+        if "__init__" in vars(base):
+            found = [*own, *(more if variadic and not own else by_name)]
+    return found
+
+
+def required(function_parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Those without a default."""
+    return [p for p in function_parameters if p.default is EMPTY and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
