@@ -10,7 +10,7 @@ for each place of the mask, and left out of the result where the mask does not h
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,16 +41,19 @@ class Mask(NamedTuple):
 
 
 class MaskedRows(NamedTuple):
-    """Spans of the reads `x[mask]`, of the targets `y[mask]`, and of the statements that ask whether a mask selects anything."""
+    """Spans of the reads `x[mask]`, of the targets `y[mask]`, of the statements that ask whether a mask selects anything, and of the places that it
+    selects (`torch.where(mask)`) where nothing but such reads and writes uses them, with the span of the mask.
+    """
 
     reads: frozenset[Span]
     writes: frozenset[Span]
     guards: frozenset[Span]
+    indices: Mapping[Span, Span]
 
 
 ELSE = Mask("", ())
 """No mask: a value that is not made of rows."""
-NOTHING = MaskedRows(frozenset(), frozenset(), frozenset())
+NOTHING = MaskedRows(frozenset(), frozenset(), frozenset(), {})
 
 
 @dataclass
@@ -79,15 +82,44 @@ class _Walk:
         self.asked: dict[Span, set[Mask]] = {}
         """Statement → the masks of which it asks whether they select anything."""
         self.written: dict[Span, set[Mask]] = {}
+        self.indices: dict[str, dict[Span, Span]] = {}
+        """Local name that holds the places that a mask selects → where it is bound, and the mask there. It stands for the mask."""
+        self.known_uses: set[int] = set()
+        """Nodes that name such places, where the mask does as well."""
 
     def result(self) -> MaskedRows:
         """What may be rewritten, after the walk."""
         self.block(self.function.body)
-        whole = [group for group in self.groups.values() if not group.spoiled and group.writes and group.reads]
-        reads = {span for group in whole for span in group.reads} - {s for g in self.groups.values() if g not in whole for s in g.reads}
-        writes = {span for group in whole for span in group.writes} - {s for g in self.groups.values() if g not in whole for s in g.writes}
-        guards = self._guards(writes) if writes else frozenset()
-        return MaskedRows(frozenset(reads), frozenset(writes), guards)
+        while True:
+            whole = [group for group in self.groups.values() if not group.spoiled and group.writes and group.reads]
+            others = [group for group in self.groups.values() if group not in whole]
+            reads, writes = (
+                {span for group in whole for span in getattr(group, kind)} - {span for group in others for span in getattr(group, kind)}
+                for kind in ("reads", "writes")
+            )
+            guards = self._guards(writes) if writes else frozenset()
+            lost = {name for name in self.indices if not self._stands_for_mask(name, reads, guards)}
+            if not any(self._spoil_named(name) for name in lost):
+                break
+        indices = {span: mask for name, places in self.indices.items() if name not in lost for span, mask in places.items()}
+        return MaskedRows(frozenset(reads), frozenset(writes), guards, indices)
+
+    def _stands_for_mask(self, name: str, reads: set[Span], guards: frozenset[Span]) -> bool:
+        """Whether all uses of places that a mask selects are reads and writes of rows, or tests that are dropped."""
+        loads = [node for node in walk(self.function) if isinstance(node, ast.Name) and node.id == name]
+        stores = [node for node in loads if not isinstance(node.ctx, ast.Load)]
+        asked = {span for span, masks in self.asked.items() if any(mask.text == name for mask in masks)}
+        groups = [group for mask, group in self.groups.items() if mask.text == name]
+        known = all(id(node) in self.known_uses for node in loads if isinstance(node.ctx, ast.Load))
+        return (
+            known and len(stores) == len(self.indices[name]) and asked <= guards and bool(groups) and all(g.reads <= reads for g in groups)
+        )
+
+    def _spoil_named(self, name: str) -> bool:
+        """Give up the rows at some places. Returns whether that was news."""
+        masks = [mask for mask, group in self.groups.items() if mask.text == name and not group.spoiled]
+        self._spoil(masks)
+        return bool(masks)
 
     # -- statements -------------------------------------------------------------------------------------------------
 
@@ -136,8 +168,16 @@ class _Walk:
     def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
         masks = self.masks(value)
         self._note_flat(targets, value)
+        fact = self._fact(value)
+        single = fact is not None and set(fact.kinds) <= {"int", "float", "bool"}
         for target in targets:
+            if single and isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Name):
+                self.known_uses.add(id(target.slice))  # one number fits, wherever it goes
             self._bind(target, masks)
+        mask = self._mask_behind(value) if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
+        if mask is not None and isinstance(targets[0], ast.Name):
+            spans = (span_of(node, self.file.lines) for node in (value, mask))
+            self.indices.setdefault(targets[0].id, {}).update([tuple(spans)])  # type: ignore[list-item]
 
     def _bind(self, target: ast.expr, masks: frozenset[Mask]) -> None:
         match target:
@@ -162,11 +202,11 @@ class _Walk:
         if mask is not None and not inside and masks <= {mask} and self._all_of_rest(target):
             self.groups.setdefault(mask, _Group())
             if masks:
+                self.known_uses.add(id(_first(target)))
                 self.groups[mask].writes.add(span_of(target, self.file.lines))
                 self.written.setdefault(span_of(target, self.file.lines), set()).add(mask)
         else:
-            first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) and target.slice.elts else target.slice
-            keeps_rows = bool(inside) and _is_full(first) and masks <= inside
+            keeps_rows = bool(inside) and _is_full(_first(target)) and masks <= inside
             self._spoil(masks if keeps_rows else masks | inside)
         self._touch(_root(target))
 
@@ -243,6 +283,7 @@ class _Walk:
             group.spoiled = True
             self._spoil(inside)
             return frozenset()
+        self.known_uses.add(id(_first(node)))
         group.reads.add(span_of(node, self.file.lines))
         group.counts |= {shape[0] for shape in fact.shapes}
         return frozenset({mask})
@@ -303,8 +344,7 @@ class _Walk:
                 return isinstance(node, ast.Tuple | ast.List | ast.Starred | ast.Attribute)
             return not set(fact.kinds) & {"int", "float", "bool"}
         if isinstance(node, ast.Subscript):
-            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-            if is_tensor(self._fact(node.value)) and not _is_full(first):
+            if is_tensor(self._fact(node.value)) and not _is_full(_first(node)):
                 return False
         return all(shape and shape[0] in counts for shape in fact.shapes)
 
@@ -312,7 +352,7 @@ class _Walk:
 
     def mask_of(self, node: ast.Subscript) -> Mask | None:
         """The mask that stands first in a subscript of a tensor."""
-        first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        first = _first(node)
         return self._mask(first) if self._is_mask(first) and is_tensor(self._fact(node.value)) else None
 
     def _mask(self, node: ast.expr) -> Mask:
@@ -326,7 +366,46 @@ class _Walk:
         names = sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)})
         return Mask(text, tuple(self.versions.get(name, 0) for name in names))
 
+    def _mask_behind(self, value: ast.expr) -> ast.expr | None:
+        """The mask whose selected places an expression is: `torch.where(mask)`, `mask.nonzero().squeeze(-1)`, `torch.where(mask)[0]`."""
+        match value:
+            case ast.Subscript(value=ast.Call() as inner, slice=ast.Constant(value=0)) if (
+                mask := self._places(inner, several=True)
+            ) is not None:
+                return mask if self._rank(mask) == 1 else None
+            case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="squeeze" | "flatten" | "view" | "reshape"), args=args):
+                mask = self._places(inner, several=False)
+                kept = [ast.unparse(argument) for argument in args] in ([], ["-1"], ["1"])
+                return mask if mask is not None and kept and self._rank(mask) == 1 else None
+            case ast.Call():
+                return self._places(value, several=True)
+        return None
+
+    def _places(self, call: ast.Call, several: bool) -> ast.expr | None:
+        """The mask whose places a call gives: as one index for each axis, or as rows of indices."""
+        options = {k.arg: isinstance(k.value, ast.Constant) and k.value.value for k in call.keywords}
+        dotted = self.facts.dotted.get(span_of(call.func, self.file.lines), "")
+        if (dotted == "torch.where" and len(call.args) == 1 and not options and several) or (
+            dotted == "torch.nonzero" and len(call.args) == 1 and options.get("as_tuple", False) is several
+        ):
+            mask = call.args[0]
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and not call.args and not dotted:
+            mask = call.func.value
+            if options.get("as_tuple", False) is not several:
+                return None
+        else:
+            return None
+        return mask if self._is_bool(mask) and set(options) <= {"as_tuple"} else None
+
+    def _rank(self, node: ast.expr) -> int:
+        fact = self._fact(node)
+        ranks = {len(shape) for shape in fact.shapes} if fact is not None else set()
+        return ranks.pop() if len(ranks) == 1 else -1
+
     def _is_mask(self, node: ast.expr) -> bool:
+        return self._is_bool(node) or (isinstance(node, ast.Name) and node.id in self.indices)
+
+    def _is_bool(self, node: ast.expr) -> bool:
         fact = self._fact(node)
         return fact is not None and is_tensor(fact) and set(fact.dtypes) == {"bool"} and bool(fact.shapes) and all(fact.shapes)
 
@@ -357,9 +436,12 @@ class _Walk:
     def _ask(self, node: ast.stmt, test: ast.expr) -> None:
         """A test may ask whether there are any rows; `_guards` decides such a test."""
         asks = _asks_for_any(test)
-        if asks is not None and asks.counts_rows and (masks := self.masks(asks.of)):
+        if asks is not None and asks.counts_rows and isinstance(asks.of, ast.Name) and asks.of.id in self.indices:
+            self.known_uses.add(id(asks.of))
+            self.asked.setdefault(span_of(node, self.file.lines), set()).add(self._mask(asks.of))
+        elif asks is not None and asks.counts_rows and (masks := self.masks(asks.of)):
             self.asked.setdefault(span_of(node, self.file.lines), set()).update(masks)
-        elif asks is not None and not asks.counts_rows and self._is_mask(asks.of):
+        elif asks is not None and not asks.counts_rows and self._is_bool(asks.of):
             self.asked.setdefault(span_of(node, self.file.lines), set()).add(self._mask(asks.of))
         else:
             self._spoil(self.masks(test))
@@ -454,6 +536,10 @@ def _counted(node: ast.expr) -> _Question | None:
         case ast.Subscript(value=ast.Attribute(value=asked, attr="shape"), slice=ast.Constant(value=0)):
             return _Question(asked, counts_rows=True)
     return None
+
+
+def _first(node: ast.Subscript) -> ast.expr:
+    return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
 
 
 def _operands(node: ast.expr) -> Iterator[ast.expr]:

@@ -62,7 +62,7 @@ from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import Re
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
-from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking
+from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
 from migrate_agent.tools.rewrite.rules.indexing.rows_by_mask import SelectRowsByMask
 from migrate_agent.tools.rewrite.rules.mutation.changed_arguments import RebindChangedArguments
 from migrate_agent.tools.rewrite.rules.mutation.counters import CountInVariables
@@ -124,6 +124,7 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     PassVariables,
     ReduceMaskedParts,
     ReplaceLookups,
+    NameMasks,
     SelectRowsByMask,
 )
 

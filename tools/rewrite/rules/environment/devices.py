@@ -119,7 +119,7 @@ class DropDevicePlumbing(Rule):
         sides = (original.left, only.comparator)
         if len(original.comparisons) > 1 or not isinstance(only.operator, (cst.Equal, cst.NotEqual)):
             return None
-        if not all(is_device(self.context.observed(side)) for side in sides):
+        if not all(is_device(self.context.observed(side)) or self._named_device(side) for side in sides):
             return None
         named = [text for side in sides if (text := self._named_device(side))]
         if len(named) < 2 and not all(isinstance(side, (cst.Attribute, cst.Call)) for side in sides):

@@ -36,7 +36,8 @@ class ReduceMaskedParts(Rule):
         if written or self.context.unpacked_into(original):
             return None
         if not selects(self.context, original) or self.context.constructing:
-            return None
+            # Places that a mask selects are the mask itself by now (`NameMasks`).
+            return padded_read(self.context, original, updated)
         around, mask = self._reduction_around(original), mask_of(updated)
         # `ComputeMasksAtOnce` makes such a mask concrete, so what it selects has a size while tracing.
         if (around is None or mask is None) and self._is_known_mask(original):

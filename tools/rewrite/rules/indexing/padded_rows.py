@@ -39,6 +39,30 @@ def padded_read(context: Context, original: cst.Subscript, updated: cst.Subscrip
     return cst.Subscript(rows, [every, *rest])
 
 
+class NameMasks(Rule):
+    """Keep the mask in the place of the places that it selects: `rows = torch.where(mask)` → `rows = mask`, where `x[rows]` and `y[rows] = …` are all uses.
+
+    Declines where anything else is done with the places.
+    """
+
+    KEEP = ("import numpy as np\n\ndef f(x, y):\n    rows = np.where(x)\n    y[rows] = 1\n    return y\n",)
+
+    def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        indices = padded_here(self.context).indices
+        if not indices:
+            return None
+        for before, after in [(one.value, other.value) for one, other in zip(original.args[:1], updated.args[:1], strict=True)]:
+            if self.context.span(before) in indices.values():
+                return self.context.parenthesise(after)
+        if not isinstance(original.func, cst.Attribute) or not isinstance(updated.func, cst.Attribute):
+            return None
+        of_mask = self.context.span(original.func.value) in indices.values()
+        return self.context.parenthesise(updated.func.value) if of_mask or self.context.span(original) in indices else None
+
+    def leave_Subscript(self, original: cst.Subscript, updated: cst.Subscript) -> cst.BaseExpression | None:
+        return self.context.parenthesise(updated.value) if self.context.span(original) in padded_here(self.context).indices else None
+
+
 def is_full(element: cst.SubscriptElement) -> bool:
     """`:` or `...`"""
     if isinstance(element.slice, cst.Slice):

@@ -110,7 +110,7 @@ class ReplaceInplaceUpdates(_Writes):
         operator = OPERATORS.get(kind)
         if operator is None:
             return None
-        if self._has_mask(target):
+        if self._has_mask(target) or self.context.span(target) in padded_here(self.context).writes:
             return self._write_or_hole(original, lambda: self._update_masked(original, target, new, updated.value, operator()))
         value = cst.BinaryOperation(new, operator(), self._parenthesised(updated.value))
         return self._write_or_hole(original, lambda: self._write(target, new, value, original.value))
@@ -171,7 +171,7 @@ class ReplaceInplaceUpdates(_Writes):
         """`base[index] = value`."""
         mask = self._mask_fact(target)
         base = self._written_base(target, new)
-        if mask is not None:
+        if mask is not None or self.context.span(target) in padded_here(self.context).writes:
             fact = self.context.observed(source)
             # One number fits however many elements the mask selects.
             if scalar(fact):
