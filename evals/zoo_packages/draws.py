@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.agent.config.errors import UsageError
-from migrate_agent.evals.zoo_packages.packages import Package, cache_folder, download, fetch, load_packages
+from migrate_agent.evals.zoo_packages.packages import Package, cache_folder, download, fetch, load_packages, matches
 
 DRAWS = Path(__file__).parents[1] / "draws"
 TEXTS = frozenset({".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".md", ".rst", ".txt", ".sh"})
@@ -64,13 +64,17 @@ def _spelling(name: str) -> str:
 
 
 def lay_out_texts(package: Package, folder: Path) -> None:
-    """Write the text files of the package's wheel below `folder`, and its long description as `README.md`. Raises `PackageError`."""
+    """Write the text files of the package's wheel below `folder`, and its long description as `README.md`. Raises `PackageError`.
+
+    Data are written where `copy` names them besides `**`; the texts of `write` replace the wheel's.
+    """
     for source in package.sources:
         with zipfile.ZipFile(fetch(source, cache_folder())) as wheel:
-            for name, content in _texts(wheel):
-                path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            written = {**dict(_texts(wheel)), **dict(_data(wheel, source.copy))}
+        for name, content in {**written, **{name: text.encode() for name, text in source.write.items()}}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def _texts(wheel: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
@@ -81,6 +85,14 @@ def _texts(wheel: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
                 yield "README.md", str(description).encode(errors="replace")
         elif Path(info.filename).suffix in TEXTS and info.file_size <= MAX_TEXT:
             yield info.filename, wheel.read(info)
+
+
+def _data(wheel: zipfile.ZipFile, patterns: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    # `**` stands for the texts alone: weights that no example reads would only make the repository large.
+    named = [pattern for pattern in patterns if pattern != "**"]
+    for name in wheel.namelist():
+        if any(matches(name, pattern) for pattern in named):
+            yield name, wheel.read(name)
 
 
 def pin(record: Path, folder: Path = DRAWS) -> Path:

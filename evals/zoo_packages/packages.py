@@ -113,7 +113,7 @@ def lay_out(package: Package, folder: Path, cache: Path) -> None:
     for source in package.sources:
         files = dict(_members(fetch(source, cache), source.root))
         for pattern in source.copy:
-            names = [name for name in files if _matches(name, pattern)]
+            names = [name for name in files if matches(name, pattern)]
             if not names:
                 raise PackageError(f"{source.file} holds no {pattern}")
             for name in names:
@@ -122,8 +122,8 @@ def lay_out(package: Package, folder: Path, cache: Path) -> None:
             _write(folder / name, text.encode())
 
 
-def _matches(name: str, pattern: str) -> bool:
-    """Like a shell: `*` stays within a folder, `**` does not."""
+def matches(name: str, pattern: str) -> bool:
+    """Whether a pattern of `copy` takes this name. Like a shell: `*` stays within a folder, `**` does not."""
     parts = re.split(r"(\*\*|\*)", pattern)
     return bool(re.fullmatch("".join({"*": "[^/]*", "**": ".*"}.get(part, re.escape(part)) for part in parts), name))
 

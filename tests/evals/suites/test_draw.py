@@ -74,6 +74,16 @@ def test_a_draw_is_pinned_and_laid_out_with_its_readme(cache: Path, tmp_path: Pa
     assert "# Toy net" in (tmp_path / "repository/README.md").read_text()
 
 
+def test_data_are_laid_out_where_the_pin_names_them(cache: Path, tmp_path: Path) -> None:
+    file = pinned(tmp_path) / "7" / "toy-net.toml"
+    rows = 'copy = ["**", "toy_net/*.bin"]\nwrite = { "toy_net/version.py" = "VERSION = 1\\n" }\n'
+    file.write_text(file.read_text().replace('copy = ["**"]\n', rows))
+    lay_out_texts(load_draw(7, tmp_path / "draws").packages[0], tmp_path / "repository")
+    assert (tmp_path / "repository/toy_net/weights.bin").read_bytes() == b"\0"
+    assert (tmp_path / "repository/toy_net/version.py").read_text() == "VERSION = 1\n"
+    assert (tmp_path / "repository/toy_net/model.py").read_text() == MODEL
+
+
 def test_pinning_again_keeps_the_examples(cache: Path, tmp_path: Path) -> None:
     file = pinned(tmp_path) / "7" / "toy-net.toml"
     file.write_text(file.read_text() + '\n[[example]]\nmodule = "toy_net/model.py:Net"\ninit = ""\ncall = ""\n')
