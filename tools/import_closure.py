@@ -61,6 +61,21 @@ def needed_parts(inventory: Inventory, unit: Unit, examples: Iterable[Example], 
     return {relpath(path, root or "."): _to_json(part) for path, part in closure.parts.items()}
 
 
+def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> tuple[str, ...]:
+    """The other import roots that a unit needs beside its own, as folders of the repository: `""` for `scripts/net.py` that says
+    `from pkg.layers import Block`.
+
+    None where a file at the repository's own root has the name of one beside the unit: no single path leads to both.
+    """
+    visible = visible_from(inventory, unit.source)
+    files = {file.path: file for file in inventory.files}
+    hidden = files.keys() - {file.path for file in visible.files}
+    reached = [files[path] for path in needed_parts(inventory, unit, examples) if path in files]
+    reached += [files[path] for file in list(reached) for path in file.imports if path in files and files[path].adopted]
+    roots = dict.fromkeys(file.import_root for file in reached if file.import_root != files[unit.source].import_root)
+    return () if any(not files[path].import_root for path in hidden) else tuple(roots)
+
+
 def runs_scripts(parts: Parts) -> bool:
     """Whether one of these files is a script, so that what is kept of it must not grow by another unit's needs."""
     return any(part["script"] for part in parts.values())

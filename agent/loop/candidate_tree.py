@@ -60,7 +60,7 @@ def _lay_out(inventory: Inventory, rewrite: Path, import_root: str) -> tuple[str
     home = Path(os.path.abspath(inventory.root))
     starts = dict.fromkeys((Path(os.path.abspath(home / import_root)), _top(rewrite), home))
     roots = [start for start in starts if _importable(rewrite, start)] or [_top(rewrite)]
-    needed = {start: [source.path for source in closure(start, rewrite.relative_to(start).as_posix(), "")] for start in roots}
+    needed = {start: [source.path for source in closure(start, rewrite.relative_to(start).as_posix(), ("",))] for start in roots}
     start = max(roots, key=lambda start: len(needed[start]))
     others = {rewrite, *(home / file.path for file in inventory.files if file.uses_torch)}
     path = rewrite.relative_to(start)

@@ -213,6 +213,14 @@ SRC = {
 }
 SRC["migrate.toml"] = MIXED_ROOTS["migrate.toml"].replace("pkg/", "src/models/")
 SRC["train.py"] = "from src.models.net import Net\n"
+BESIDE = {
+    "pkg/__init__.py": "",
+    "pkg/layers.py": MIXED_ROOTS["pkg/layers.py"],
+    "scripts/helper.py": "def double(x):\n    return 2 * x\n",
+    "scripts/net.py": "import sys\n\nsys.path.append('.')\n\nfrom helper import double\n"
+    + MIXED_ROOTS["pkg/net.py"].replace("self.head(", "double("),
+    "migrate.toml": MIXED_ROOTS["migrate.toml"].replace("pkg/", "scripts/"),
+}
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -262,6 +270,7 @@ def test_an_absent_package(tmp_path: Path) -> None:
     [
         (MIXED_ROOTS, "pkg_jax/net.py", "from pkg_jax.layers import Mix"),
         (SRC, "src_jax/models/net.py", "from src_jax.models.layers import Mix"),
+        (BESIDE, "scripts/net_jax.py", "from pkg_jax.layers import Mix"),
     ],
 )
 def test_the_root_that_code_is_imported_from(tmp_path: Path, files: Mapping[str, str], mirror: str, line: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from migrate_agent.tools.harness.common.example_text import import_module
 from migrate_agent.tools.harness.common.partial_import import use_parts
-from migrate_agent.tools.import_closure import merged_parts, needed_parts, runs_scripts
+from migrate_agent.tools.import_closure import merged_parts, needed_parts, needed_roots, runs_scripts
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Example
 
@@ -107,6 +107,23 @@ def test_names_are_followed_through_packages(tmp_path: Path, package: str, impor
     parts = parts_of(tmp_path, files, "net.py:Net")
     assert parts["pkg_x/deep.py"]["kept"] == [[0, None]]
     assert parts["pkg_x/__init__.py"]["kept"] == ([[0, [package.split()[3].strip(",")]]] if package else [])
+
+
+@pytest.mark.parametrize(
+    ("files", "roots"), [({}, ("",)), ({"scripts/helper.py": "", "helper.py": ""}, ()), ({"a/helper.py": "", "b/helper.py": ""}, ("",))]
+)
+def test_other_import_roots(tmp_path: Path, files: Mapping[str, str], roots: tuple[str, ...]) -> None:
+    imports = "from torch import nn\nfrom pkg_x.deep import f\nfrom helper_x import g\n"
+    files = {
+        **files,
+        "pkg_x/__init__.py": "",
+        "pkg_x/deep.py": "def f(x):\n    return x\n",
+        "scripts/helper_x.py": "def g(x):\n    return x\n",
+        "scripts/net.py": imports + CLASS.format(body="f(g(x))"),
+    }
+    parts_of(tmp_path, files, "scripts/net.py:Net")
+    inventory = scan(tmp_path)
+    assert needed_roots(inventory, inventory.unit("scripts/net.py:Net"), ()) == roots
 
 
 def test_parts_of_two_units_are_merged() -> None:

@@ -19,6 +19,12 @@ _parts: dict[str, tuple[bool, Kept]] = {}
 _all: list[bool] = [False]
 
 
+def use_roots(roots: Iterable[str]) -> None:
+    """From now on import from these folders of the job's root too."""
+    folders = [os.path.join(sys.path[0], root) for root in roots]
+    sys.path[1:1] = [folder for folder in folders if folder not in sys.path]
+
+
 def use_parts(parts: Mapping[str, Any], root: Path) -> None:
     """From now on import these files (by path relative to `root`) by their parts, where they are scripts. What other parts say is forgotten."""
     rows = {os.path.realpath(root / path): (part["script"], dict(part["kept"])) for path, part in parts.items()}

@@ -20,7 +20,7 @@ from migrate_agent.tools.harness.common import host_random, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
-from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
 from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 from migrate_agent.tools.harness.torch_side.precision import PairedDraws, Widths, exact, wide_names, widened
@@ -159,6 +159,7 @@ class Original:
     @classmethod
     def of_job(cls, arguments: Mapping[str, Any], texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
+        use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))
         return cls(arguments["module"], arguments["name"], texts, tensors, seed)
 

@@ -18,6 +18,7 @@ import numpy as np
 from migrate_agent.tools.harness.common import budgets, tensor_files, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL
 from migrate_agent.tools.harness.common.input_sampling import Array
+from migrate_agent.tools.harness.common.partial_import import use_roots
 from migrate_agent.tools.harness.common.random_streams import AXES, Customs, Drawing, Dropped
 from migrate_agent.tools.harness.common.xla_flags import EMITTERS, SPLITS, set_flag
 from migrate_agent.tools.harness.jax_side.convolutions import quick_convolutions
@@ -52,6 +53,7 @@ class Session:
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
+        use_roots(self.arguments.get("roots", ()))
         self.given = self.inputs["given"]
         self.requests = [Request.from_json(row) for row in self.arguments["scenarios"]]
         shared = self._first()

@@ -22,17 +22,37 @@ def entry(side: str, function: str) -> str:
 def original_job(
     function: str, unit: Unit, file: SourceFile, root: Path, limits: Limits, arguments: Mapping[str, Any], inputs: Mapping[str, Path]
 ) -> Job:
-    """A job of the original's side, whose sandbox has torch. `root` is that of the original's repository."""
+    """A job of the original's side, whose sandbox has torch. `root` is that of the original's repository.
+
+    Where `arguments` name import `roots`, it sees the whole repository, and has these on its path after it.
+    """
     named = {"module": file.module, "name": unit.name, **arguments}
-    return Job("original", entry("original", function), root / file.import_root, named, inputs, limits)
+    return Job("original", entry("original", function), root / folder_of(file, arguments), named, inputs, limits)
 
 
 def candidate_job(
     function: str, unit: Unit, file: SourceFile, root: Path, limits: Limits, arguments: Mapping[str, Any], inputs: Mapping[str, Path]
 ) -> Job:
-    """A job of the candidate's side, whose sandbox has no torch. `root` is that of the candidate's tree."""
+    """A job of the candidate's side, whose sandbox has no torch. `root` is that of the candidate's tree; `roots` as in `original_job`."""
     named = {"module": file.target_module, "name": unit.name, **arguments}
-    return Job("candidate", entry("candidate", function), root / file.import_root, named, inputs, limits)
+    return Job("candidate", entry("candidate", function), root / folder_of(file, arguments), named, inputs, limits)
+
+
+def folder_of(file: SourceFile, arguments: Mapping[str, Any]) -> str:
+    """The folder of the tree that a job's path begins with."""
+    return "" if arguments.get("roots") else file.import_root
+
+
+def importing(file: SourceFile, inventory: Inventory, unit: Unit, examples: Sequence[Example]) -> dict[str, Any]:
+    """What a job is told of importing the unit: `roots`, its own and others where it needs others, and of the original's files `parts`."""
+    from migrate_agent.tools.import_closure import (  # here alone: the sandbox imports this room without the rewriter
+        needed_parts,
+        needed_roots,
+    )
+
+    others = needed_roots(inventory, unit, examples)
+    arguments: dict[str, Any] = {"roots": [root for root in (file.import_root, *others) if root] if others else []}
+    return {**arguments, "parts": needed_parts(inventory, unit, examples, folder_of(file, arguments))}
 
 
 def source_file(inventory: Inventory, unit: Unit) -> SourceFile:

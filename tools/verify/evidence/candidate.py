@@ -111,7 +111,17 @@ class Results:
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The candidate's file and all files of its tree that it imports."""
-        return closure(self.candidate_root, self.unit.target, self.file.import_root)
+        return closure(self.candidate_root, self.unit.target, self.import_roots)
+
+    @cached_property
+    def importing(self) -> Mapping[str, Any]:
+        """What jobs are told of importing the unit."""
+        return jobs.importing(self.file, self.inventory, self.unit, self.examples)
+
+    @property
+    def import_roots(self) -> tuple[str, ...]:
+        """The folders of the candidate's tree that its files are imported from, the unit's own first."""
+        return (self.file.import_root, *(("", *self.importing["roots"]) if self.importing["roots"] else ()))
 
     @cached_property
     def own_gradients(self) -> bool:
@@ -195,6 +205,7 @@ class Results:
         translated = [self.translated[item["index"]] for item in self.expected.examples]
         arguments = {
             "examples": [texts(example, item["changes"]) for example, item in zip(translated, self.expected.examples, strict=True)],
+            "roots": self.importing["roots"],
             "renamed": {file.module: file.target_module for file in self.inventory.files},
             "scenarios": rows,
             "seed": self.seed,
@@ -211,14 +222,11 @@ class Results:
         self, function: str, scenario: Scenario, arguments: Mapping[str, Any], inputs: Mapping[str, Path] = MappingProxyType({})
     ) -> Job:
         """A job of the original's side on the example of one scenario, with what candidates are given."""
-        from migrate_agent.tools.import_closure import needed_parts  # here alone: the sandbox imports this room without the rewriter
-
         described = self.expected.examples[scenario.example]
         example = self.examples[described["index"]]
         tensors = {"tensors": example.tensors} if example.tensors else {}
         whole = {"given": self.expected.given, **inputs, **tensors}
-        parts = needed_parts(self.inventory, self.unit, self.examples, self.file.import_root)
-        named = {"example": texts(example, described["changes"]), "parts": parts, **arguments}
+        named = {"example": texts(example, described["changes"]), **self.importing, **arguments}
         return jobs.original_job(function, self.unit, self.file, self.original_root, self.job_limits, named, whole)
 
     def answers(self, *roles: str, kind: str = "exact") -> Iterator[tuple[Scenario, Answer]]:

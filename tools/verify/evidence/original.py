@@ -13,7 +13,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import budgets, tensor_files
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
-from migrate_agent.tools.verify.contract.jobs import discard, entry, original_job, source_file, tensor_inputs, texts
+from migrate_agent.tools.verify.contract.jobs import discard, entry, importing, original_job, source_file, tensor_inputs, texts
 from migrate_agent.tools.verify.contract.scenario import Expectations, Lost, Noise, OriginalFailed, Scenario
 
 
@@ -28,11 +28,9 @@ def expectations(
     seed: int = 0,
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
-    from migrate_agent.tools.import_closure import needed_parts  # here alone: the sandbox imports this room without the rewriter
-
     file = source_file(inventory, unit)
     rows = [texts(example) for example in examples[: budgets.MAX_EXAMPLES]]
-    arguments = {"examples": rows, "seed": seed, "parts": needed_parts(inventory, unit, examples, file.import_root)}
+    arguments = {"examples": rows, "seed": seed, **importing(file, inventory, unit, examples)}
     job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"))
     runs: list[Run] = []

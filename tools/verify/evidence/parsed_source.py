@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, update_wrapper
 from pathlib import Path, PurePosixPath
@@ -59,18 +59,26 @@ def once(find: Callable[Concatenate[Source, P], Iterable[Found]]) -> Callable[Co
     return cast("Callable[Concatenate[Source, P], tuple[Found, ...]]", update_wrapper(cached, find))
 
 
-def closure(root: Path, target: str, import_root: str) -> tuple[Source, ...]:
-    """The target file and every file of the tree that it imports, directly or not (packages' `__init__.py` included)."""
+def closure(root: Path, target: str, import_roots: Sequence[str]) -> tuple[Source, ...]:
+    """The target file and every file of the tree that it imports, directly or not (packages' `__init__.py` included).
+
+    Files are imported from these folders of the tree; the first is the target's own.
+    """
     sources: dict[str, Source] = {}
-    waiting = [target, *_packages(root, target, import_root)]
+    waiting = [target, *_packages(root, target, import_roots)]
     while waiting:
         path = waiting.pop(0)
         if path in sources:
             continue
         sources[path] = parse(root, path)
-        for module in _imported(sources[path], module_name(path, import_root)):
-            waiting += _files(root, module, import_root)
+        for module in _imported(sources[path], module_name(path, root_of(path, import_roots))):
+            waiting += [file for import_root in import_roots for file in _files(root, module, import_root)]
     return tuple(sources.values())
+
+
+def root_of(path: str, import_roots: Sequence[str]) -> str:
+    """The first of these folders that a file lies below."""
+    return next((root for root in import_roots if PurePosixPath(path).is_relative_to(root or ".")), "")
 
 
 def module_name(path: str, import_root: str) -> str:
@@ -84,7 +92,8 @@ def _imported(source: Source, module: str) -> Iterator[str]:
     return imported_modules(source.tree, module, source.path.endswith("__init__.py"))
 
 
-def _packages(root: Path, path: str, import_root: str) -> list[str]:
+def _packages(root: Path, path: str, import_roots: Sequence[str]) -> list[str]:
+    import_root = root_of(path, import_roots)
     return [file for file in _files(root, module_name(path, import_root), import_root) if file != path]
 
 

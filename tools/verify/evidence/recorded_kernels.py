@@ -56,7 +56,7 @@ def judge(
 def _defined(unit: Unit, targets: Mapping[str, SourceFile], candidate: Path) -> dict[str, set[str]]:
     """Functions and classes of each file that the unit's rewrite imports. What does not parse is for other checks to refuse."""
     definitions = (ast.FunctionDef, ast.ClassDef)
-    sources = closure(candidate, unit.target, targets[unit.source].import_root)
+    sources = closure(candidate, unit.target, (targets[unit.source].import_root,))
     return {source.path: {node.name for node in source.tree.body if isinstance(node, definitions)} for source in sources}
 
 

@@ -172,6 +172,6 @@ def test_closure_follows_imports_in_the_tree(tmp_path: Path) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    found = {item.path for item in closure(root, "src/pkg_jax/model.py", "src")}
+    found = {item.path for item in closure(root, "src/pkg_jax/model.py", ("src",))}
     assert found == set(files) - {"src/pkg_jax/unused.py"}
     assert module_name("src/pkg_jax/__init__.py", "src") == "pkg_jax"

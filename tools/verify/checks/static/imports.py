@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules, judged, module_name, once, within
+from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules, judged, module_name, once, root_of, within
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
@@ -30,8 +30,8 @@ def judge(results: Results) -> Verdict:
     """Fail for the first forbidden import, wherever in a file it stands."""
     # A file without torch is its own mirror, and may be imported.
     originals = tuple(file.module for file in results.inventory.files if file.uses_torch and file.module != file.target_module)
-    root = results.file.import_root
-    return judged("imports", results.sources, lambda source: find(source, module_name(source.path, root), originals))
+    roots = results.import_roots
+    return judged("imports", results.sources, lambda source: find(source, module_name(source.path, root_of(source.path, roots)), originals))
 
 
 @once
