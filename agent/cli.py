@@ -119,6 +119,9 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Most that the calls of the run may cost.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=0, metavar="N", help="Most tokens that the run may use.")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Ask no model after this many seconds.")] = None,
+    explore: Annotated[
+        bool, typer.Option("--explore", help="First run the repository's tests and scripts in the sandbox, for examples. It says which.")
+    ] = False,
     pr: Annotated[bool, typer.Option("--pr", help="Then open pull requests, as `migrate-agent pr` does.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -140,6 +143,7 @@ def run(
         base_url=base_url,
         replay=replay,
         ensemble=ensemble,
+        explore=explore,
         max_attempts=max_attempts,
         max_cost=max_cost,
         max_tokens=max_tokens,

@@ -10,6 +10,8 @@ from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.services import Services
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.infer import Guess
+from migrate_agent.tools.record.programs import run_files, run_snippets
+from migrate_agent.tools.record.snippets import snippets
 from migrate_agent.tools.record.store import merge_recordings
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
@@ -37,6 +39,20 @@ class Exercise:
         examples = only or self.services.examples(self.inventory, self.config)
         ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "examples", self.config.limits.limits())
         return merge_recordings((ran, stored))
+
+    def add_shown(self, identifiers: Sequence[str], recording: Recording) -> Recording:
+        """The recording, grown by what docstrings, `__main__` blocks, tests and text files show of these units."""
+        pieces = snippets(self.inventory, identifiers)
+        if not pieces:
+            return recording
+        return merge_recordings(
+            (recording, run_snippets(self.inventory, pieces, self.sandbox, self.folder / "shown", self.config.limits.limits()))
+        )
+
+    def add_explored(self, paths: Sequence[str], recording: Recording) -> Recording:
+        """The recording, grown by what these tests and scripts do."""
+        ran = run_files(self.inventory, paths, self.sandbox, self.folder / "explored", self.config.limits.limits())
+        return merge_recordings((recording, ran))
 
     def add_guess(self, unit: Unit, recording: Recording) -> Recording:
         """The recording, grown as by `try_guess`."""

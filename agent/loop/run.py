@@ -62,6 +62,7 @@ class Options:
     base_url: str = ""
     replay: Path | None = None
     ensemble: bool = False
+    explore: bool = False
     max_attempts: int | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
@@ -144,6 +145,7 @@ def settings_of(repository: Repository, config: Config, options: Options) -> Set
         base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", "") or config.model.base_url,
         replay=str(options.replay.resolve()) if options.replay else "",
         ensemble=options.ensemble or config.model.ensemble,
+        explore=options.explore,
         max_attempts=options.max_attempts,
         max_cost=options.max_cost,
         max_tokens=options.max_tokens,

@@ -98,6 +98,8 @@ class Settings:
     replay: str = ""
     """A saved trajectory that answers in the model's place."""
     ensemble: bool = False
+    explore: bool = False
+    """Whether the repository's tests and scripts are run for examples."""
     max_attempts: int | None = None
     max_cost: float | None = None
     max_tokens: int | None = None

@@ -13,6 +13,7 @@ from migrate_agent.agent.loop.examples import Exercise, is_reached
 from migrate_agent.agent.runs.class_text import is_called
 from migrate_agent.agent.runs.recordings import examples_of, stored_recording
 from migrate_agent.agent.runs.state import NearestGuess, Plan, RunState
+from migrate_agent.tools.record.programs import FILE_SECONDS, explored_files
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.scan.plan import dependency_groups
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
@@ -38,6 +39,7 @@ def record(context: Context, state: RunState) -> RunState:
             failed_examples[example.unit] = recording.errors[example.unit]
     for identifier, error in failed_examples.items():
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
+    recording = _watched(context, exercise, recording)
     nearest: dict[str, NearestGuess] = {}
     for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
         unit = context.inventory.unit(identifier)
@@ -50,6 +52,16 @@ def record(context: Context, state: RunState) -> RunState:
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))
     return {"outcome": "recorded"}
+
+
+def _watched(context: Context, exercise: Exercise, recording: Recording) -> Recording:
+    """The recording, grown by what the repository itself shows of units that nothing reached: tests and scripts only where that was asked for."""
+    if context.settings.explore:
+        paths = explored_files(context.inventory)
+        context.progress.note(f"--explore runs, each for at most {FILE_SECONDS:g} seconds in the sandbox: {', '.join(paths) or 'nothing'}")
+        recording = exercise.add_explored(paths, recording)
+    missing = [identifier for identifier in context.scope.order if not is_reached(recording, identifier)]
+    return exercise.add_shown(missing, recording)
 
 
 def reordered(context: Context, recording: Recording) -> Plan:
