@@ -12,6 +12,7 @@ MAY_IMPORT = {
     "discovery": "",
     "extras": "",
     "weights": "",
+    "leftovers": "",
     "scan": "types",
     "harness": "types weights",
     "rewrite": "types discovery scan",
@@ -20,7 +21,7 @@ MAY_IMPORT = {
     "record": "types scan harness rewrite import_closure",
     "checkpoint": "types weights harness",
     "portable": "types extras scan harness rewrite",
-    "verify": "types discovery scan harness import_closure portable",
+    "verify": "types discovery leftovers scan harness import_closure portable",
 }
 """Room (a folder or file of `tools`) → the others that it may import, inside functions too. Rooms stand below those that they import."""
 COPIED = ("vendored", "kernels")

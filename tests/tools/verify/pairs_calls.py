@@ -386,4 +386,41 @@ class M(nnx.Module):
 )
 """torch's fused attention reads past the end of values that are fewer than the keys."""
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED)
+UNREACHED = Pair(
+    "unreached",
+    """
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.softmax(x, -1)
+
+        def most_likely(self, x, k):
+            p = self(x)
+            p[p < p.topk(k).values[:, -1:]] = 0
+            return p
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x):
+        return jax.nn.softmax(x, -1)
+
+    def most_likely(self, x, k):
+        p = self(x)
+        return jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong(
+            "writes into an array where no call comes",
+            "leftovers",
+            "return jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)",
+            "p[p < jax.lax.top_k(p, k)[0][:, -1:]] = 0\n        return p",
+            alone=True,
+        ),
+        Wrong("a method that arrays lack where no call comes", "leftovers", "0, p)", "0, p.unsqueeze(0))", alone=True),
+    ),
+)
+
+PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED)

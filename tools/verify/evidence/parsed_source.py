@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, update_wrapper
@@ -19,11 +21,12 @@ KEPT = 32
 
 @dataclass(frozen=True)
 class Source:
-    """One file of the candidate: its path in the tree, and its syntax tree, or why there is none."""
+    """One file of the candidate: its path in the tree, and its syntax tree, or why there is none; and its text, where it was read from a file."""
 
     path: str
     tree: ast.Module
     error: str = ""
+    text: str = ""
 
 
 class Use(NamedTuple):
@@ -45,7 +48,7 @@ def parse(root: Path, path: str) -> Source:
 @lru_cache(KEPT)
 def _parsed(text: bytes, path: str) -> Source:
     try:
-        return Source(path, ast.parse(text, path))
+        return Source(path, ast.parse(text, path), text=text.decode(tokenize.detect_encoding(io.BytesIO(text).readline)[0]))
     except SyntaxError as error:
         return Source(path, ast.Module([], []), f"{path}:{error.lineno}: {error.msg}")
     except ValueError as error:
@@ -187,7 +190,11 @@ def within(name: str, forbidden: Iterable[str]) -> bool:
 
 def judged(check: str, sources: Iterable[Source], find: Callable[[Source], Iterable[tuple[int, str]]]) -> Verdict:
     """A static verdict: it fails with the first (line, message) that `find` yields for a file."""
-    problems = [f"{source.path}:{line}: {words}" for source in sources for line, words in find(source)]
+    return failed_at(check, [f"{source.path}:{line}: {words}" for source in sources for line, words in find(source)])
+
+
+def failed_at(check: str, problems: Sequence[str]) -> Verdict:
+    """A static verdict: it fails with the first of these problems (`file:line: words`), where there is one."""
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return Verdict("static", check, "fail", float(len(problems)), 0.0, problems[0] + more)
