@@ -25,7 +25,7 @@ TORCH_ARGUMENTS = frozenset("dim dims keepdim unbiased memory_format non_blockin
 TENSORS_ALONE = frozenset(
     """unsqueeze unsqueeze_ masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ index_select index_add index_add_ index_copy_
     index_fill_ scatter_add scatter_add_ expand_as view_as type_as contiguous is_contiguous requires_grad_ detach_ new_zeros new_ones new_full
-    new_empty new_tensor data_ptr storage_offset clamp_ clamp_min_ clamp_max_ addmm_ addcmul_ addcdiv_ sigmoid_ relu_ softmax_ bernoulli_ uniform_
+    new_empty new_tensor data_ptr storage_offset clamp_ clamp_min_ clamp_max_ addmm_ addcmul_ addcdiv_ sigmoid_ relu_ bernoulli_ uniform_
     normal_ zero_ retain_grad""".split()
 )
 """Methods that torch's tensors alone have."""

@@ -38,6 +38,20 @@ class Facts:
     dotted: dict[Span, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Result:
+    """The fact of what a function gives; where it is always a tuple of one length that is written out, those of its parts too.
+
+    A result that is unknown has no fact.
+    """
+
+    fact: Observed | None = None
+    parts: tuple[Observed | None, ...] = ()
+
+
+UNKNOWN = Result()
+
+
 def span_of(node: ast.AST, lines: list[str]) -> Span:
     """The node's span with columns in characters (ast counts UTF-8 bytes)."""
     line, end = node.lineno, node.end_lineno  # type: ignore[attr-defined]

@@ -23,14 +23,17 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     STR,
     TENSOR,
     TUPLE,
+    UNKNOWN,
     Facts,
+    Result,
     is_tensor,
     join,
     span_of,
     tensor_only,
 )
-from migrate_agent.tools.rewrite.analysis.parameters import parameter_facts
+from migrate_agent.tools.rewrite.analysis.parameters import literal_integer, parameter_facts
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
+from migrate_agent.tools.rewrite.analysis.results import Key, joined, key_of, methods_called, result_of
 from migrate_agent.tools.rewrite.tables.registry import layers, methods, of_fused_package, ops, public_name
 from migrate_agent.tools.types import Observed, Span
 
@@ -43,8 +46,10 @@ BUILTIN_KINDS: Mapping[str, Observed] = {
     "tuple": TUPLE, "list": LIST, "dict": DICT, "sorted": LIST, "type": Observed(("class",)),
 }  # fmt: skip
 TENSOR_SEQUENCES = frozenset(
-    "chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk".split()
+    """chunk split unbind tensor_split hsplit vsplit dsplit meshgrid broadcast_tensors split_with_sizes unsafe_chunk topk sort max min median
+    nanmedian kthvalue mode cummax cummin var_mean std_mean aminmax slogdet svd qr eigh eig lstsq frexp""".split()
 )
+"""Functions and methods that give a tuple of tensors, some of them a named one (`values`, `indices`)."""
 ANNOTATIONS: Mapping[str, Observed] = {
     **dict.fromkeys(("torch.Tensor", "Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor"), TENSOR),
     "int": INT, "float": FLOAT, "bool": BOOL, "str": STR,
@@ -55,10 +60,16 @@ Env = dict[str, Observed | None]
 
 def infer(repo: Repo, file: FileModel, observed: Mapping[Span, Observed]) -> Facts:
     """The facts of a file: what each expression evaluates to, and the dotted name of each name and
-    attribute (`F.relu` → `torch.nn.functional.relu`).
+    attribute (`F.relu` → `torch.nn.functional.relu`). `repo.results` gets what its functions give.
     """
     walker = Inference(repo, file, observed)
     walker.block(file.tree.body, {})
+    # A method may call one that stands below it: with the results of all, the walk knows more.
+    if any(repo.results.get(key, UNKNOWN) != UNKNOWN for key in walker.unknown_callees):
+        for model in file.classes.values():
+            model.attributes.clear()
+        walker = Inference(repo, file, observed)
+        walker.block(file.tree.body, {})
     return walker.facts
 
 
@@ -90,6 +101,8 @@ class Inference:
         self.facts = Facts()
         self.classes: list[ClassModel] = []
         self.prefix: list[str] = []
+        self.returned: list[list[Result]] = [[]]
+        self.unknown_callees: set[Key] = set()
 
     # -- statements -------------------------------------------------------------------------------------------------
     def block(self, body: Iterable[ast.stmt], env: Env) -> None:
@@ -135,6 +148,9 @@ class Inference:
                 self.expr(node.test, env)
                 self.block(node.body, self.narrow(node.test, env))
                 self.block(node.orelse, env)
+            case ast.Return():
+                fact = self.expr(node.value, env) if node.value else NONE
+                self.returned[-1].append(Result(fact, self.parts(node.value)))
             case _:
                 self.generic(node, env)
 
@@ -198,7 +214,10 @@ class Inference:
         self.prefix.append(node.name)
         if self.classes and every and self.prefix[:-1] and self._method():
             inner[every[0].arg] = Observed(("self",))
+        self.returned.append([])
         self.block(node.body, inner)
+        result = result_of(node, self.returned.pop())
+        self.repo.results[key_of(self.file, ".".join(self.prefix))] = result
         self.prefix.pop()
         if self.prefix:
             env[node.name] = Observed((f"function:{self.file.file.module}.{'.'.join([*self.prefix, node.name])}",))
@@ -300,6 +319,8 @@ class Inference:
             return TENSOR_ATTRIBUTES.get(node.attr)
         if base and len(base.kinds) == 1 and (model := self.repo.class_of(base.kinds[0].removeprefix("module:"))):
             return self.repo.attribute(model, node.attr)
+        if node.attr in ("values", "indices") and base and base.kinds == ("tuple",):
+            return self.element(node.value, None)
         if base and node.attr in ("weight", "bias") and all(kind.removeprefix("module:") in layers() for kind in base.kinds):
             return Observed(("parameter",))
         return None
@@ -334,9 +355,42 @@ class Inference:
             return BUILTIN_KINDS[node.func.id]
         if dotted.startswith("einops."):
             return TENSOR
+        if (result := self.result(node)).fact is not None:
+            return result.fact
         if isinstance(node.func, ast.Attribute) and not dotted:
             return self.method(node.func, env)
         return None
+
+    def result(self, call: ast.Call) -> Result:
+        """What a call of functions of the repository gives, as far as they are known already."""
+        keys = self.callees(call)
+        self.unknown_callees |= {key for key in keys if self.repo.results.get(key, UNKNOWN) == UNKNOWN}
+        return joined(self.repo.results.get(key, UNKNOWN) for key in keys) if keys else UNKNOWN
+
+    def callees(self, call: ast.Call) -> list[Key]:
+        """The functions of the repository that a call may run; none where it may run others."""
+        func = call.func
+        receiver = self.lookup(func.value) if isinstance(func, ast.Attribute) else None
+        if isinstance(func, ast.Attribute) and receiver and receiver.kinds == ("self",) and self.classes:
+            # What the class assigns to the name goes before its methods.
+            owner = None if self.repo.attribute(self.classes[-1], func.attr) else self.classes[-1]
+            return methods_called(self.repo, owner, func.attr) if owner else []
+        callee = self.lookup(func)
+        kinds = callee.kinds if callee else ()
+        if kinds == ("self",) and self.classes:
+            return methods_called(self.repo, self.classes[-1], "forward")
+        owners = [self.repo.class_of(kind.removeprefix("module:")) if kind.startswith("module:") else None for kind in kinds]
+        if owners and all(owners):
+            return [key for owner in owners if owner for key in methods_called(self.repo, owner, "forward")]
+        dotted = self.dotted(func) or (kinds[0].removeprefix("function:") if len(kinds) == 1 else "")
+        definition = self.repo.resolve(dotted) if dotted else None
+        return [key_of(*definition)] if definition and definition[1] in definition[0].functions else []
+
+    def parts(self, node: ast.expr | None) -> tuple[Observed | None, ...]:
+        """The facts of the values that a tuple is written out of, or that a call of the repository gives."""
+        if isinstance(node, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in node.elts):
+            return tuple(map(self.lookup, node.elts))
+        return self.result(node).parts if isinstance(node, ast.Call) else ()
 
     def method(self, func: ast.Attribute, env: Env) -> Observed | None:
         receiver = self.lookup(func.value)
@@ -378,6 +432,10 @@ class Inference:
             return Observed(("tensor",), (), base.dtypes if base else ())
         if base and base.kinds == ("size",):
             return SIZE if isinstance(node.slice, ast.Slice) else INT if index is None or index.kinds == ("int",) else None
+        # `torch.topk(x, 3)[0]`; a slice of a tuple is a tuple.
+        if base and base.kinds == ("tuple",) and isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
+            place, parts = literal_integer(node.slice), self.parts(node.value)
+            return parts[place] if place is not None and -len(parts) <= place < len(parts) else self.element(node.value, None)
         return None
 
     def on_Tuple(self, node: ast.Tuple, env: Env) -> Observed:
@@ -464,6 +522,11 @@ class Inference:
         values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
         if self.unpack_starred(target, values, env):
             return
+        parts = self.parts(value)
+        if len(parts) == len(target.elts) and not values and not any(isinstance(one, ast.Starred) for one in target.elts):
+            for element, part in zip(target.elts, parts, strict=True):
+                self.bind(element, part, None, env)
+            return
         aligned = len(values) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*values, *target.elts))
         for i, element in enumerate(target.elts):
             if aligned:
@@ -502,7 +565,7 @@ class Inference:
                 return INT
             attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             dotted = self.dotted(node.func)
-            if attribute in TENSOR_SEQUENCES or dotted.removeprefix("torch.") in TENSOR_SEQUENCES:
+            if attribute in TENSOR_SEQUENCES or (dotted.startswith("torch.") and dotted.rpartition(".")[2] in TENSOR_SEQUENCES):
                 receiver = self.lookup(node.func.value) if isinstance(node.func, ast.Attribute) else None
                 if is_tensor(receiver) or dotted.startswith("torch."):
                     return TENSOR

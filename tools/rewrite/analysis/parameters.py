@@ -68,7 +68,7 @@ def _is_tensor_method(call: ast.Call, name: str) -> bool:
     if name == "transpose":
         # NumPy's `transpose(0, 1)` is a permutation of two axes; torch's swaps these two of any
         # number.
-        return len(call.args) == 2 and not all(_axis(argument) in (0, 1, -1, -2) for argument in call.args)
+        return len(call.args) == 2 and not all(literal_integer(argument) in (0, 1, -1, -2) for argument in call.args)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     return base in methods() and name not in AMBIGUOUS_METHODS
 
@@ -86,7 +86,8 @@ def _chain_start(node: ast.expr) -> set[str]:
     return set()
 
 
-def _axis(node: ast.expr) -> int | None:
+def literal_integer(node: ast.expr) -> int | None:
+    """The value of an integer that is written out; `None` for anything else."""
     try:
         value = ast.literal_eval(node)
     except ValueError:

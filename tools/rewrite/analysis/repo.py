@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+from migrate_agent.tools.rewrite.analysis.facts import Result
 from migrate_agent.tools.rewrite.analysis.mixins import inline_mixin_bases
 from migrate_agent.tools.rewrite.tables.canonical_names import TORCH
 from migrate_agent.tools.rewrite.tables.layers.lazy import LAZY
@@ -123,6 +124,8 @@ class Repo:
                 self._load(source)
         self.resolver = Resolver(inventory.files, {path: model.text for path, model in self.files.items()})
         self._resolved: dict[str, tuple[FileModel, str] | None] = {}
+        self.results: dict[tuple[str, str], Result] = {}
+        """(file path, function) → what calls give, filled while the facts of the file are inferred."""
         bound: set[str] = set()
         for model in self.files.values():
             self._bind_stars(model, bound)
