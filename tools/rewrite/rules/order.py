@@ -36,6 +36,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.blank_lines import TidyBlocks
 from migrate_agent.tools.rewrite.rules.cleanup.late_defaults import EvaluateDefaultsLate
 from migrate_agent.tools.rewrite.rules.cleanup.self_assignments import DropSelfAssignments
 from migrate_agent.tools.rewrite.rules.cleanup.torch_imports import DropTorchImports
+from migrate_agent.tools.rewrite.rules.cleanup.uncertain_kinds import RefuseUncertainKinds
 from migrate_agent.tools.rewrite.rules.cleanup.undefined_names import RefuseUndefinedNames
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercised
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
@@ -219,6 +220,7 @@ CLEANUP: tuple[type[Rule], ...] = (
     DropTorchImports,
     TidyBlocks,
     DropUnusedLocals,
+    RefuseUncertainKinds,
     StubUnexercised,
     RefuseUndefinedNames,  # forgets, at the end of a function, the undefined names that `StubUnexercised` had no use for
     StubUnmigratedReferences,

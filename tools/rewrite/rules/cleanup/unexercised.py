@@ -8,9 +8,12 @@ from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.constants import leaves
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
+LONGEST = 60
+"""Characters of the source that a reason quotes."""
+
 
 class StubUnexercised(Rule):
-    """Replace code with holes that no example ran: a branch, statement or function → `raise NotImplementedError(reason)`, and a note.
+    """Replace code with holes that no example ran: a branch, the body of a loop, a statement or a function → `raise NotImplementedError(reason)`, and a note.
 
     Declines where no file was observed at all, or where anything in the block ran: then the hole stays.
     """
@@ -24,17 +27,21 @@ class StubUnexercised(Rule):
     def leave_If(self, original: cst.If, updated: cst.If) -> cst.If | None:
         if not isinstance(updated, cst.If):
             return None
-        body = self._stub_suite(original.body)
+        body = self._stub_suite(original.body, f"for which `{_text(original.test)}` holds")
         return updated.with_changes(body=body) if body else None
 
     def leave_Else(self, original: cst.Else, updated: cst.Else) -> cst.Else | None:
+        parent = self.context.parent()
+        denied = f"for which `{_text(parent.test)}` does not hold" if isinstance(parent, cst.If) else ""
+        body = self._stub_suite(original.body, denied)
+        return updated.with_changes(body=body) if body else None
+
+    def leave_ExceptHandler(self, original: cst.ExceptHandler, updated: cst.ExceptHandler) -> cst.ExceptHandler | None:
         body = self._stub_suite(original.body)
         return updated.with_changes(body=body) if body else None
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
-        if len(self.context.functions) != 1:
-            return None
-        body = self._stub_suite(original.body)
+        body = self._stub_suite(original.body, f"that calls {original.name.value}")
         return updated.with_changes(body=with_docstring(original, body)) if body else None
 
     def leave_SimpleStatementLine(
@@ -45,11 +52,23 @@ class StubUnexercised(Rule):
     def leave_With(self, original: cst.With, updated: cst.With) -> cst.SimpleStatementLine | None:
         return self._stub_statement(original)
 
-    def leave_For(self, original: cst.For, updated: cst.For) -> cst.SimpleStatementLine | None:
-        return self._stub_statement(original)
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | None:
+        stub = self._stub_statement(original)
+        body = (
+            None
+            if stub or not isinstance(updated, cst.For)
+            else self._stub_suite(original.body, f"for which `{_text(original.iter)}` is not empty")
+        )
+        return updated.with_changes(body=body) if body else stub
 
-    def leave_While(self, original: cst.While, updated: cst.While) -> cst.SimpleStatementLine | None:
-        return self._stub_statement(original)
+    def leave_While(self, original: cst.While, updated: cst.While) -> cst.BaseStatement | None:
+        stub = self._stub_statement(original)
+        body = (
+            None
+            if stub or not isinstance(updated, cst.While)
+            else self._stub_suite(original.body, f"for which `{_text(original.test)}` holds")
+        )
+        return updated.with_changes(body=body) if body else stub
 
     def leave_IndentedBlock(self, original: cst.IndentedBlock, updated: cst.IndentedBlock) -> cst.IndentedBlock | None:
         """What follows a statement that became a stub is never reached."""
@@ -75,20 +94,20 @@ class StubUnexercised(Rule):
             self._stubs.append(stub)
         return stub
 
-    def _stub_for_lines(self, first: int, last: int) -> cst.SimpleStatementLine | None:
-        """The statement that stands for these lines, where there is a hole in them; the holes go."""
+    def _stub_for_lines(self, first: int, last: int, reached: str = "") -> cst.SimpleStatementLine | None:
+        """The statement that stands for these lines, where there is a hole in them; the holes go. `reached` says which example gets there."""
         context = self.context
         inside = [hole for hole in context.holes if first <= hole.span.line <= last]
         if not inside:
             return None
         context.holes[:] = [hole for hole in context.holes if hole not in inside]
-        reason = f"not migrated, since no example runs it: {inside[0].reason}"
+        reason = f"{self._place()} was not exercised: add an [[example]] {reached or 'that reaches it'} ({inside[0].reason})"
         context.notes.append(f"{context.file.file.path}:{first}: {reason}")
         statement = cst.parse_statement(f"raise NotImplementedError({reason!r})")
         assert isinstance(statement, cst.SimpleStatementLine)
         return statement
 
-    def _stub_suite(self, suite: cst.BaseSuite) -> cst.IndentedBlock | None:
+    def _stub_suite(self, suite: cst.BaseSuite, reached: str = "") -> cst.IndentedBlock | None:
         context = self.context
         lines = context.observed_lines
         first, last = self._lines(suite)
@@ -98,8 +117,18 @@ class StubUnexercised(Rule):
             return None
         if not (lines or (outer is not None and context.exercised)) or self._has_run(suite):
             return None
-        stub = self._stub_for_lines(first, last)
+        # Whoever constructs and calls the class reaches these.
+        if outer is not None and suite is outer.body and outer.name.value in ("__init__", "forward") and context.cls:
+            reached = f"of {context.cls.qualname}"
+        stub = self._stub_for_lines(first, last, reached)
         return cst.IndentedBlock([stub]) if stub else None
+
+    def _place(self) -> str:
+        """The function at hand, or a part of it where some of it has run."""
+        context = self.context
+        outer = context.functions[0] if context.functions else None
+        name = ".".join(context.path) or context.file.file.path
+        return name if outer is not None and not self._has_run(outer.body) else f"this part of {name}"
 
     def _has_run(self, suite: cst.BaseSuite) -> bool:
         first, last = self._lines(suite)
@@ -109,6 +138,12 @@ class StubUnexercised(Rule):
         body = suite.body
         spans = [self.context.span(statement) for statement in body]
         return (spans[0].line, spans[-1].end_line) if spans else (0, -1)
+
+
+def _text(node: cst.BaseExpression) -> str:
+    """The source of an expression on one line, cut where it is long."""
+    text = " ".join(cst.Module([]).code_for_node(node).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 2] + " …"
 
 
 def with_docstring(function: cst.FunctionDef, body: cst.IndentedBlock) -> cst.IndentedBlock:
