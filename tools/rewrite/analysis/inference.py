@@ -212,7 +212,8 @@ class Inference:
         if node.returns:
             self.expr(node.returns, env)
         self.prefix.append(node.name)
-        if self.classes and every and self.prefix[:-1] and self._method():
+        static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list)
+        if self.classes and every and self.prefix[:-1] and self._method() and not static:
             inner[every[0].arg] = Observed(("self",))
         self.returned.append([])
         self.block(node.body, inner)

@@ -63,7 +63,7 @@ def test_what_follows_a_return_that_was_always_taken_becomes_a_stub(tmp_path: Pa
     assert not result.holes
     text = "".join(result.header.code_for_node(node) for nodes in result.body for node in nodes)
     assert text.count("raise NotImplementedError") == 1 and "world_size" not in text.partition("raise")[0]
-    assert any("no example runs it" in note for note in result.notes)
+    assert any("this part of mean was not exercised" in note for note in result.notes)
 
 
 def test_holes_in_a_tail_that_ran_stay(tmp_path: Path) -> None:

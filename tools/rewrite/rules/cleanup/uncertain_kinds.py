@@ -31,10 +31,7 @@ class RefuseUncertainKinds(Rule):
     indexed by a text, and what is assigned from displays, containers and NumPy alone.
     """
 
-    KEEP = (
-        "import torch\n\ndef f(y, i):\n    y[i] = 0\n    return y\n",
-        "import torch\n\ndef f(n):\n    table = {}\n    table[n] = torch.ones(n)\n    return table\n",
-    )
+    KEEP = ("def f(y, i):\n    y[i] = 0\n    return y\n",)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> None:
         for target in original.targets:
