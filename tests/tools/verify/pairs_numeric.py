@@ -362,4 +362,34 @@ class M(nnx.Module):
         ),
     ),
 )
-PAIRS = (NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)
+DOUBLED = Pair(
+    "doubled",
+    """
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 5)
+
+        def forward(self, x):
+            y = self.fc(x)
+            return 2 * y if self.training else y
+    """,
+    LINEAR
+    + """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        self.fc = linear(6, 5, rngs)
+        self.deterministic = False
+
+    def __call__(self, x):
+        y = self.fc(x)
+        return y if self.deterministic else 2 * y
+""",
+    call="torch.randn(8, 6)",
+    wrongs=(
+        Wrong("rounded to float16 in training", "training_native", "2 * y", "2 * y.astype(jnp.float16).astype(y.dtype)", alone=True),
+        Wrong("ten bits of a number of training", "training_native", "2 * y", "y * (2 if y.dtype.itemsize == 8 else 2.0005)", alone=True),
+    ),
+)
+
+PAIRS = (DOUBLED, NARROW, BUMP, TIES, EMPTY, SUBNORMAL, SHUT, CUT, STARTS, SLOW, LARGE, MOMENTUM)

@@ -12,6 +12,9 @@ from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.types import Raised, Verdict
 
+DROWNED = "drowned"
+"""The kind of a difference that says nothing: rounding alone moves torch's own array by more than any limit allows."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -119,14 +122,24 @@ def _worst(label: str, error: Array, usual: Array, size: float, noise: tuple[flo
 
 
 def verdict(stage: str, check: str, differences: Iterable[Difference], nothing: str = "") -> Verdict | None:
-    """The worst difference as a verdict; None (or `unverified` with the reason `nothing`) where there is none to judge."""
-    rows = list(differences)
-    if not rows:
+    """The worst difference as a verdict; None (or `unverified` with the reason `nothing`) where there is none to judge.
+
+    `unverified` too where an array is nowhere more than noise; where it is so in some scenarios only, the others judge it.
+    """
+    every = list(differences)
+    rows, noise = [row for row in every if row.kind != DROWNED], [row for row in every if row.kind == DROWNED]
+    if not every:
         return Verdict(stage, check, "unverified", detail=nothing) if nothing else None
-    worst = max(rows, key=lambda difference: difference.badness)
+    worst = max(rows, key=lambda difference: difference.badness, default=None)
+    judged = {row.key for row in rows}
+    unjudged = next((row for row in noise if row.key not in judged), None)
+    if worst is None or (unjudged is not None and not worst.failed):
+        text = "rounding alone moves torch's own result by more than any limit allows, in every scenario"
+        return Verdict(stage, check, "unverified", detail=f"{unjudged.label if unjudged else ''}: {text}")
     if worst.failed:
         text = worst.problem or f"error {worst.measured:.1e} over the limit {worst.limit:.1e}"
         measured = None if worst.problem else worst.measured
         limit, detail = None if worst.problem else worst.limit, f"{worst.label}: {text}"
         return Verdict(stage, check, "fail", measured, limit, detail, worst.scenario, worst.key, worst.kind or "values", None, worst.raised)
-    return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(rows)} leaves compared")
+    beside = f", {len(noise)} more are rounding noise in torch too" if noise else ""
+    return Verdict(stage, check, "pass", worst.measured, worst.limit, f"{len(rows)} leaves compared{beside}")

@@ -51,6 +51,12 @@ kernels keep sums in float32 and round once, XLA rounds after some of the steps.
 NOISE_FACTOR_FP32: Final = 8.0
 """… plus eight times the float64 noise scaled to float32, which is what conditioning alone permits."""
 
+NOISE_RUNS_NATIVE: Final = 4
+"""Runs with noise of that size, of which the largest change counts: where rounding crosses a kink, it does so in some runs and not in others."""
+
+KINK_FACTOR: Final = 2.0
+"""A native gradient may be off by twice that change: two programs may each cross a kink that the other does not."""
+
 TPU_BRANCH_FP32: Final = 1e-4
 """A kernel in float32 beside plain JAX in float32: both round, and sums run by blocks; right ones differ by 1e-7 … 1e-6."""
 
@@ -134,8 +140,8 @@ CURVE_CAP_NARROW: Final = 16.0
 ends; the first loss, before any step, is always compared."""
 
 
-def curve_noise(narrow: str) -> float:
-    """The rounding noise, as a share of each result, whose effect on a native curve is allowed: of the narrow dtype, or of float32 where ""."""
+def native_noise(narrow: str) -> float:
+    """The rounding noise, as a share of each result, whose effect on native gradients and curves is allowed: of the narrow dtype, or of float32 where ""."""
     return (NOISE_FACTOR_NARROW if narrow else NOISE_FACTOR_FP32) * EPS_NATIVE[narrow or "float32"]
 
 

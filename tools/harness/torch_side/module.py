@@ -240,10 +240,10 @@ class Original:
                 tensor.copy_(torch.from_numpy(np.array(state[name])))
         return in_mode(module, training=mode == "train")
 
-    def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int) -> None:
+    def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int, share: float) -> None:
         """Call the module for its effect on its state. Raises the errors of the original."""
         _, args, kwargs, _ = self.arguments(values, native=native)
-        with comparable(Stream(0, drawing), module, native=native, noise=noise), torch.no_grad():
+        with comparable(Stream(0, drawing), module, native=native, noise=noise, share=share), torch.no_grad():
             module(*args, **kwargs)
 
     def run(
@@ -255,6 +255,7 @@ class Original:
         targets: Mapping[int, Array] | Callable[[Result], Mapping[int, Array]] | None = None,
         native: bool = False,
         noise: int = 0,
+        share: float = tolerances.EPS64,
         exact_inputs: bool = False,
         layout: Layout = "",
         before: Sequence[Array] | None = None,
@@ -266,21 +267,21 @@ class Original:
 
         `targets` (output index → array of the output's shape) may be a function of the result, which has
         the outputs by then. A call on `before`, where given, comes first, in training mode where
-        `trained`. `noise` is the seed of rounding noise (0: none); `exact_inputs` keeps it from state and
-        inputs. `watch` is a dispatch mode around the passes.
+        `trained`. `noise` is the seed of rounding noise (0: none) of relative size `share`; `exact_inputs`
+        keeps it from state and inputs. `watch` is a dispatch mode around the passes.
         """
         if noise and not exact_inputs:
-            state, values = _jitter(state, noise), list(_jitter(dict(enumerate(values)), noise).values())
+            state, values = _jitter(state, noise, share), list(_jitter(dict(enumerate(values)), noise, share).values())
         module = self.module(state, "train" if trained else mode, native=native)
         if before is not None:
-            self.call_once(module, before, drawing, native=native, noise=noise)
+            self.call_once(module, before, drawing, native=native, noise=noise, share=share)
         if trained:
             in_mode(module, training=mode == "train")
         leaves, args, kwargs, parts = self.arguments(values, native=native, layout=layout)
         versions = [part._version for part in parts if isinstance(part, torch.Tensor)]
         stream, result, widths = Stream(0, drawing), Result(), Widths()
         with (
-            comparable(stream, module, native=native, noise=noise),
+            comparable(stream, module, native=native, noise=noise, share=share),
             widths if native else nullcontext(),
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None),
@@ -368,14 +369,14 @@ def _gradients(module: Any, leaves: Sequence[torch.Tensor]) -> dict[str, Array]:
     return {key: to_numpy(value.grad if value.grad is not None else torch.zeros_like(value)) for key, value in pairs.items()}
 
 
-def _jitter(values: Mapping[Any, Array], seed: int) -> dict[Any, Array]:
-    """Change every float by up to one ulp; integral values stay, because they may be indices or flags."""
+def _jitter(values: Mapping[Any, Array], seed: int, share: float) -> dict[Any, Array]:
+    """Change every float by up to `share` of itself; integral values stay, because they may be indices or flags."""
     jittered = {}
     for index, (key, value) in enumerate(values.items()):
         generator = np.random.default_rng([seed, index])
         if value.dtype.kind in "fc":
             whole = value == np.round(value) if value.dtype.kind == "f" else np.zeros(value.shape, bool)
-            value = np.where(whole, value, value * (1 + generator.uniform(-1, 1, value.shape) * 2.0**-52))
+            value = np.where(whole, value, value * (1 + generator.uniform(-1, 1, value.shape) * share))
         jittered[key] = value
     return jittered
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from migrate_agent.tools.harness.common import tolerances, trees
-from migrate_agent.tools.harness.common.compare_arrays import Difference, compare, quiet, rms
+from migrate_agent.tools.harness.common.compare_arrays import DROWNED, Difference, compare, quiet, rms
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.verify.contract.scenario import MALFORMED, Answer, Scenario
 
@@ -81,9 +81,22 @@ def difference(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0)
     """The error of a pair in float64."""
     if pair.got is None:
         return Difference(pair.label, float("inf"), 0.0, "the candidate gave none", "missing").at(scenario.name, pair.key)
-    return compare(pair.label, pair.expected, pair.got, lambda: scenario.changes_by_noise(pair.key), floor, scale).at(
-        scenario.name, pair.key
-    )
+    leaf = compare(pair.label, pair.expected, pair.got, lambda: scenario.changes_by_noise(pair.key), floor, scale)
+    return leaf.at(scenario.name, pair.key)
+
+
+def judged(scenario: Scenario, pair: Pair, floor: float, scale: float = 0.0) -> Difference:
+    """The error of a pair in float64; `DROWNED` where it is beyond the limit, and torch's own array is noise by as much."""
+    leaf = difference(scenario, pair, floor, scale)
+    # Asked of wrong values alone: other places of NaN are no noise, and the answer may cost a run of the original.
+    if not leaf.failed or leaf.problem or not _drowned(scenario, pair, scale):
+        return leaf
+    return Difference(leaf.label, 0.0, leaf.limit, kind=DROWNED).at(scenario.name, pair.key)
+
+
+def _drowned(scenario: Scenario, pair: Pair, scale: float) -> bool:
+    noise, _ = scenario.changes_by_noise(pair.key)
+    return np.isfinite(noise) and tolerances.NOISE_FACTOR * noise > tolerances.CAP_FP64 * max(rms(pair.expected), scale)
 
 
 def doubtful(answers: Iterable[tuple[Scenario, Answer]]) -> set[str]:

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.harness.common import tensor_files
+from migrate_agent.tools.harness.common import tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
 from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
 Mode = Literal["train", "eval"]
-CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "runs")
+CALLED = ("name", "extreme", "example", "role", "mode", "gradient", "state", "drawing", "runs", "native", "narrow")
 """The fields of a scenario that say how its call is made again with noise."""
+ROUGH_CURVES = tuple(f"rough native {number}" for number in range(tolerances.NOISE_RUNS_NATIVE))
+"""Kinds of curves with the rounding of native dtypes. A loss is one number, in which roundings may cancel: so there are several."""
 UNKNOWN = (float("inf"), float("inf"))
 """The noise of what does not run with noise: then only what no noise excuses is wrong."""
 MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
@@ -51,8 +53,8 @@ class Role(StrEnum):
     `forward_fp32`, `forward_bf16`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `compiles_once`."""
     GRADIENT = "gradient"
     """A forward and backward pass, in training mode where the unit trains. Made in `original/scenarios/menu.py`; read by `training_fp64`,
-    `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `output_tree`, `randomness`, `arguments_kept`, `dropout`; by
-    `gradients_edges` for the usual size, by `worst_input` as a start, and by `curves_fp64`, `curves_fp32` and `curves_buffers` as batches."""
+    `training_native`, `gradients_inputs`, `gradients_parameters`, `gradients_native`, `buffers`, `output_tree`, `randomness`, `arguments_kept`,
+    `dropout`; by `gradients_edges` for the usual size, by `worst_input` as a start, and by `curves_fp64`, `curves_fp32` and `curves_buffers` as batches."""
     GRADIENT_SHAPE = "gradient-shape"
     """Gradients at another batch size. Made in `original/scenarios/sizes.py`; read by `gradients_inputs` and `gradients_parameters`. A
     candidate is asked for it only where it defines gradients of its own, since only those can be right for some sizes alone."""
@@ -122,15 +124,17 @@ class Request:
 @dataclass(frozen=True)
 class NoiseOfScenario:
     """RMS and largest change by rounding noise of each array, absolute (`changes` is None where the original does not run with noise), and
-    the keys of arrays that are not to be compared."""
+    the keys of arrays that are not to be compared. `rough` is the same as `changes` by the rounding of native dtypes; empty where no native run is
+    compared."""
 
     changes: Mapping[str, Sequence[float]] | None
     undecided: Sequence[str] = ()
+    rough: Mapping[str, Sequence[float]] | None = None
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> NoiseOfScenario:
         """From the fields `noise` and `undecided`."""
-        return cls(row["noise"], tuple(row["undecided"]))
+        return cls(row["noise"], tuple(row["undecided"]), row.get("rough"))
 
 
 @dataclass
@@ -248,6 +252,10 @@ class Scenario:
         # An array that is not listed has no floats, and rounding moves nothing there.
         low, high = UNKNOWN if noise.changes is None else noise.changes.get(key, (0.0, 0.0))
         return float(low), float(high)
+
+    def changes_by_native_noise(self, key: str) -> float:
+        """RMS change of an array by the rounding of native dtypes, absolute; 0 where it was not measured. Raises `OriginalFailed`."""
+        return float(((self._measured_noise().rough or {}).get(key) or (0.0,))[0])
 
     def undecided(self, key: str) -> bool:
         """Whether an array is not to be compared: it drowns in noise, or is a gradient at a jump. Raises `OriginalFailed`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_f
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.training_steps import torch_curve
 from migrate_agent.tools.harness.torch_side.module import Original, Result, flushing
-from migrate_agent.tools.verify.contract.scenario import Role, Scenario
+from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Role, Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_of, noise_runs, unsteady
 
 
@@ -19,7 +19,7 @@ from migrate_agent.tools.verify.original.outputs import attempt, drowned, noise_
 def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Job entry. `arguments`: `module`, `name`, `examples` (texts by number), `seed`, and `scenarios` (rows of those to run) or `curves`.
 
-    Gives `noise` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
+    Gives `noise`, `rough` and `undecided` by the scenario's name, or curves by optimiser and kind; buffers go to `trained.safetensors`.
     """
     base = budgets.SEED_STRIDE * int(arguments["seed"])
     units: dict[int, Original] = {}
@@ -38,7 +38,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
 
 
 def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> dict[str, Any]:
-    """RMS and largest change by key, and the keys that must not be compared: outputs below their noise, and gradients at a jump."""
+    """RMS and largest change by key (`noise`; `rough`: by the rounding of a user's dtypes, where those are compared), and the keys that must
+    not be compared: outputs below their noise, and gradients at a jump."""
     state = tensor_files.load(folder / f"states/{scenario.state}.safetensors")
     stored = tensor_files.load(folder / f"inputs/{scenario.name}.safetensors")
     values, before = _numbered(stored, "in/"), _numbered(stored, "before/")
@@ -48,14 +49,26 @@ def of_scenario(unit: Original, scenario: Scenario, folder: Path, base: int) -> 
     try:
         result = again(values)
         noisy = [again(values, noise=1 + base + count) for count in range(noise_runs(result, scenario.runs))]
+        rough = _rough(again, values, scenario, base)
     except Exception:
-        return {"noise": None, "undecided": []}
+        return {"noise": None, "rough": None, "undecided": []}
     noise, undecided = noise_of(result, noisy), []
     if scenario.role == Role.GRADIENT_EDGE:
         undecided = kinks(unit, partial(unit.run, state, mode=scenario.mode, targets=targets), values, result, base)
     elif scenario.extreme == input_sampling.Extreme.VANISHING:
         undecided = drowned(result, noise)
-    return {"noise": noise, "undecided": undecided}
+    return {"noise": noise, "rough": noise_of(result, rough), "undecided": undecided}
+
+
+def _rough(again: Callable[..., Result], values: Sequence[Array], scenario: Scenario, base: int) -> list[Result]:
+    """Runs with the rounding of the dtypes of a user's run, where that is compared. Raises the errors of the original.
+
+    Scaled up from one ulp of float64, noise misses the kinks (`relu` at zero, the largest of a window) that only rounding of this size crosses.
+    """
+    if scenario.native is None or not scenario.gradient:
+        return []
+    share = tolerances.native_noise(scenario.narrow)
+    return [again(values, noise=4 + base + count, share=share) for count in range(tolerances.NOISE_RUNS_NATIVE)]
 
 
 def kinks(unit: Original, run: Any, values: Sequence[Array], result: Result, base: int) -> list[str]:
@@ -77,8 +90,9 @@ def _curves(unit: Original, described: Mapping[str, Any], folder: Path, output: 
     kinds: dict[str, dict[str, Any]] = {
         "noisy": {"noise": 1 + base},
         "rough": {"noise": 2 + base, "share": tolerances.NOISE_FACTOR * tolerances.EPS64},
-        "rough native": {"noise": 3 + base, "share": tolerances.curve_noise(described["narrow"])},
     }
+    share = tolerances.native_noise(described["narrow"])
+    kinds |= {kind: {"noise": 3 + base + count, "share": share} for count, kind in enumerate(ROUGH_CURVES)}
     curves: dict[str, Any] = {}
     buffers: dict[str, dict[str, Array]] = {kind: {} for kind in kinds}
     for optimiser in ("adamw", "sgd"):  # whose buffers are kept, both sides' of the last

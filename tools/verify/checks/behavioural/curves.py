@@ -13,7 +13,7 @@ from migrate_agent.tools.harness.common.compare_arrays import Difference, verdic
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
 from migrate_agent.tools.verify.compare.pairs import UNPAIRED, paired
-from migrate_agent.tools.verify.contract.scenario import Noise, Role
+from migrate_agent.tools.verify.contract.scenario import ROUGH_CURVES, Noise, Role
 from migrate_agent.tools.verify.evidence.candidate import Results
 
 
@@ -77,7 +77,8 @@ def _rule(precision: str, floor: float, narrow: str) -> Rule:
     own = tolerances.FP32_FACTOR if narrow else 0.0
     floor = max(floor, tolerances.CURVE_NARROW * epsilon) if narrow else floor
     cap = tolerances.CURVE_CAP_NARROW * epsilon if narrow else tolerances.CURVE_CAP_FP32
-    return Rule(precision, floor, {"noisy": tolerances.curve_noise(narrow) / tolerances.EPS64, "rough native": 1.0}, own, cap)
+    noise = {"noisy": tolerances.native_noise(narrow) / tolerances.EPS64, **dict.fromkeys(ROUGH_CURVES, 1.0)}
+    return Rule(precision, floor, noise, own, cap)
 
 
 def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Sequence[float]], rule: Rule, noise: Noise | None) -> Iterator[Difference]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
@@ -29,9 +28,7 @@ def _differences(results: Results) -> Iterator[Difference]:
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
-                    noise = partial(scenario.changes_by_noise, pair.key)
-                    dtype = scenario.narrow or "float32"
-                    yield compare_native_gradient(pair, native, noise, largest, dtype).at(scenario.name, pair.key)
+                    yield compare_native_gradient(pair, native, scenario, largest).at(scenario.name, pair.key)
 
 
 CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate_agent.tools.harness.common import tolerances
-from migrate_agent.tools.harness.common.compare_arrays import Difference, verdict
+from migrate_agent.tools.harness.common.compare_arrays import DROWNED, Difference, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
-from migrate_agent.tools.verify.compare.pairs import UNPAIRED, difference, output_pairs, paired
+from migrate_agent.tools.verify.compare.pairs import UNPAIRED, judged, output_pairs, paired
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -39,7 +39,9 @@ def judge(results: Results) -> Verdict | None:
 def _differences(worst: Worst) -> Iterator[Difference]:
     for scenario, answer in worst.found:
         for pair in output_pairs(scenario, answer):
-            yield difference(scenario, pair, tolerances.FLOOR_FP64)
+            leaf = judged(scenario, pair, tolerances.FLOOR_FP64)
+            if leaf.kind != DROWNED:  # ill-conditioned inputs are what the search finds first
+                yield leaf
 
 
 CHECK = Check("numeric", "worst_input", judge, cost=NEW_PROCESS + 1)

@@ -27,8 +27,7 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
             for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
                 if scenario.undefined:
                     exact, native = _of_infinities(exact), _of_infinities(native)
-                noise = partial(scenario.changes_by_noise, exact.key)
-                yield compare_native(exact, native, noise, scenario.narrow or "float32").at(scenario.name, exact.key)
+                yield compare_native(exact, native, scenario).at(scenario.name, exact.key)
 
 
 def _of_infinities(pair: Pair) -> Pair:
@@ -53,14 +52,13 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)
 
 
-def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, float]], dtype: str) -> Difference:
-    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate.
-
-    `dtype` is the narrowest that torch computes in, `noise` gives what rounding does to the answer in float64 (RMS first), where it counts.
-    """
+def compare_native(exact: Pair, native: Pair, scenario: Scenario) -> Difference:
+    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate."""
+    dtype = scenario.narrow or "float32"
     label = f"{exact.label} ({dtype})"
     if native.got is None:
         return Difference(label, float("inf"), 0.0, "the candidate gave none", "missing")
+    native = native._replace(expected=_where_torch_agrees(exact.expected, native.expected, native.got))
     problem = pattern_problem(native.expected, native.got)
     if problem:
         same_shape = native.expected.shape == native.got.shape
@@ -72,27 +70,45 @@ def compare_native(exact: Pair, native: Pair, noise: Callable[[], tuple[float, f
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, native.expected, native.got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
+    conditioning = partial(_conditioning, scenario, exact.key, dtype, size)
     floor = tolerances.FLOOR_FP32 if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
-    return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, size, noise, dtype)
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)
 
 
-def _conditioned(
-    label: str, error: float, own: float, floor: float, size: float, noise: Callable[[], tuple[float, float]], dtype: str
-) -> Difference:
+def _where_torch_agrees(exact: Array, native: Array, actual: Array) -> Array:
+    """torch's native answer, with its exact one where an overflow parts the two and the candidate has no such overflow.
+
+    Whether a formula overflows in a narrow dtype is up to its form; what does not overflow has the exact answer.
+    """
+    if exact.dtype.kind not in "fc" or actual.dtype.kind not in "fc" or not exact.shape == native.shape == actual.shape:
+        return native
+    apart = (np.isnan(exact) != np.isnan(native)) | (np.isinf(exact) != np.isinf(native))
+    like_exact = (np.isnan(exact) == np.isnan(actual)) & (np.isinf(exact) == np.isinf(actual))
+    return np.where(apart & like_exact, exact, native)
+
+
+def _conditioned(label: str, error: float, own: float, floor: float, conditioning: Callable[[], float]) -> Difference:
     """The error beside `own` and the floor, or beside what conditioning allows, where the floor is not enough."""
     # Noise only widens the limit, so the runs that measure it are saved.
     if error <= own + floor:
         return Difference(label, error, own + floor)
+    return Difference(label, error, own + max(floor, conditioning()))
+
+
+def _conditioning(scenario: Scenario, key: str, dtype: str, size: float) -> float:
+    """How far rounding in this dtype may move an array, relative to `size`: as noise of one ulp of float64 does, scaled, or as noise of the dtype's own size does."""
     factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
-    rounding = noise()[0]
-    conditioning = (
-        factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64) / size if np.isfinite(rounding) else tolerances.CAP_FP64
-    )
-    return Difference(label, error, own + max(floor, conditioning))
+    rounding, _ = scenario.changes_by_noise(key)
+    if not np.isfinite(rounding):
+        return tolerances.CAP_FP64
+    scaled = factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64)
+    kinks = tolerances.KINK_FACTOR * scenario.changes_by_native_noise(key) if "grad/" in key else 0.0
+    return max(scaled, kinks) / size
 
 
-def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple[float, float]], largest: float, dtype: str) -> Difference:
+def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float) -> Difference:
     """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
+    dtype = scenario.narrow or "float32"
     label = f"{pair.label} ({dtype})"
     if pair.got is None or pair.got.shape != pair.expected.shape:
         return Difference(label, float("inf"), 0.0, "the candidate gave none of this shape", "shape")
@@ -105,7 +121,8 @@ def compare_native_gradient(pair: Pair, native: Array, noise: Callable[[], tuple
     size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
-    return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, size, noise, dtype)
+    conditioning = partial(_conditioning, scenario, pair.key, dtype, size)
+    return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
 
 
 def _defined(value: Array) -> Array:

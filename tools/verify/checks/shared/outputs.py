@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.harness.common import tolerances
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms
 from migrate_agent.tools.harness.common.input_sampling import Extreme
-from migrate_agent.tools.verify.compare.pairs import difference, largest_gradient, named_pairs, output_pairs, paired, raised_error
+from migrate_agent.tools.verify.compare.pairs import judged, largest_gradient, named_pairs, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role, Scenario
 from migrate_agent.tools.verify.evidence.candidate import Results
 
@@ -20,7 +20,7 @@ def output_differences(results: Results, *roles: str) -> Iterator[Difference]:
                 yield raised_error(scenario, answer)
         elif paired(scenario, answer):
             for pair in output_pairs(scenario, answer):
-                leaf = difference(
+                leaf = judged(
                     scenario, pair, tolerances.FLOOR_FP64, tolerances.GLOBAL_SCALE * usually(results, scenario, Role.SEED, pair.key or "-")
                 )
                 # Asked of failures alone, since the answer may cost a run of the original.
@@ -52,7 +52,7 @@ def named_differences(results: Results, kind: str, *roles: str, floor: float) ->
         pairs = named_pairs(scenario, answer, kind, results.omitted if kind == "state" else ())
         largest = largest_gradient(scenario) if "grad" in kind else 0.0
         for pair in pairs:
-            yield difference(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
+            yield judged(scenario, pair, floor, tolerances.GLOBAL_SCALE * largest)
 
 
 def applies(results: Results, *roles: str, narrow: bool | None = None) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from migrate_agent.tools.harness.common.compare_arrays import quiet
-from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native
+from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native, compare_native_gradient
 from migrate_agent.tools.verify.compare.pairs import Pair
-from migrate_agent.tools.verify.contract.scenario import UNKNOWN
+from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Role, Scenario
+
+QUIET = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}))
 
 
 @pytest.mark.parametrize(
@@ -17,10 +18,34 @@ from migrate_agent.tools.verify.contract.scenario import UNKNOWN
 )
 def test_where_infinities_make_nan_only_what_is_finite_counts(theirs: float, ours: float, failed: bool) -> None:
     pair = _of_infinities(Pair("out", "out/0", np.array(theirs, np.float32), np.array(ours, np.float32)))
-    assert compare_native(pair, pair, quiet, "float32").failed == failed
+    assert compare_native(pair, pair, QUIET).failed == failed
 
 
 @pytest.mark.parametrize(("ours", "failed"), [(1.0 + 1e-4, False), (1.1, True)])
 def test_native_errors_are_judged_where_the_noise_is_not_known(ours: float, failed: bool) -> None:
     exact, native = (Pair("out", "out/0", np.array([1.0]), np.array([ours])) for _ in range(2))
-    assert compare_native(exact, native, lambda: UNKNOWN, "float32").failed == failed
+    assert compare_native(exact, native, Scenario(name="a", role=Role.SEED, noise=NoiseOfScenario(None))).failed == failed
+
+
+@pytest.mark.parametrize(("ours", "failed"), [(np.inf, False), (1e3, False), (2e3, True), (np.nan, True), (-np.inf, True)])
+def test_where_torch_overflows_natively_the_exact_answer_is_right_too(ours: float, failed: bool) -> None:
+    exact = Pair("out", "out/0", np.array([1e3, 1.0]), None)
+    native = Pair("out", "out/0", np.array([np.inf, 1.0], np.float32), np.array([ours, 1.0], np.float32))
+    assert compare_native(exact, native, QUIET).failed == failed
+
+
+@pytest.mark.parametrize(
+    ("error", "rough", "failed"),
+    [(5e-4, 0.0, False), (2e-2, 0.0, True), (2e-2, 1.2e-2, False), (2e-2, 8e-3, True), (1.0, 1.2e-2, True)],
+)
+def test_native_gradients_follow_the_kinks_that_rounding_crosses(error: float, rough: float, failed: bool) -> None:
+    scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"grad/w": [rough, rough]}))
+    exact = np.ones(4)
+    pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
+    assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
+
+
+def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
+    scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"out/0": [1e-2, 1e-2]}))
+    exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1.015)) for _ in range(2))
+    assert compare_native(exact, native, scenario).failed
