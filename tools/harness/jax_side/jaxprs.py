@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 from jax.extend import core
 
 
@@ -44,6 +45,13 @@ def equations(jaxpr: Any) -> Iterator[Any]:
         if equation.primitive.name != "pallas_call":
             for inner in inner_programs(equation):
                 yield from equations(inner)
+
+
+def narrow_float(jaxpr: Any) -> str:
+    """The name of a float dtype below float32 that a result of the program has, the one with the fewest bits of mantissa; "" where there is none."""
+    dtypes = {variable.aval.dtype for equation in equations(jaxpr) for variable in equation.outvars if hasattr(variable.aval, "dtype")}
+    narrow = [dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).nmant < jnp.finfo(jnp.float32).nmant]
+    return min((jnp.finfo(dtype).nmant, str(dtype)) for dtype in narrow)[1] if narrow else ""
 
 
 def inner_programs(equation: Any) -> Iterator[Any]:

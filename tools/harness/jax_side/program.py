@@ -18,6 +18,7 @@ from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, USUAL,
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
 from migrate_agent.tools.harness.jax_side.comparisons import compares, quick_for
+from migrate_agent.tools.harness.jax_side.jaxprs import narrow_float
 from migrate_agent.tools.harness.jax_side.module import Candidate, is_leaf, split_kept
 from migrate_agent.tools.harness.jax_side.precision import Draws, configured
 
@@ -95,6 +96,10 @@ class Program:
             lowered, options = traced.lower(), quick_for(traced.jaxpr)
             self._known.setdefault(_shapes(leaves), self.traced)
             self._ahead[key] = pool.submit(lowered.compile, options)
+
+    def narrow(self, trainable: Any, rest: Any, leaves: Sequence[Any], targets: Mapping[str, Any], mask_ones: Any = None) -> str:
+        """The narrowest float dtype below float32 that the program computes with, backward pass included; "" where there is none."""
+        return narrow_float(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
     def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, mask_ones: Any) -> Keys | None:
         """The keys of the forward pass's draws, found by running it once more; None where they are not known."""

@@ -95,19 +95,22 @@ def _conditioned(label: str, error: float, own: float, floor: float, conditionin
     return Difference(label, error, own + max(floor, conditioning()))
 
 
-def _conditioning(scenario: Scenario, key: str, dtype: str, size: float) -> float:
+def _conditioning(scenario: Scenario, key: str, dtype: str, size: float, *, kinks: bool = False) -> float:
     """How far rounding in this dtype may move an array, relative to `size`: as noise of one ulp of float64 does, scaled, or as noise of the dtype's own size does."""
     factor = tolerances.NOISE_FACTOR_FP32 if dtype == "float32" else tolerances.NOISE_FACTOR_NARROW
     rounding, _ = scenario.changes_by_noise(key)
     if not np.isfinite(rounding):
         return tolerances.CAP_FP64
     scaled = factor * rounding * (tolerances.EPS_NATIVE[dtype] / tolerances.EPS64)
-    kinks = tolerances.KINK_FACTOR * scenario.changes_by_native_noise(key) if "grad/" in key else 0.0
-    return max(scaled, kinks) / size
+    crossed = tolerances.KINK_FACTOR * scenario.changes_by_native_noise(key) if kinks else 0.0
+    return max(scaled, crossed) / size
 
 
-def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float) -> Difference:
-    """Errors of both sides against the float64 gradient, where torch's own is finite. `largest` is the RMS of the largest gradient."""
+def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float, *, kinks: bool = True) -> Difference:
+    """Errors of both sides against the float64 gradient, where torch's own is finite.
+
+    `largest` is the RMS of the largest gradient; `kinks` says whether the limit follows the kinks that rounding crosses.
+    """
     dtype = scenario.narrow or "float32"
     label = f"{pair.label} ({dtype})"
     if pair.got is None or pair.got.shape != pair.expected.shape:
@@ -121,7 +124,7 @@ def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, large
     size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
-    conditioning = partial(_conditioning, scenario, pair.key, dtype, size)
+    conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=kinks)
     return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
 
 
