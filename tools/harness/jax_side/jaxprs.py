@@ -49,9 +49,10 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 def narrow_float(jaxpr: Any) -> str:
     """The name of a float dtype below float32 that a result of the program has, the one with the fewest bits of mantissa; "" where there is none."""
+    finfo: Any = jnp.finfo
     dtypes = {variable.aval.dtype for equation in equations(jaxpr) for variable in equation.outvars if hasattr(variable.aval, "dtype")}
-    narrow = [dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).nmant < jnp.finfo(jnp.float32).nmant]
-    return min((jnp.finfo(dtype).nmant, str(dtype)) for dtype in narrow)[1] if narrow else ""
+    narrow = [dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating) and finfo(dtype).nmant < finfo(jnp.float32).nmant]
+    return min((finfo(dtype).nmant, str(dtype)) for dtype in narrow)[1] if narrow else ""
 
 
 def inner_programs(equation: Any) -> Iterator[Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from migrate_agent.tools.harness.common import tolerances, trees
-from migrate_agent.tools.harness.common.compare_arrays import Difference, pattern_problem, rms
+from migrate_agent.tools.harness.common.compare_arrays import DROWNED, Difference, pattern_problem, rms
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.verify.compare.pairs import Pair, output_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Answer, Scenario
@@ -58,16 +59,16 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario) -> Difference:
     label = f"{exact.label} ({dtype})"
     if native.got is None:
         return Difference(label, float("inf"), 0.0, "the candidate gave none", "missing")
-    native = native._replace(expected=_where_torch_agrees(exact.expected, native.expected, native.got))
-    problem = pattern_problem(native.expected, native.got)
+    expected = _where_torch_agrees(exact.expected, native.expected, native.got)
+    problem = pattern_problem(expected, native.got)
     if problem:
-        same_shape = native.expected.shape == native.got.shape
+        same_shape = expected.shape == native.got.shape
         return Difference(label, float("inf"), 0.0, problem, "nonfinite" if same_shape else "shape")
     if exact.expected.dtype.kind not in "fc":
         return _whole(label, exact, native, dtype)
     epsilon = tolerances.EPS_NATIVE[dtype]
-    finite = np.isfinite(exact.expected) & np.isfinite(native.expected)
-    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, native.expected, native.got))
+    finite = np.isfinite(exact.expected) & np.isfinite(expected)
+    truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, expected, native.got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, exact.key, dtype, size)
@@ -125,7 +126,9 @@ def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, large
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
     conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=kinks)
-    return _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
+    leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
+    # A limit of the gradient's own size lets everything through that is not larger: nothing is judged then.
+    return replace(leaf, measured=0.0, kind=DROWNED) if leaf.failed and leaf.limit >= 1 else leaf
 
 
 def _defined(value: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from migrate_agent.tools.harness.common.compare_arrays import DROWNED
 from migrate_agent.tools.verify.checks.shared.native import _of_infinities, compare_native, compare_native_gradient
 from migrate_agent.tools.verify.compare.pairs import Pair
 from migrate_agent.tools.verify.contract.scenario import NoiseOfScenario, Role, Scenario
@@ -51,3 +52,10 @@ def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
     scenario = Scenario(name="a", role=Role.GRADIENT, noise=NoiseOfScenario({}, (), {"out/0": [1e-2, 1e-2]}))
     exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1.015)) for _ in range(2))
     assert compare_native(exact, native, scenario).failed
+
+
+@pytest.mark.parametrize(("own", "kind", "failed"), [(0.1, "", True), (1.0, DROWNED, False)])
+def test_a_native_gradient_of_which_torch_has_nothing_right_is_not_judged(own: float, kind: str, failed: bool) -> None:
+    pair = Pair("w", "grad/w", np.ones(4), np.full(4, 9.0, np.float32))
+    leaf = compare_native_gradient(pair, np.full(4, 1 + own, np.float32), QUIET, 1.0)
+    assert (leaf.kind, leaf.failed) == (kind, failed)
