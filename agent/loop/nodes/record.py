@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,6 +18,9 @@ from migrate_agent.tools.record.programs import FILE_SECONDS, explored_files
 from migrate_agent.tools.record.store import save_recording
 from migrate_agent.tools.scan.plan import dependency_groups
 from migrate_agent.tools.types import Example, Inventory, Recording, Unit
+
+GUESSING_SECONDS = 900.0
+"""For all units of a run together."""
 
 
 def record(context: Context, state: RunState) -> RunState:
@@ -40,14 +44,7 @@ def record(context: Context, state: RunState) -> RunState:
     for identifier, error in failed_examples.items():
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     recording = _watched(context, exercise, recording)
-    nearest: dict[str, NearestGuess] = {}
-    for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
-        unit = context.inventory.unit(identifier)
-        if not is_reached(recording, identifier) and is_called(context.original / unit.source, unit.name):
-            context.progress.stage(identifier, "guessing an example")
-            recording, guess = exercise.try_guess(unit, recording)
-            if guess.nearest is not None:
-                nearest[identifier] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
+    recording, nearest = _guessed(context, exercise, recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))
@@ -62,6 +59,24 @@ def _watched(context: Context, exercise: Exercise, recording: Recording) -> Reco
         recording = exercise.add_explored(paths, recording)
     missing = [identifier for identifier in context.scope.order if not is_reached(recording, identifier)]
     return exercise.add_shown(missing, recording)
+
+
+def _guessed(context: Context, exercise: Exercise, recording: Recording) -> tuple[Recording, dict[str, NearestGuess]]:
+    """The recording, grown by guesses for units that nothing reached; and of those for which none ran, the one that came furthest."""
+    nearest: dict[str, NearestGuess] = {}
+    end = time.monotonic() + GUESSING_SECONDS
+    for identifier in reversed(context.scope.order):  # those that need others first: one of theirs often reaches the others
+        unit = context.inventory.unit(identifier)
+        if is_reached(recording, identifier) or not is_called(context.original / unit.source, unit.name):
+            continue
+        if time.monotonic() > end:
+            context.progress.warn(f"no more examples are guessed after {GUESSING_SECONDS:g} seconds: {identifier} and others have none")
+            break
+        context.progress.stage(identifier, "guessing an example")
+        recording, guess = exercise.try_guess(unit, recording)
+        if guess.nearest is not None:
+            nearest[identifier] = NearestGuess(guess.nearest.init, guess.nearest.call, guess.nearest.setup, guess.error)
+    return recording, nearest
 
 
 def reordered(context: Context, recording: Recording) -> Plan:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.runs.class_text import is_called
+from migrate_agent.agent.runs.class_text import example_table, is_called
+from migrate_agent.agent.runs.state import NearestGuess
+from migrate_agent.tools.types import Unit
 
 CALLED = [
     ("class A(nn.Module):\n    def forward(self, x):\n        return x\n", True),
@@ -22,3 +25,20 @@ CALLED = [
 def test_whether_a_class_may_be_called(tmp_path: Path, source: str, expected: bool) -> None:
     (tmp_path / "a.py").write_text(source)
     assert is_called(tmp_path / "a.py", "A") == expected
+
+
+def test_an_example_table_holds_the_guess_that_came_furthest(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text("class Net(Module):\n    def __init__(self, width): ...\n    def forward(self, x, *, scale): ...\n")
+    unit = Unit("net.py", "Net", "net_jax.py", "rewrite")
+    rows = {
+        None: {"init": "width=...", "call": "x=..., scale=..."},
+        NearestGuess("'a'", "torch.randn(2), scale=3", "import types", "KeyError: 1"): {
+            "setup": "import types",
+            "init": "'a'",
+            "call": "torch.randn(2), scale=3",
+        },
+        NearestGuess("64", "", "", "KeyError: 1"): {"init": "64", "call": "x=..., scale=..."},
+    }
+    for guess, expected in rows.items():
+        assert tomllib.loads(example_table(file, unit, guess)) == {"example": [{"module": "net.py:Net", **expected}]}
