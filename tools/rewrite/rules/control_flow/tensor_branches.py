@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
@@ -466,7 +467,8 @@ class ReplaceBranchChains(_Branching):
 class ReplaceEarlyReturns(_Branching):
     """Return early on tensors by `lax.cond`: `if x.sum() > 0: return a`, and what follows → two functions and `return lax.cond(…)`.
 
-    Declines (the hole stays) where what follows returns nothing.
+    A plain `return` leaves out what follows, which changes the module: `nnx.cond` with nothing to do on one side.
+    Declines (the hole stays) where one side returns a value and the other none.
     """
 
     KEEP = ("def f(x: int):\n    if x > 0:\n        return 1\n    return 2\n",)
@@ -476,6 +478,17 @@ class ReplaceEarlyReturns(_Branching):
             "def f(x: jax.Array):\n    def if_true():\n        return x * 2\n\n    def if_false():\n        return x + 1\n\n"
             "    return lax.cond(jnp.sum(x) > 0, if_true, if_false)\n",
         ),
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
+            '        self.register_buffer("ready", torch.tensor(False))\n        self.register_buffer("scale", torch.ones(d))\n\n'
+            "    def start(self, x: torch.Tensor):\n        if self.ready:\n            return\n        self.scale += 1\n"
+            "        self.ready.fill_(True)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.ready = nnx.Variable(jnp.array(False))\n"
+            "        self.scale = nnx.Variable(jnp.ones(d))\n\n    def start(self, x: jax.Array):\n        def if_true(self):\n            pass\n\n"
+            "        def if_false(self):\n            self.scale[...] += 1\n"
+            "            self.ready[...] = jnp.full_like(self.ready[...], True)\n\n"
+            "        nnx.cond(self.ready[...], if_true, if_false, self)\n",
+        ),
     )
 
     def __init__(self, context: Context) -> None:
@@ -483,8 +496,9 @@ class ReplaceEarlyReturns(_Branching):
         self.early: list[tuple[cst.If, cst.If]] = []
 
     def leave_If(self, original: cst.If, updated: cst.If) -> None:
-        if original.orelse is None and self._is_open(original.test) and isinstance(updated, cst.If) and _returns_value(updated.body.body):
-            self.early.append((original, updated))
+        if original.orelse is None and self._is_open(original.test) and isinstance(updated, cst.If):
+            if _returns_value(updated.body.body) or _only_returns(updated.body.body):
+                self.early.append((original, updated))
 
     def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
         if not self.early or not isinstance(updated.body, cst.IndentedBlock):
@@ -492,15 +506,22 @@ class ReplaceEarlyReturns(_Branching):
         body: list[cst.BaseStatement] = list(updated.body.body)
         for old, new in reversed(self.early):
             index = next((i for i, statement in enumerate(body) if statement is new), -1)
-            if index >= 0 and _returns_value(body[index + 1 :]):
-                body[index:] = self._returned(original, old, new, body[index + 1 :])
+            rest = body[index + 1 :]
+            leaves_out = (
+                _only_returns(new.body.body)
+                and not any(m.findall(statement, m.Return()) for statement in rest)
+                and self._changes_module(rest)
+            )
+            if index >= 0 and (_returns_value(rest) if _returns_value(new.body.body) else leaves_out):
+                body[index:] = self._returned(original, old, new, rest)
                 self._close_hole(old.test)
         if len(self.context.functions) == 1:
             self.early = []
         return updated.with_changes(body=updated.body.with_changes(body=body))
 
     def _returned(self, function: cst.FunctionDef, old: cst.If, new: cst.If, rest: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-        sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)], list(rest)]
+        ends = _returns_value(new.body.body)
+        sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)] if ends else [], list(rest)]
         bound = {name for side in sides for name in _bound_names(side)}
         inputs = sorted(name for name in bound if self.plain._bound_before(old, name))
         stateful = any(self._changes_module(side) for side in sides)
@@ -510,7 +531,10 @@ class ReplaceEarlyReturns(_Branching):
         ]
         functions[0] = functions[0].with_changes(leading_lines=new.leading_lines)
         call = self._call(self.plain._predicate(old.test, new.test), inputs, stateful)
-        return [*functions, cst.SimpleStatementLine([cst.Return(call)], leading_lines=[cst.EmptyLine(indent=False)])]
+        return [
+            *functions,
+            cst.SimpleStatementLine([cst.Return(call) if ends else cst.Expr(call)], leading_lines=[cst.EmptyLine(indent=False)]),
+        ]
 
     def _changes_module(self, statements: Sequence[cst.BaseStatement]) -> bool:
         """Whether statements write to the module's variables."""
@@ -654,6 +678,11 @@ def _returns_value(statements: Sequence[cst.CSTNode]) -> bool:
     last = statements[-1] if statements else None
     final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
     return isinstance(final, cst.Return) and final.value is not None and _code(final.value) != "None"
+
+
+def _only_returns(statements: Sequence[cst.CSTNode]) -> bool:
+    """Whether a block is a plain `return`."""
+    return bool(statements) and _code(statements[-1]).strip() in ("return", "return None") and len(statements) == 1
 
 
 def _bound_names(statements: Sequence[cst.BaseStatement]) -> set[str]:
