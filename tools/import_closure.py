@@ -48,6 +48,11 @@ _files: list[tuple[Inventory, _Files]] = []
 
 def needed_parts(inventory: Inventory, unit: Unit, examples: Iterable[Example], root: str = "") -> Parts:
     """What the unit and the texts of these examples need of each file; its path is relative to the folder `root` of the repository."""
+    closure = _closure(inventory, unit, examples)
+    return {relpath(path, root or "."): _to_json(part) for path, part in closure.parts.items()}
+
+
+def _closure(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> _ImportClosure:
     inventory = visible_from(inventory, unit.source)
     # By identity: one inventory is asked about for each of its units.
     files = next((files for known, files in _files if known is inventory), None)
@@ -58,7 +63,7 @@ def needed_parts(inventory: Inventory, unit: Unit, examples: Iterable[Example], 
     closure.want(unit.source, unit.name.partition(".")[0])
     for example in examples:
         closure.read(unit.source, example)
-    return {relpath(path, root or "."): _to_json(part) for path, part in closure.parts.items()}
+    return closure
 
 
 def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) -> tuple[str, ...]:
@@ -70,9 +75,11 @@ def needed_roots(inventory: Inventory, unit: Unit, examples: Iterable[Example]) 
     visible = visible_from(inventory, unit.source)
     files = {file.path: file for file in inventory.files}
     hidden = files.keys() - {file.path for file in visible.files}
-    reached = [files[path] for path in needed_parts(inventory, unit, examples) if path in files]
+    closure = _closure(inventory, unit, examples)
+    reached = [files[path] for path in closure.parts if path in files]
     reached += [files[path] for file in list(reached) for path in file.imports if path in files and files[path].adopted]
-    roots = dict.fromkeys(file.import_root for file in reached if file.import_root != files[unit.source].import_root)
+    own = files[unit.source].import_root
+    roots = dict.fromkeys(root for root in (*(file.import_root for file in reached), *closure.spelled) if root != own)
     return () if any(not files[path].import_root for path in hidden) else tuple(roots)
 
 
@@ -103,6 +110,8 @@ class _ImportClosure:
 
     def __init__(self, files: _Files) -> None:
         self.parts: dict[str, _Part] = {}
+        self.spelled: dict[str, None] = {}
+        """The import roots by which import statements spell modules otherwise than the inventory does."""
         self._files = files
         self._resolver = files.resolver
 
@@ -180,6 +189,9 @@ class _ImportClosure:
         """Select what `rest` reads from a module: a name of it, or a name of a module below it."""
         if (file := self._resolver.module(module, near)) is not None:
             self.part(file)
+            if file.module != module:
+                stem = file.path.removesuffix(".py").removesuffix("/__init__")
+                self.spelled[stem.removesuffix(module.replace(".", "/")).rstrip("/")] = None
         name, _, further = rest.partition(".")
         if name and not (file and self.want(file.path, name)):
             below = f"{module}.{name}"

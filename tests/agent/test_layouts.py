@@ -221,6 +221,14 @@ BESIDE = {
     + MIXED_ROOTS["pkg/net.py"].replace("self.head(", "double("),
     "migrate.toml": MIXED_ROOTS["migrate.toml"].replace("pkg/", "scripts/"),
 }
+TWO_NAMES = {
+    "pkg/layers.py": MIXED_ROOTS["pkg/layers.py"],
+    "pkg/util.py": "def double(x):\n    return 2 * x\n",
+    "pkg/net.py": "from pkg.util import double\n"
+    + MIXED_ROOTS["pkg/net.py"].replace("pkg.layers", "layers").replace("self.head(self", "double(self"),
+    "pkg/train.py": "import layers\nfrom net import Net\n",
+    "migrate.toml": MIXED_ROOTS["migrate.toml"],
+}
 
 
 def verified(folder: Path, files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -270,6 +278,7 @@ def test_an_absent_package(tmp_path: Path) -> None:
     [
         (MIXED_ROOTS, "pkg_jax/net.py", "from pkg_jax.layers import Mix"),
         (SRC, "src_jax/models/net.py", "from src_jax.models.layers import Mix"),
+        (TWO_NAMES, "pkg/net_jax.py", "from util_jax import double"),
         (BESIDE, "scripts/net_jax.py", "from pkg_jax.layers import Mix"),
     ],
 )

@@ -109,7 +109,7 @@ class Resolver:
 
     def module(self, dotted: str, near: SourceFile | None = None) -> SourceFile | None:
         """The file that `import <dotted>` loads. Several scripts may share a name: `near` is the importing file, whose own import root
-        goes first, then the repository's root, `src`, a root that holds a package, and the importing file's own folder."""
+        goes first, then the repository's root, `src`, a root that holds a package, and the importing file's own folder and those above it."""
         files = self._modules.get(dotted, ())
         order = ([near.import_root] if near else []) + ["", "src"]
         for root in order:
@@ -153,8 +153,13 @@ class Resolver:
         return link.definition.dotted if link.definition else link.elsewhere
 
     def _beside(self, dotted: str, near: SourceFile) -> SourceFile | None:
-        stem = "/".join([*filter(None, [_folder(near)]), *dotted.split(".")])
-        return self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py")
+        folder = near.path
+        while folder:
+            folder = folder.rpartition("/")[0]
+            stem = "/".join([*filter(None, [folder]), *dotted.split(".")])
+            if file := self._paths.get(stem + ".py") or self._paths.get(stem + "/__init__.py"):
+                return file
+        return None
 
     def _follow(self, dotted: str, near: SourceFile | None, aliases: bool, visited: frozenset[tuple[str, str]]) -> Link | None:
         parts = dotted.split(".")

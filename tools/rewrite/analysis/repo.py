@@ -123,6 +123,9 @@ class Repo:
             if not source.error:
                 self._load(source)
         self.resolver = Resolver(inventory.files, {path: model.text for path, model in self.files.items()})
+        for model in self.files.values():
+            model.bindings = {name: self.canonical(dotted, model.file) for name, dotted in model.bindings.items()}
+            model.stars = [self.canonical(star, model.file) for star in model.stars]
         self._resolved: dict[str, tuple[FileModel, str] | None] = {}
         self.results: dict[tuple[str, str], Result] = {}
         """(file path, function) → what calls give, filled while the facts of the file are inferred."""
@@ -171,6 +174,17 @@ class Repo:
         _index(model)
         self.files[source.path] = model
         self.modules[source.module] = model
+
+    def canonical(self, dotted: str, near: SourceFile) -> str:
+        """A dotted name with the module name that its file has in the inventory: where `layers.py` is imported as `layers`,
+        `pkg.layers.Block` is `layers.Block`.
+        """
+        parts = dotted.split(".")
+        for size in range(len(parts), 0, -1):
+            file = self.resolver.module(".".join(parts[:size]), near)
+            if file is not None:
+                return ".".join([file.module, *parts[size:]])
+        return dotted
 
     def resolve(self, dotted: str) -> tuple[FileModel, str] | None:
         """The file and qualified name that define a dotted name, re-exports followed; the name is

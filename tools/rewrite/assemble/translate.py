@@ -64,7 +64,7 @@ def translation(space: Workspace, example: Example) -> Translation:
     model.top_names = set(home.top_names)
     # `torch` is bound even where the unit's file does not import it, since examples use it.
     model.bindings = {**home.bindings, _UNIT: f"{home.file.module}.{unit.name}", "torch": "torch"}
-    model.bindings |= Imports(tree, home.file).names
+    model.bindings |= {name: space.repo.canonical(dotted, home.file) for name, dotted in Imports(tree, home.file).names.items()}
     randomness = dataclasses.replace(space.randomness, parameter=space.randomness.parameter | {(home.file.path, "_build")})
     # No observations: those of the unit's file are keyed by its own lines.
     result = rewrite_file(space.repo, model, infer(space.repo, model, {}), randomness)

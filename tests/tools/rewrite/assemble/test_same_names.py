@@ -52,3 +52,19 @@ def test_module_or_what_it_defines(tmp_path: Path, package: str, imports: str, c
     assert not draft.holes
     assert "def blur(x)" in draft.files["op_jax/blur.py"] and "def other" not in draft.files["op_jax/blur.py"]
     assert line in draft.files["op_jax/__init__.py"]
+
+
+@pytest.mark.parametrize("spelling", ["from pkg.util import double", "from util import double"])
+def test_a_file_imported_under_two_names_has_one_mirror(tmp_path: Path, spelling: str) -> None:
+    files = {
+        "pkg/util.py": "def double(x):\n    return 2 * x\n",
+        "pkg/other.py": "def same(x):\n    return x\n",
+        "pkg/net.py": f"{BLUR.format(imports=f'{spelling}{chr(10)}from other import same', call='double')}        same(x)\n",
+        "pkg/train.py": "import net, util, other\n",
+    }
+    (tmp_path / "pkg").mkdir()
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    draft = compose(scan(tmp_path), {}, ["pkg/net.py:Blur"])
+    assert not draft.holes and {"pkg/net_jax.py", "pkg/util_jax.py"} <= draft.files.keys()
+    assert "from util_jax import double" in draft.files["pkg/net_jax.py"]

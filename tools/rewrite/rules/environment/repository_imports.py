@@ -41,7 +41,8 @@ class RenameRepositoryImports(Rule):
         return cst.Name(mirror) if mirror and "." not in mirror else None
 
     def _mirror(self, name: str) -> str:
-        return self.context.repo.mirror(name)
+        repo = self.context.repo
+        return repo.mirror(repo.canonical(name, self.context.file.file))
 
 
 def _dotted(name: str) -> cst.Attribute | cst.Name:
