@@ -96,28 +96,36 @@ def constructor_signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.Signature([parameter for parameter in parameters if parameter.name != "rngs"])
 
 
+def on_arrays(name: str) -> Callable[..., Any]:
+    """An operator of arrays as one of `Reference`s."""
+    return lambda self, *others: getattr(self[...], name)(*(one[...] if isinstance(one, Reference) else one for one in others))
+
+
 class Reference:
-    """A parameter that its module keeps in another layout, read and set through the module's property."""
+    """A parameter that its module keeps in another layout, read and set through the module's property; else it acts as its array."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self.owner, self.name = owner, name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Torch's shape."""
-        return tuple(self[...].shape)
-
-    @property
-    def dtype(self) -> Any:
-        """The array's dtype."""
-        return self[...].dtype
 
     def __getitem__(self, index: Any) -> jax.Array:
         value: jax.Array = getattr(self.owner, self.name)[index]
         return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        setattr(self.owner, self.name, self[...].at[index].set(value))
+        # NNX notes each name that is set on a module: a call would then change the module's structure.
+        object.__setattr__(self.owner, self.name, self[...].at[index].set(value))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("owner", "name"):
+            raise AttributeError(name)
+        return getattr(self[...], name)
+
+    def __jax_array__(self) -> jax.Array:
+        return self[...]
+
+    __add__, __radd__, __sub__, __rsub__ = map(on_arrays, ("__add__", "__radd__", "__sub__", "__rsub__"))
+    __mul__, __rmul__, __truediv__, __rtruediv__ = map(on_arrays, ("__mul__", "__rmul__", "__truediv__", "__rtruediv__"))
+    __pow__, __matmul__, __neg__, __abs__ = map(on_arrays, ("__pow__", "__matmul__", "__neg__", "__abs__"))
 
 
 def reference(owner: Any, name: str) -> Any:
@@ -163,41 +171,82 @@ def children(module: nnx.Module) -> Iterator[Any]:
         yield node
 
 
-def named_parameters(module: nnx.Module) -> Iterator[tuple[str, nnx.Param[Any]]]:
-    """All parameters with torch's dotted names, shared ones once.
+def is_parameter(variable: nnx.Variable[Any]) -> bool:
+    """Whether a variable is a parameter, be it trained or frozen, and no buffer."""
+    return isinstance(variable, nnx.Param) or bool(variable.get_metadata().get("frozen"))
 
-    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
-    """
+
+def named_variables(module: nnx.Module) -> Iterator[tuple[str, nnx.Variable[Any], Any]]:
+    """All parameters and buffers, shared ones once: torch's dotted name, the variable, and what reads and sets it in torch's layout."""
     seen: set[int] = set()
     for owner, node in named_modules(module):
         for leaf, value in node.__dict__.items():
-            if isinstance(value, nnx.Param) and id(value) not in seen:
+            if isinstance(value, nnx.Variable) and not isinstance(value, (nnx.RngState, nnx.Intermediate)) and id(value) not in seen:
                 seen.add(id(value))
                 name = "weight" if leaf in ("kernel", "embedding", "scale", "tied") else leaf
-                yield f"{owner}.{name}" if owner else name, value
+                moved = leaf == "kernel" and isinstance(getattr(type(node), name, None), property)
+                yield f"{owner}.{name}" if owner else name, value, Reference(node, name) if moved else value
 
 
-def parameters(module: nnx.Module) -> Iterator[nnx.Param[Any]]:
+def named_parameters(module: nnx.Module) -> Iterator[tuple[str, Any]]:
+    """All parameters with torch's dotted names, shared ones once, to be read and set by `[...]` in torch's layout.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_parameters
+    """
+    yield from ((name, view) for name, value, view in named_variables(module) if is_parameter(value))
+
+
+def parameters(module: nnx.Module) -> Iterator[Any]:
     """All parameters, shared ones once (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters)."""
     for _, value in named_parameters(module):
         yield value
 
 
-def frozen(parameter: nnx.Variable[Any]) -> nnx.Variable[Any]:
-    """The variable as one that is kept but not trained, as PyTorch's parameters are with `requires_grad=False`."""
-    return nnx.Variable(parameter[...], **parameter.get_metadata())
+def named_buffers(module: nnx.Module) -> Iterator[tuple[str, Any]]:
+    """All buffers with torch's dotted names, but for the names of running statistics.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.named_buffers
+    """
+    yield from ((name, value) for name, value, _ in named_variables(module) if not is_parameter(value))
 
 
-def freeze(module: nnx.Module) -> nnx.Module:
-    """Train none of the parameters inside (PyTorch's `requires_grad_(False)`): they become plain variables. Gives `module` back.
+def buffers(module: nnx.Module) -> Iterator[Any]:
+    """All buffers (https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.buffers)."""
+    for _, value in named_buffers(module):
+        yield value
+
+
+def copy_state(target: nnx.Module, source: nnx.Module) -> None:
+    """`target.load_state_dict(source.state_dict())`: the parameters and buffers of another module of the same structure.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict
+    """
+    values = {name: view[...] for name, _, view in named_variables(source)}
+    for name, _, view in named_variables(target):
+        view[...] = values[name]
+
+
+def frozen(parameter: nnx.Variable[Any], unless: bool = False) -> nnx.Variable[Any]:
+    """The variable as one that is kept but not trained, as PyTorch's parameters are with `requires_grad=False`; trained with `unless`."""
+    kind = nnx.Param if unless else nnx.Variable
+    return kind(parameter[...], **{**parameter.get_metadata(), "frozen": not unless})
+
+
+def freeze(module: nnx.Module, where: Callable[[str, Any], bool] | None = None) -> nnx.Module:
+    """Train none of the parameters inside, or none of those whose name and value `where` holds for. Gives `module` back.
 
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
     """
-    made: dict[int, nnx.Variable[Any]] = {}
+    rows = [
+        (value, view)
+        for name, value, view in named_variables(module)
+        if isinstance(value, nnx.Param) and (where is None or where(name, view))
+    ]
+    made = {id(value): frozen(value) for value, _ in rows}
     for node in modules(module):
         for name, value in list(node.__dict__.items()):
-            if isinstance(value, nnx.Param):
-                setattr(node, name, made.setdefault(id(value), frozen(value)))
+            if id(value) in made:
+                setattr(node, name, made[id(value)])
     return module
 
 

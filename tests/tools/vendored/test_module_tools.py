@@ -12,7 +12,16 @@ from torch import nn
 
 from migrate_agent.tools.vendored.containers import Sequential
 from migrate_agent.tools.vendored.linear import Identity, Linear
-from migrate_agent.tools.vendored.module_tools import checkpoint, copied, inner_first
+from migrate_agent.tools.vendored.module_tools import (
+    buffers,
+    checkpoint,
+    copied,
+    copy_state,
+    freeze,
+    inner_first,
+    named_parameters,
+    parameters,
+)
 
 
 class Block(nnx.Module):
@@ -89,3 +98,26 @@ def test_a_function_that_draws_is_computed_again_with_the_numbers_of_the_first_t
         results.append([first, second, jax.grad(lambda x, run=run: run(x, nnx.Rngs(0)).sum())(x)])
     for one, other in zip(*results, strict=True):
         assert jnp.allclose(one, other, rtol=1e-5)
+
+
+def test_parameters_are_read_and_set_in_torchs_layout() -> None:
+    layer = Linear(2, 3, rngs=nnx.Rngs(0))
+    weight, bias = parameters(layer)
+    assert weight.shape == (3, 2) and (weight * 1 == layer.weight).all() and (jnp.abs(weight[...]) == abs(weight)).all()
+    weight[...] = jnp.zeros_like(weight[...])
+    bias[...] = bias[...] + 1
+    assert not layer.kernel[...].any()
+
+
+def test_frozen_parameters_are_still_parameters() -> None:
+    layer = Linear(2, 3, rngs=nnx.Rngs(0))
+    freeze(layer, where=lambda name, value: name == "weight" and value.ndim == 2)
+    assert not isinstance(layer.kernel, nnx.Param) and isinstance(layer.bias, nnx.Param)
+    assert [name for name, _ in named_parameters(layer)] == ["weight", "bias"]
+    assert not list(buffers(layer))
+
+
+def test_a_module_takes_the_state_of_another() -> None:
+    source, target = (Sequential(Linear(2, 3, rngs=nnx.Rngs(seed)), Linear(3, 1, rngs=nnx.Rngs(seed))) for seed in (0, 1))
+    copy_state(freeze(target), source)
+    assert all((one[...] == other[...]).all() for one, other in zip(parameters(source), parameters(target), strict=True))

@@ -31,6 +31,7 @@ from migrate_agent.tools.rewrite.analysis.facts import (
     span_of,
     tensor_only,
 )
+from migrate_agent.tools.rewrite.analysis.parameter_loops import handed_out
 from migrate_agent.tools.rewrite.analysis.parameters import literal_integer, parameter_facts
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FileModel, Repo, known_to_torch
 from migrate_agent.tools.rewrite.analysis.results import Key, joined, key_of, methods_called, result_of
@@ -156,10 +157,8 @@ class Inference:
 
     def bind_parameters(self, node: ast.For | ast.AsyncFor, env: Env) -> None:
         """Bind the variable of `for name, p in m.named_parameters()` as a parameter."""
-        method = node.iter.func.attr if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Attribute) else ""
-        target = node.target.elts[-1] if isinstance(node.target, ast.Tuple) else node.target
-        if method in ("parameters", "named_parameters") and isinstance(target, ast.Name):
-            env[target.id] = Observed(("parameter",))
+        for name in handed_out(node, node.target, node.iter):
+            env[name] = Observed(("parameter",))
 
     def narrow(self, test: ast.expr, env: Env) -> Env:
         """The environment inside `if isinstance(m, nn.Linear):`, and inside a test that denies that

@@ -13,6 +13,7 @@ from migrate_agent.tools.rewrite.analysis.class_facts import ClassFacts
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.loop_slices import Part
+from migrate_agent.tools.rewrite.analysis.parameter_loops import parameter_names
 from migrate_agent.tools.rewrite.analysis.parameter_writes import walks_parameters
 from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, Randomness, lambda_name
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
@@ -160,8 +161,17 @@ class Context:
             return False
         if node.value in self.randomness.written.get(self.function_key, ()):
             return True
+        if self.is_parameter_name(node):
+            return True
         loops = [n for n in self.stack if isinstance(n, cst.For) and isinstance(n.target, cst.Name) and n.target.value == node.value]
         return bool(loops) and self.walks_variables(loops[-1])
+
+    def is_parameter_name(self, node: cst.CSTNode) -> bool:
+        """Whether an original name is what a loop over the parameters of modules gives."""
+        function = self.function
+        if not isinstance(node, cst.Name) or function is None or not self.file.names_torch:
+            return False
+        return node.value in parameter_names(function, self.span(node).line)
 
     def walks_variables(self, loop: cst.For) -> bool:
         """Whether a loop goes through parameters that are written out one by one, and changes them."""

@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite.tables.templates import wrap
 
 WALKERS: Mapping[str, str] = {
     name: f"vendored.{name}({{module}})"
-    for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters")
+    for name in ("modules", "named_modules", "children", "named_children", "parameters", "named_parameters", "buffers", "named_buffers")
 }
 DROPPED = frozenset({"to", "cuda", "cpu", "share_memory", "requires_grad_", "xpu", "to_empty", "flatten_parameters"})
 """Methods that give the module itself, or nothing; in JAX there is nothing to do."""
@@ -44,6 +44,12 @@ class ReplaceModuleMethods(Rule):
             "    def _init(self, m):\n        pass\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        for module in inner_first(self):\n            self._init(module)\n\n"
             "    def _init(self, m):\n        pass\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.a = nn.Linear(d, d)\n"
+            "        self.b = nn.Linear(d, d)\n        self.b.load_state_dict(self.a.state_dict())\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        self.b = Linear(d, d, rngs=rngs)\n        copy_state(self.b, self.a)\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def to(self, device):\n        super().to(device)\n        self.device = device\n"
@@ -76,8 +82,30 @@ class ReplaceModuleMethods(Rule):
             return new.value
         if name == "train" and updated.args:
             return self._train_call(updated, new)
+        if name == "load_state_dict" and (source := self._loaded(original, updated)) is not None:
+            return self.context.build("vendored.copy_state({target}, {source})", target=new.value, source=source)
+        if name == "state_dict" and self._is_loaded():
+            return None
         if name in ("half", "float", "double", "bfloat16", "state_dict", "load_state_dict", "zero_grad", "register_forward_hook", "type"):
             self.context.hole(original, f"nn.Module.{name} has no direct counterpart in NNX", "module-method")
+        return None
+
+    def _is_loaded(self) -> bool:
+        """Whether the state dictionary at hand is all that another module loads."""
+        parent, call = self.context.parent(), self.context.parent(2)
+        return isinstance(parent, cst.Arg) and isinstance(call, cst.Call) and self._loaded(call, call) is not None
+
+    def _loaded(self, call: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """The module whose state another one takes: `b` of `a.load_state_dict(b.state_dict())`."""
+        match call, updated.args:
+            case (
+                cst.Call(
+                    func=cst.Attribute(value=target, attr=cst.Name("load_state_dict")),
+                    args=[cst.Arg(value=cst.Call(func=cst.Attribute(value=source, attr=cst.Name("state_dict")), args=[]))],
+                ),
+                [cst.Arg(value=cst.Call(func=cst.Attribute(value=new)))],
+            ) if self._is_module(target) and self._is_module(source) and not self._is_defined_in_repository(source, "state_dict"):
+                return new
         return None
 
     def leave_SimpleStatementLine(

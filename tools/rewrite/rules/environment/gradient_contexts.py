@@ -36,6 +36,12 @@ class ReplaceGradientContexts(Rule):
             "def f(x: jax.Array):\n    y = lax.stop_gradient(x * 2)\n    return x + y\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def rows(self):\n        with torch.no_grad():\n"
+            "            rows = dict(self.named_parameters())\n        return rows\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def rows(self):\n"
+            "        rows = dict(named_parameters(self))\n        return rows\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, on: bool):\n    with torch.cuda.amp.autocast(enabled=on):\n        x = x * 2\n"
             "    place = torch.autocast('cuda') if on else None\n    with place:\n        return x\n",
             "def f(x: jax.Array, on: bool):\n    x = x * 2\n    place = nullcontext() if on else None\n    with place:\n        return x\n",
@@ -138,7 +144,20 @@ def _last_name(node: cst.BaseExpression) -> str:
     return name.value if isinstance(name, cst.Name) else ""
 
 
+def _collects_parameters(value: cst.BaseExpression) -> bool:
+    """Whether an expression is the parameters of a module, perhaps as a list or dictionary: `dict(named_parameters(net))`."""
+    if not isinstance(value, cst.Call):
+        return False
+    name = _last_name(value.func)
+    if name in ("dict", "list", "tuple") and len(value.args) == 1:
+        return _collects_parameters(value.args[0].value)
+    return name in ("parameters", "named_parameters", "buffers", "named_buffers")
+
+
 def _stop_gradient(value: cst.BaseExpression) -> cst.BaseExpression:
+    # Parameters require their gradients wherever somebody collects them.
+    if _collects_parameters(value):
+        return value
     # `stop_gradient` would make an array of a constant.
     if (isinstance(value, cst.Name) and value.value in ("None", "True", "False")) or isinstance(
         value, (cst.Integer, cst.Float, cst.SimpleString)

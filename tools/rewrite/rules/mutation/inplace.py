@@ -13,7 +13,7 @@ from migrate_agent.tools.rewrite.analysis.facts import is_tensor, span_of, tenso
 from migrate_agent.tools.rewrite.rules.indexing.elementwise import scalar, unmasked
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import padded_here
 from migrate_agent.tools.rewrite.rules.mutation.writes import _Writes, is_inplace
-from migrate_agent.tools.rewrite.rules.parameters.variables import variable
+from migrate_agent.tools.rewrite.rules.parameters.variables import subscript, variable
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed
@@ -90,6 +90,10 @@ class ReplaceInplaceUpdates(_Writes):
 
     def leave_AugAssign(self, original: cst.AugAssign, updated: cst.AugAssign) -> cst.BaseSmallStatement | None:
         target, new = original.target, updated.target
+        if self.context.is_parameter_name(target) and type(updated.operator) in OPERATORS:
+            assert isinstance(new, (cst.Name, cst.Subscript))
+            whole = new if isinstance(new, cst.Subscript) else subscript(new)
+            return cst.Assign([cst.AssignTarget(whole)], self._sum(whole, updated))
         if isinstance(target, cst.Name):
             if is_tensor(self.context.observed(target)):
                 return self._with_aliases(target, updated)
@@ -155,6 +159,10 @@ class ReplaceInplaceUpdates(_Writes):
                 self._check_alias(receiver)
         elif not isinstance(receiver, (cst.Call, cst.BinaryOperation)):  # what was just computed has no other name
             context.hole(original, "an in-place update whose value is used as well", "alias-write")
+
+    def _sum(self, base: cst.BaseExpression, updated: cst.AugAssign) -> cst.BaseExpression:
+        """The value that `base` has after the update, in an expression."""
+        return cst.BinaryOperation(base.deep_clone(), OPERATORS[type(updated.operator)](), self._parenthesised(updated.value))
 
     # -- writing ----------------------------------------------------------------------------------------------------
 

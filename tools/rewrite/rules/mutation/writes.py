@@ -91,7 +91,7 @@ class _Writes(Rule):
         """The rewritten form of an original expression, for a second use."""
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             return self._rewrite_again(node.value)
-        if variable(self, node):
+        if variable(self, node) or self.context.is_parameter_name(node):
             return subscript(node)
         if isinstance(node, cst.Subscript):
             return node.with_changes(value=self._rewrite_again(node.value))

@@ -12,14 +12,15 @@ from migrate_agent.tools.rewrite.analysis.parameter_writes import argument_names
 from migrate_agent.tools.rewrite.rules.parameters.variables import PARAMETERS, variable
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.registry import layers
-from migrate_agent.tools.rewrite.tables.templates import fill
+from migrate_agent.tools.rewrite.tables.templates import fill, wrap
 
 
 class FreezeParameters(Rule):
     """Freeze parameters: `for p in net.parameters(): p.requires_grad = False` → `freeze(net)`; of one parameter → `self.w = frozen(self.w)`.
 
-    `net.requires_grad_(False)` likewise. What is frozen and thawed in one block, to write to it, is neither.
-    Declines (a hole) where a condition or a computed value decides.
+    `net.requires_grad_(False)` likewise. A condition on names or values becomes an argument: `freeze(net,
+    where=lambda name, p: "head" not in name)`. What is frozen and thawed in one block, to write to it, is
+    neither. Declines (a hole) for other computed values.
     """
 
     KEEP = ("class Plain:\n    def f(self, x):\n        x.requires_grad = False\n",)
@@ -42,28 +43,62 @@ class FreezeParameters(Rule):
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
             "        self.a.weight = self.a.weight * 2\n",
         ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d, learned=True):\n        super().__init__()\n"
+            "        self.a = nn.Linear(d, d)\n        self.b = nn.Linear(d, d)\n        self.a.weight.requires_grad = learned\n"
+            "        for name, p in self.named_parameters():\n            p.requires_grad = 'bias' in name\n"
+            "        for name, p in self.a.named_parameters():\n            if not name.startswith('b') and p.dim() > 1:\n"
+            "                p.requires_grad_(False)\n"
+            "        for p, q in zip(self.a.parameters(), self.b.parameters()):\n            q.data.copy_(p.data)\n"
+            "            q.requires_grad = False\n",
+            "class M(nnx.Module):\n    def __init__(self, d, learned=True, *, rngs: nnx.Rngs):\n        self.a = Linear(d, d, rngs=rngs)\n"
+            "        self.b = Linear(d, d, rngs=rngs)\n        self.a.kernel = frozen(self.a.kernel, unless=learned)\n"
+            "        freeze(self, where=lambda name, p: 'bias' not in name)\n"
+            "        freeze(self.a, where=lambda name, p: not name.startswith('b') and p.ndim > 1)\n"
+            "        for p, q in zip(parameters(self.a), parameters(self.b)):\n            q[...] = jnp.broadcast_to(p[...], q[...].shape).astype(q[...].dtype)\n"
+            "        freeze(self.b)\n",
+        ),
     )
 
-    def leave_For(self, original: cst.For, updated: cst.For) -> cst.SimpleStatementLine | None:
-        """A loop that does nothing but freeze each parameter."""
-        walked = original.iter
-        if not (isinstance(walked, cst.Call) and isinstance(walked.func, cst.Attribute) and not walked.args):
+    def leave_For(self, original: cst.For, updated: cst.For) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | None:
+        """A loop that freezes parameters: all of them, those that a condition on name or value picks, or each beside other work."""
+        if not isinstance(original.body, cst.IndentedBlock) or not isinstance(updated.body, cst.IndentedBlock) or original.orelse:
             return None
-        body = original.body.body
-        line = body[0] if len(body) == 1 else None
-        statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
-        target = self._frozen_target(statement)
-        if target is None or walked.func.attr.value not in ("parameters", "named_parameters"):
-            return None
-        names = [e.value for e in original.target.elements] if isinstance(original.target, cst.Tuple) else [original.target]
-        last = names[-1]
-        if not (isinstance(last, cst.Name) and isinstance(target, cst.Name) and last.value == target.value):
-            return None
+        names = _loop_names(original)
+        if names is not None and len(original.body.body) == len(updated.body.body) == 1 and isinstance(original.iter, cst.Call):
+            where = _frozen_where(original.body.body[0], updated.body.body[0], names.parameter)
+            if where is not None and not _is_name(where, "False"):
+                return self._freeze_loop(original, updated, names, where)
+        return self._freeze_afterwards(original, updated)
+
+    def _freeze_loop(self, original: cst.For, updated: cst.For, names: _Names, where: cst.BaseExpression) -> cst.SimpleStatementLine:
         # `p.requires_grad = False` alone is a hole, since `p` is only the loop's name for many parameters.
         first, end = self.context.span(original).line, self.context.span(original).end_line
-        self.context.holes[:] = [hole for hole in self.context.holes if not first <= hole.span.line <= end]
-        call = self.context.build("vendored.freeze({module})", module=walked.func.value)
+        self.context.holes[:] = [hole for hole in self.context.holes if not (hole.code == "frozen" and first <= hole.span.line <= end)]
+        assert isinstance(original.iter, cst.Call) and isinstance(original.iter.func, cst.Attribute)
+        module = original.iter.func.value
+        if _is_name(where, "True"):
+            call = self.context.build("vendored.freeze({module})", module=module)
+        else:
+            call = self.context.build(
+                f"vendored.freeze({{module}}, where=lambda {names.name}, {names.parameter}: {{where}})", module=module, where=where
+            )
         return cst.SimpleStatementLine([cst.Expr(call)], leading_lines=updated.leading_lines)
+
+    def _freeze_afterwards(self, original: cst.For, updated: cst.For) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        """`for p, q in zip(…): p.copy_(q); q.requires_grad = False` → the loop without the last, then `freeze` of the module walked."""
+        assert isinstance(original.body, cst.IndentedBlock) and isinstance(updated.body, cst.IndentedBlock)
+        if len(original.body.body) != len(updated.body.body):
+            return None
+        walked = _walked_modules(original)
+        gone = [line for line in original.body.body if (name := _frozen_name(line)) is not None and name in walked]
+        body = [new for old, new in zip(original.body.body, updated.body.body, strict=True) if old not in gone]
+        if not gone or not body:
+            return None
+        self.context.drop_holes(*gone)
+        loop = updated.with_changes(body=updated.body.with_changes(body=body))
+        calls = [self.context.build("vendored.freeze({module})", module=walked[_frozen_name(line) or ""]) for line in gone]
+        return cst.FlattenSentinel([loop, *(cst.SimpleStatementLine([cst.Expr(call)]) for call in calls)])
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.Assign | None:
         target = original.targets[0].target
@@ -78,7 +113,7 @@ class FreezeParameters(Rule):
         flag = _gradient_flag(original)
         return cst.RemoveFromParent() if flag is not None and self._is_thawed_again(flag.target) else None
 
-    def _is_thawed_again(self, target: cst.Attribute) -> bool:
+    def _is_thawed_again(self, target: cst.BaseExpression) -> bool:
         """Whether the block sets this `requires_grad` to `False` and then to `True`, and never else."""
         block = next(node for node in reversed(self.context.stack) if isinstance(node, cst.IndentedBlock | cst.Module))
         flags = [flag for flag in map(_gradient_flag, block.body) if flag is not None and flag.target.deep_equals(target)]
@@ -109,6 +144,11 @@ class FreezeParameters(Rule):
     def _freeze_variable(self, statement: cst.BaseSmallStatement, node: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign | None:
         """One parameter that is frozen."""
         target = self._variable_of(node)
+        if target is not None and not isinstance(value, cst.Name | cst.Attribute):
+            target = None
+        if target is not None and not _is_name(value, "True") and not _is_name(value, "False"):
+            text = "vendored.frozen({x}, unless={trained})"
+            return cst.Assign([cst.AssignTarget(target)], self.context.build(text, x=target.deep_clone(), trained=value))
         if not _is_name(value, "False") or target is None:
             fact = self.context.observed(node)
             if fact is not None and set(fact.kinds) <= {"parameter"} and not _is_name(value, "True"):
@@ -137,24 +177,114 @@ class FreezeParameters(Rule):
                 parameter_count += isinstance(target, ast.Name) and target.id == node.value and dotted in PARAMETERS
         return 0 < stores == parameter_count
 
-    def _frozen_target(self, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
-        """What a statement freezes, or `None`."""
-        match statement:
-            case cst.Assign(
-                targets=[cst.AssignTarget(target=cst.Attribute(value=node, attr=cst.Name("requires_grad")))], value=cst.Name("False")
-            ):
-                return node
-            case cst.Expr(
-                value=cst.Call(func=cst.Attribute(value=node, attr=cst.Name("requires_grad_")), args=[cst.Arg(value=cst.Name("False"))])
-            ):
-                return node
+
+class _Names(NamedTuple):
+    """What a loop over the parameters of one module calls the name (`_` where it has none) and the value."""
+
+    name: str
+    parameter: str
+
+
+def _loop_names(loop: cst.For) -> _Names | None:
+    match loop.iter, loop.target:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("parameters")), args=[]), cst.Name(value=parameter):
+            return _Names("_", parameter)
+        case (
+            cst.Call(func=cst.Attribute(attr=cst.Name("named_parameters")), args=[]),
+            cst.Tuple(elements=[cst.Element(value=cst.Name(value=name)), cst.Element(value=cst.Name(value=parameter))]),
+        ):
+            return _Names(name, parameter)
+    return None
+
+
+def _walked_modules(loop: cst.For) -> dict[str, cst.BaseExpression]:
+    """Name in a loop's target → the module whose parameters it stands for one by one."""
+    match loop.iter, loop.target:
+        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name("parameters")), args=[]), cst.Name(value=name):
+            return {name: module}
+        case cst.Call(func=cst.Name("zip"), args=arguments), cst.Tuple(elements=elements) if len(arguments) == len(elements):
+            rows: dict[str, cst.BaseExpression] = {}
+            for argument, element in zip(arguments, elements, strict=True):
+                rows |= _walked_modules(loop.with_changes(iter=argument.value, target=element.value))
+            return rows
+    return {}
+
+
+def _frozen_name(line: cst.CSTNode) -> str | None:
+    """The name whose gradient a statement switches off."""
+    setting = _setting(line)
+    return setting.target.value if setting and isinstance(setting.target, cst.Name) and _is_name(setting.value, "False") else None
+
+
+def _setting(line: cst.CSTNode) -> _Flag | None:
+    """What a statement decides about gradients: `x.requires_grad = value` or `x.requires_grad_(value)`."""
+    match line:
+        case cst.SimpleStatementLine(body=[statement]):
+            return _setting(statement)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=node, attr=cst.Name("requires_grad")))], value=value):
+            return _Flag(node, value)
+        case cst.Expr(value=cst.Call(func=cst.Attribute(value=node, attr=cst.Name("requires_grad_")), args=[])):
+            return _Flag(node, cst.Name("True"))
+        case cst.Expr(value=cst.Call(func=cst.Attribute(value=node, attr=cst.Name("requires_grad_")), args=[cst.Arg(value=value)])):
+            return _Flag(node, value)
+    return None
+
+
+def _frozen_where(old: cst.CSTNode, new: cst.CSTNode, parameter: str) -> cst.BaseExpression | None:
+    """The condition under which the body of a loop freezes its parameter; `None` where it does anything else."""
+    setting, made = _setting(old), _setting(new)
+    if setting is not None and _is_name(setting.target, parameter):
+        # `p.requires_grad_(False)` alone is nothing any more.
+        literal = _is_name(setting.value, "True") or _is_name(setting.value, "False")
+        return _negation(setting.value) if literal else _negation(made.value) if made else None
+    if not isinstance(old, cst.If) or not isinstance(new, cst.If):
         return None
+    arms = [(old.body, new.body)]
+    if old.orelse is not None and new.orelse is not None:
+        arms.append((old.orelse.body, new.orelse.body) if isinstance(old.orelse, cst.Else) else (old.orelse, new.orelse))  # type: ignore[arg-type]
+    conditions = [_frozen_where(*_single(one, other), parameter) for one, other in arms]
+    if any(condition is None for condition in conditions):
+        return None
+    yes, no = [*conditions, cst.Name("False")][:2]
+    match (getattr(yes, "value", ""), getattr(no, "value", "")):
+        case ("True", "False"):
+            return new.test
+        case ("False", "True"):
+            return _negation(new.test)
+        case (_, "False"):
+            return cst.BooleanOperation(_wrapped(new.test), cst.And(), _wrapped(yes))  # type: ignore[arg-type]
+        case ("True", _):
+            return cst.BooleanOperation(_wrapped(new.test), cst.Or(), _wrapped(no))  # type: ignore[arg-type]
+    return None
+
+
+def _single(one: cst.CSTNode, other: cst.CSTNode) -> tuple[cst.CSTNode, cst.CSTNode]:
+    """The only statement of a block, before and after rewriting."""
+    if isinstance(one, cst.IndentedBlock) and isinstance(other, cst.IndentedBlock) and len(one.body) == len(other.body) == 1:
+        return one.body[0], other.body[0]
+    return one, other
+
+
+def _negation(value: cst.BaseExpression) -> cst.BaseExpression:
+    match value:
+        case cst.Name("True" | "False"):
+            return cst.Name("False" if value.value == "True" else "True")
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return inner
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn() as operator) as only]):
+            other = cst.NotIn() if isinstance(operator, cst.In) else cst.In()
+            return value.with_changes(comparisons=[only.with_changes(operator=other)])
+    return cst.UnaryOperation(cst.Not(), _wrapped(value))
+
+
+def _wrapped(value: cst.BaseExpression) -> cst.BaseExpression:
+    return wrap(value, None)
 
 
 class _Flag(NamedTuple):
-    """`x.requires_grad`, and what a statement sets it to."""
+    """What requires a gradient or not, and what decides."""
 
-    target: cst.Attribute
+    target: cst.BaseExpression
     value: cst.BaseExpression
 
 

@@ -15,8 +15,8 @@ from migrate_agent.tools.rewrite.tables.helpers import properties
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers
 from migrate_agent.tools.scan.nodes import walk
 
-READABLE = frozenset({"shape", "ndim", "dtype"})
-"""What a variable answers as its array does."""
+READABLE = frozenset({"shape", "ndim", "dtype", "dim", "numel", "nelement", "requires_grad", "requires_grad_"})
+"""What a variable answers as its array does, by the name that it has in torch too."""
 
 
 def callees(context: Context, call: cst.Call) -> list[FunctionKey]:
@@ -108,6 +108,8 @@ class PassVariables(Rule):
         context, parent, grand = self.context, self.context.parent(), self.context.parent(2)
         if isinstance(parent, (cst.Param, cst.AssignTarget, cst.For, cst.Comparison, cst.ComparisonTarget, cst.AugAssign)):
             return True
+        if isinstance(parent, (cst.CompFor, cst.Element)) and (isinstance(parent, cst.CompFor) or self._is_target()):
+            return True
         if isinstance(parent, cst.Attribute):
             return parent.value is not node or parent.attr.value in READABLE
         if isinstance(parent, cst.Subscript):
@@ -115,6 +117,14 @@ class PassVariables(Rule):
         if isinstance(parent, cst.Arg) and isinstance(grand, cst.Call):
             return parent.keyword is node or context.dotted(grand.func).startswith(INIT) or self._is_written_by(grand, parent)
         return False
+
+    def _is_target(self) -> bool:
+        """Whether the tuples around the name at hand are what a loop or an assignment binds."""
+        around = list(reversed(self.context.stack))
+        depth = next((i for i, n in enumerate(around) if not isinstance(n, (cst.Element, cst.Tuple, cst.List))), len(around))
+        if depth == len(around):
+            return False
+        return getattr(around[depth], "target", None) is around[depth - 1]
 
     def _reference(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression | None:
         """What stands for the parameter itself; `None` where the rewritten text does already."""

@@ -141,7 +141,7 @@ class ReplaceRegistrations(Rule):
 
     def _container_class(self, node: cst.BaseExpression) -> str:
         """`Sequential` or `ModuleDict` where the module derives from it, else ""."""
-        bases = {name.removeprefix("torch.nn.") for name in _layer_bases(self, node)}
+        bases = {name.removeprefix("torch.nn.") for name in layer_bases(self, node)}
         return next((name for name in ("Sequential", "ModuleDict") if name in bases), "")
 
 
@@ -177,7 +177,7 @@ def _may_be_none(value: cst.BaseExpression) -> bool:
     return _is_name(value, "None") or (isinstance(value, cst.IfExp) and (_may_be_none(value.body) or _may_be_none(value.orelse)))
 
 
-def _layer_bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
+def layer_bases(rule: Rule, node: cst.BaseExpression) -> list[str]:
     """The torch layers that the module `node` (`self` or observed) is or derives from."""
     context = rule.context
     if context.is_self(node):

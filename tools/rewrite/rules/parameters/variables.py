@@ -113,6 +113,10 @@ def _reads_the_same(node: cst.BaseExpression) -> bool:
     """Whether an expression reads the same in the rewrite: names, their attributes, and literals."""
     if isinstance(node, cst.Attribute):
         return _reads_the_same(node.value)
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        return _reads_the_same(node.value) and _reads_the_same(node.slice[0].slice.value)
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.expression, cst.Integer)
     return isinstance(node, (cst.Name, cst.Integer, cst.SimpleString))
 
 

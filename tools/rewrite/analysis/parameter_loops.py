@@ -1,0 +1,62 @@
+"""Finds the names that loops and comprehensions over the parameters of modules give to one parameter after the other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_agent.tools.scan.nodes import walk
+
+WALKED = frozenset({"parameters", "buffers"})
+NAMED = frozenset({"named_parameters", "named_buffers"})
+PASSING = frozenset({"list", "tuple", "reversed", "iter"})
+"""Functions that give the same elements, in some order."""
+
+
+def parameter_names(function: ast.AST, line: int) -> frozenset[str]:
+    """The names that stand for a parameter itself on this line: `p` in `for p in m.parameters(): …`, where nothing binds it anew."""
+    names: set[str] = set()
+    for node in walk(function):
+        if isinstance(node, ast.For) and node.lineno <= line <= (node.end_lineno or line):
+            names |= set(handed_out(function, node.target, node.iter)) - _bound_in(node)
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp) and node.lineno <= line <= (
+            node.end_lineno or line
+        ):
+            names |= {name for part in node.generators for name in handed_out(function, part.target, part.iter)}
+    return frozenset(names)
+
+
+def handed_out(function: ast.AST, target: ast.expr, walked: ast.expr) -> Iterator[str]:
+    """The names in a loop's target that stand for parameters or buffers."""
+    match walked, target:
+        case ast.Call(func=ast.Name(id="zip"), args=iterables), ast.Tuple(elts=targets) if len(iterables) == len(targets):
+            for one, iterable in zip(targets, iterables, strict=True):
+                yield from handed_out(function, one, iterable)
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]), ast.Tuple(elts=[_, one]):
+            yield from handed_out(function, one, inner)
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]), _ if name in PASSING:
+            yield from handed_out(function, target, inner)
+        case ast.Call(func=ast.Attribute(attr=name), args=[]), ast.Name(id=one) if name in WALKED:
+            yield one
+        case ast.Call(func=ast.Attribute(attr=name), args=[]), ast.Tuple(elts=[_, ast.Name(id=one)]) if name in NAMED:
+            yield one
+        case ast.Name(id=name), _ if (value := _only_value(function, name)) is not None:
+            yield from handed_out(function, target, value)
+
+
+def _only_value(function: ast.AST, name: str) -> ast.expr | None:
+    """What a local name is set to, where that is a call and happens once."""
+    stores = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)]
+    values = [
+        node.value
+        for node in walk(function)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+    ]
+    return values[0] if len(stores) == len(values) == 1 and isinstance(values[0], ast.Call) else None
+
+
+def _bound_in(loop: ast.For) -> set[str]:
+    """Names that the body of a loop gives another value."""
+    changed = {id(node.target) for node in walk(loop) if isinstance(node, ast.AugAssign)}
+    inside = {id(node) for node in walk(loop.target)} | changed
+    return {node.id for node in walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inside}
