@@ -57,6 +57,10 @@ GUESSABLE = {
         "class Net(nn.Module):\n def forward(self, inputs):\n  a, b, mask = inputs\n  return (a + b) * (~mask).float()\n",
         ("", "(torch.randn(2, 16, 64), torch.randn(2, 16, 64), torch.ones((2, 16, 64), dtype=torch.bool))"),
     ),
+    "prediction and target that are complex": (
+        "class Net(nn.Module):\n def forward(self, x, target):\n  return (x.imag - target.imag).abs().mean()\n",
+        ("", "torch.randn(2, 16, 64, dtype=torch.complex64), torch.randn(2, 16, 64, dtype=torch.complex64)"),
+    ),
     "arguments handed on to a base": (
         "class Net(nn.Conv2d):\n def __init__(self, *args, **kwargs):\n  super().__init__(*args, **kwargs)\n",
         ("64, 64, 3", "torch.randn(2, 64, 32, 32)"),

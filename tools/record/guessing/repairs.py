@@ -134,6 +134,10 @@ def _call_repairs(attempt: Attempt, outcome: Outcome, options: Options) -> Itera
     suspects = [name for name in outcome.place.init if name in options.init][:4]
     numbers = [str(number) for number in outcome.place.numbers]
     yield from _result_repairs(attempt, outcome)
+    if len(call) > 1:
+        # Prediction and target, query and key: what the error says of one holds of the other too.
+        for kind in _kinds(outcome.error):
+            yield replace(attempt, call=tuple((name, _of_kind(value, kind)) for name, value in attempt.call or ()))
     yield from interleave(
         (set_call(attempt, name, value) for name in present for value in _mended(call[name], outcome)),
         (set_init(attempt, name, value) for name in suspects for value in options.init_values(name, outcome.error)[:12]),
@@ -178,7 +182,7 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
             for mended in islice(_mended(item, outcome), 8):
                 yield replace(value, items=(*value.items[:at], mended, *value.items[at + 1 :]))
     for kind in _kinds(outcome.error):
-        yield change_tensors(value, lambda tensor, kind=kind: replace(tensor, kind=kind))  # type: ignore[misc]
+        yield _of_kind(value, kind)
     if "index out of range" in outcome.error or "out of bounds" in outcome.error or "IndexError" in outcome.error:
         for high in (8, 4, 2):
             yield change_tensors(value, lambda tensor, high=high: replace(tensor, high=high))  # type: ignore[misc]
@@ -191,6 +195,10 @@ def _mended(value: Value, outcome: Outcome) -> Iterator[Value]:
             r"unpack|iterable|has no attribute '(append|copy|items|keys|values)'|must be (tuple|list)|not subscriptable", outcome.error
         ):
             yield from _several(value, outcome.error)
+
+
+def _of_kind(value: Value, kind: Kind) -> Value:
+    return change_tensors(value, lambda tensor: replace(tensor, kind=kind))
 
 
 def _several(value: Tensor, error: str) -> Iterator[Value]:
