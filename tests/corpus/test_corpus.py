@@ -11,6 +11,7 @@ import pytest
 from migrate_agent.evals.mutation import corpus
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import told
+from migrate_agent.tools import leftovers
 from migrate_agent.tools.rewrite.tables import helpers as vendoring
 from migrate_agent.tools.verify import Options
 from migrate_agent.tools.verify.checks.static import calls, constants, imports, patches
@@ -156,4 +157,5 @@ def refused_unrun(case: corpus.Case) -> bool:
     source = Source("model_jax.py", ast.parse(case.source))
     names = imported_modules(source.tree, "model_jax", False)
     imported = any(imports.reason(name, ("model",)) for name in names)
-    return imported or bool([*calls.find(source), *patches.find(source), *constants.find(source)])
+    left = list(leftovers.find({"model_jax.py": case.source}, imports=False))
+    return imported or bool([*calls.find(source), *patches.find(source), *constants.find(source), *left])
