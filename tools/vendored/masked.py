@@ -30,21 +30,25 @@ def fill_unselected(x: jax.Array, mask: jax.Array) -> jax.Array:
     it selects nothing.
     """
     rows = x.reshape(-1, *x.shape[mask.ndim :])
-    selected = jnp.where(mask.any(), rows[jnp.argmax(mask)], jnp.ones((), x.dtype)) if rows.shape[0] else rows
+    selected = jnp.where(mask.any(), rows[jnp.argmax(mask)], jnp.ones((), x.dtype)) if rows.shape[0] else jnp.ones((), x.dtype)
     return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), x, lax.stop_gradient(selected))
 
 
 def padded_rows(x: jax.Array, mask: jax.Array) -> jax.Array:
     """`x[mask]` with a row for each place of the mask: `x` (*mask.shape, …) → (mask.size, …).
 
-    Where the mask does not select, there is a copy of a row that it selects (`fill_unselected`).
+    Where the mask does not select, there is a copy of a row that it selects (`fill_unselected`). The mask may end before `x` does.
     """
+    x = x[tuple(slice(size) for size in mask.shape)]
     return fill_unselected(x, mask).reshape(mask.size, *x.shape[mask.ndim :])
 
 
 def set_padded_rows(x: jax.Array, mask: jax.Array, rows: jax.Array) -> jax.Array:
     """`x[mask] = rows`, where `rows` has one row for each place of the mask, or broadcasts to that."""
-    rows = jnp.broadcast_to(rows, (mask.size, *x.shape[mask.ndim :])).reshape(x.shape)
+    missing = [(0, size - end) for size, end in zip(x.shape[: mask.ndim], mask.shape, strict=True)]
+    rows = jnp.broadcast_to(rows, (mask.size, *x.shape[mask.ndim :])).reshape(*mask.shape, *x.shape[mask.ndim :])
+    if any(after for _, after in missing):
+        mask, rows = jnp.pad(mask, missing), jnp.pad(rows, [*missing, *[(0, 0)] * (rows.ndim - mask.ndim)])
     return jnp.where(mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim)), rows.astype(x.dtype), x)
 
 

@@ -43,3 +43,12 @@ def test_selected_places_take_one_row_after_the_other(rows: int) -> None:
     x[mask] = values
     got = set_next_rows(jnp.zeros((2, 2, 3)), jnp.array(mask.numpy()), jnp.array(values.numpy()))
     np.testing.assert_array_equal(got, x.numpy())
+
+
+def test_a_mask_may_end_before_the_array_does_and_there_may_be_no_rows() -> None:
+    x, mask = jnp.arange(12.0).reshape(4, 3), jnp.array([True, False, True])
+    got = set_padded_rows(x, mask, -padded_rows(x, mask))
+    np.testing.assert_array_equal(got, x * jnp.array([-1.0, 1.0, -1.0, 1.0])[:, None])
+    empty, nothing = jnp.zeros((0, 2, 3)), jnp.zeros((0, 2), bool)
+    assert padded_rows(empty, nothing).shape == (0, 3)
+    assert set_padded_rows(empty, nothing, padded_rows(empty, nothing)).shape == empty.shape
