@@ -55,6 +55,13 @@ class ReplaceTensorBranches(Rule):
             "    x = lax.cond(jnp.sum(x) > 0, if_true, if_false, x)\n    return x\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x, y):\n"
+            "        if not self.training or torch.rand(1).item() < 0.5:\n            return x + y\n        else:\n            return x\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n        self.rngs = rngs\n\n"
+            "    def __call__(self, x, y):\n        if self.deterministic:\n            return x + y\n"
+            "        return lax.cond((jax.random.uniform(self.rngs(), 1) < 0.5).reshape(()), lambda: x + y, lambda: x)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum().item() else x + 1\n",
             "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x), lambda: x * 2, lambda: x + 1)\n",
         ),
@@ -81,14 +88,34 @@ class ReplaceTensorBranches(Rule):
             if read and not self._has_dynamic_hole(original.test):
                 self.context.hole(original.test, "a branch on a tensor's value, read out by item()", "tensor-branch")
             return None
-        result = (
-            None
-            if isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If)
-            else self._build_cond(original, updated)
-        )
+        chained = isinstance(self.context.parent(), cst.If) or isinstance(original.orelse, cst.If)
+        result = None if chained else self._guarded(original, updated) or self._build_cond(original, updated, original.test, updated.test)
         if result is None:
             self.context.hole(original.test, "a branch on tensor values", "tensor-branch")
         return result
+
+    def _guarded(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+        """`if not self.training or torch.rand(()) < p: …` with a first operand that tracing decides: Python's own branch around `lax.cond`.
+
+        Python leaves the second operand alone where the first one decides, and so does this: evaluation draws no number.
+        """
+        old, new = original.test, updated.test
+        if not isinstance(old, cst.BooleanOperation) or not isinstance(new, cst.BooleanOperation):
+            return None
+        either = isinstance(old.operator, cst.Or)
+        if self._is_tensor_test(old.left) or (not either and original.orelse is None):
+            return None
+        inner = self._build_cond(original, updated, old.right, new.right)
+        if inner is None or not isinstance(updated.body, cst.IndentedBlock):
+            return None
+        statements = _without_blank_start(list(inner.nodes) if isinstance(inner, cst.FlattenSentinel) else [inner])
+        decided = updated.body if either else cst.IndentedBlock(statements)
+        other = updated.orelse.body if isinstance(updated.orelse, cst.Else) else None
+        after = [line for line in other.body if isinstance(line, cst.BaseStatement)] if other is not None else []
+        rest = statements if either else after
+        if isinstance(inner, cst.SimpleStatementLine):  # it returns, and so do both sides
+            return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided, orelse=None), *rest])
+        return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided, orelse=cst.Else(cst.IndentedBlock(rest)))])
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
         if self._is_tensor_test(original.test) and not self.context.constructing:
@@ -109,22 +136,27 @@ class ReplaceTensorBranches(Rule):
         last = body[-1] if body else None
         return node.orelse is None and isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Raise)
 
-    def _build_cond(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
+    def _build_cond(
+        self, original: cst.If, updated: cst.If, test: cst.BaseExpression, new: cst.BaseExpression
+    ) -> cst.FlattenSentinel[cst.BaseStatement] | cst.SimpleStatementLine | None:
         bodies = [_simple_statements(updated.body), _simple_statements(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
         if any(body is None or any(map(_gives_none, body)) for body in bodies):
             return None
         true, false = bodies[0] or [], bodies[1] or []
         if len(true) == len(false) == 1 and (value := _returned(true[0])) is not None and (other := _returned(false[0])) is not None:
-            return cst.SimpleStatementLine(
-                [cst.Return(self._call(original.test, updated.test, value, other))], leading_lines=updated.leading_lines
-            )
+            return cst.SimpleStatementLine([cst.Return(self._call(test, new, value, other))], leading_lines=updated.leading_lines)
         names = [_assigned_names(body) for body in (true, false)]
         if names[0] is None or names[1] is None:
             return None
-        return self._functions(original, updated, (true, false), (names[0], names[1]))
+        return self._functions(original, updated, self._predicate(test, new), (true, false), (names[0], names[1]))
 
     def _functions(
-        self, original: cst.If, updated: cst.If, bodies: tuple[list[cst.SimpleStatementLine], ...], names: tuple[list[str], list[str]]
+        self,
+        original: cst.If,
+        updated: cst.If,
+        test: cst.BaseExpression,
+        bodies: tuple[list[cst.SimpleStatementLine], ...],
+        names: tuple[list[str], list[str]],
     ) -> cst.FlattenSentinel[cst.BaseStatement] | None:
         every = list(dict.fromkeys([*names[0], *names[1]]))
         outputs = [name for name in every if self._read_outside(original, name)]
@@ -142,7 +174,6 @@ class ReplaceTensorBranches(Rule):
             leading = [] if parts else list(updated.leading_lines)
             inner = function.body.with_changes(body=[*body, *function.body.body])
             parts.append(function.with_changes(body=inner, leading_lines=leading or [cst.EmptyLine(indent=False)]))
-        test = self._predicate(original.test, updated.test)
         call = self.context.build("lax.cond({test}, if_true, if_false)", test=test)
         assert isinstance(call, cst.Call)
         call = call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in inputs)])
@@ -235,7 +266,8 @@ class ReplaceTensorBranches(Rule):
         if is_tensor(fact) and fact and not set(fact.dtypes) <= {"bool"} and not isinstance(test, cst.Comparison):
             result = self.context.build("{x} != 0", x=result)
         # Torch takes any tensor of one element as a test, `lax.cond` only one without axes.
-        if is_tensor(fact) and fact and any(fact.shapes):
+        compared = [item for receiver in self._compared_items(test) if (item := self.context.observed(receiver))]
+        if any(any(item.shapes) for item in compared) or (is_tensor(fact) and fact and any(fact.shapes)):
             result = self.context.build("{x}.reshape(())", x=wrap(result, None))
         return result
 
@@ -267,13 +299,15 @@ class ReplaceTensorBranches(Rule):
         return None
 
     def _compares_items(self, node: cst.BaseExpression) -> bool:
-        """Whether this compares a tensor without axes, read out by `item()`, with something."""
+        """Whether this compares a tensor, read out by `item()`, with something."""
+        return bool(self._compared_items(node))
+
+    def _compared_items(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """The tensors that a comparison reads out by `item()`."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
-            return False
-        receivers = [
-            receiver for side in (node.left, node.comparisons[0].comparator) if (receiver := self._item_receiver(side)) is not None
-        ]
-        return bool(receivers) and all((fact := self.context.observed(r)) and not any(fact.shapes) for r in receivers)
+            return []
+        sides = (node.left, node.comparisons[0].comparator)
+        return [receiver for side in sides if (receiver := self._item_receiver(side)) is not None]
 
     def _forget_items(self, test: cst.BaseExpression) -> None:
         """The holes of `item()` inside a test: it is asked as an array, or is a hole itself."""
@@ -530,11 +564,29 @@ class ReplaceEarlyReturns(_Branching):
             for label, side in zip(("if_true", "if_false"), sides, strict=True)
         ]
         functions[0] = functions[0].with_changes(leading_lines=new.leading_lines)
-        call = self._call(self.plain._predicate(old.test, new.test), inputs, stateful)
-        return [
-            *functions,
-            cst.SimpleStatementLine([cst.Return(call) if ends else cst.Expr(call)], leading_lines=[cst.EmptyLine(indent=False)]),
-        ]
+        decided, (test, rewritten) = self._decided(old, new, inputs, stateful)
+        call = self._call(self.plain._predicate(test, rewritten), inputs, stateful)
+        last = cst.Return(call) if ends else cst.Expr(call)
+        end = cst.SimpleStatementLine([last], leading_lines=[] if decided else [cst.EmptyLine(indent=False)])
+        return [*functions, *decided, end]
+
+    def _decided(
+        self, old: cst.If, new: cst.If, inputs: Sequence[str], stateful: bool
+    ) -> tuple[list[cst.If], tuple[cst.BaseExpression, cst.BaseExpression]]:
+        """Where tracing decides the first operand of a test: a branch on it, and the other operand. It is not evaluated where Python would not."""
+        test, rewritten = old.test, new.test
+        joined = isinstance(test, cst.BooleanOperation) and isinstance(rewritten, cst.BooleanOperation)
+        if not (joined and isinstance(test, cst.BooleanOperation) and isinstance(rewritten, cst.BooleanOperation)):
+            return [], (test, rewritten)
+        if self.plain._is_tensor_test(test.left):
+            return [], (test, rewritten)
+        either = isinstance(test.operator, cst.Or)
+        function = "if_true" if either else "if_false"
+        arguments = [self.context.self_name(), *inputs] if stateful else list(inputs)
+        body = cst.parse_statement(f"return {function}({', '.join(arguments)})\n")
+        guard = rewritten.left if either else _negated(rewritten.left)
+        branch = cst.If(guard, cst.IndentedBlock([body]), leading_lines=[cst.EmptyLine(indent=False)])
+        return [branch], (test.right, rewritten.right)
 
     def _changes_module(self, statements: Sequence[cst.BaseStatement]) -> bool:
         """Whether statements write to the module's variables."""
@@ -610,6 +662,13 @@ class _Items(cst.CSTVisitor):
     def visit_Call(self, node: cst.Call) -> None:
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
             self.receivers.append(node.func.value)
+
+
+def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
+    """`not x` → `x`, and the other way round."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression
+    return cst.UnaryOperation(cst.Not(), wrap(test, None))
 
 
 def _is_always_tensor(fact: Observed | None) -> bool:
