@@ -88,6 +88,7 @@ from migrate_agent.tools.rewrite.rules.parameters.resets import CallResets
 from migrate_agent.tools.rewrite.rules.parameters.running_statistics import MoveInheritedStatistics
 from migrate_agent.tools.rewrite.rules.parameters.shared_variables import ShareVariables
 from migrate_agent.tools.rewrite.rules.parameters.taken_names import RenameTakenAttributes
+from migrate_agent.tools.rewrite.rules.parameters.tensor_marks import DropTensorMarks
 from migrate_agent.tools.rewrite.rules.parameters.unregistered_modules import WrapUnregisteredModules
 from migrate_agent.tools.rewrite.rules.parameters.variables import MakeParameters, ReadVariables
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -210,6 +211,7 @@ AROUND_NOTES: tuple[type[Rule], ...] = (
     KeepParameterGradients,
     BindOuterNames,
     DropSelfAssignments,
+    DropTensorMarks,
     CollectLoopSlices,
     SaveForBackwardLast,
     ComputeMasksAtOnce,

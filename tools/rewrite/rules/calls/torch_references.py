@@ -12,7 +12,7 @@ from migrate_agent.tools.rewrite.rules.apply_tables import apply_op, takes_optio
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import AUTOCAST
 from migrate_agent.tools.rewrite.rules.parameters.initialisers import AS_VALUES
 from migrate_agent.tools.rewrite.rules.rule import Rule
-from migrate_agent.tools.rewrite.tables.helpers import symbols
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, of_fused_package, ops
 from migrate_agent.tools.rewrite.tables.signatures import parse_signature
 
@@ -76,6 +76,14 @@ class ReplaceTorchReferences(Rule):
 
     KEEP = ("import math\n\ndef f():\n    return math.pi\n",)
     CHANGE = (
+        (
+            "from torch import nn\nfrom torch.nn.utils import spectral_norm, weight_norm\n\nclass M(nn.Module):\n"
+            "    def __init__(self, d, spectral):\n        super().__init__()\n"
+            "        norm = spectral_norm if spectral else weight_norm\n        self.fc = norm(nn.Linear(d, d))\n",
+            "class M(nnx.Module):\n    def __init__(self, d, spectral, *, rngs: nnx.Rngs):\n"
+            "        norm = partial(spectral_norm, rngs=rngs) if spectral else weight_norm\n"
+            "        self.fc = norm(Linear(d, d, rngs=rngs))\n",
+        ),
         ("import torch\n\ndef f(x: torch.Tensor):\n    return torch.float32\n", "def f(x: jax.Array):\n    return jnp.float32\n"),
         (
             "import torch.nn.functional as F\n\ndef f(activation=F.relu):\n    return activation\n",
@@ -177,9 +185,16 @@ class ReplaceTorchReferences(Rule):
         if takes_options(dotted):
             return self.context.helper(name)
         if name in symbols() and (dotted.startswith("torch.nn.functional.") or str(op.to).startswith(f"vendored.{name}(")):
-            return self.context.helper(name)
+            return self._with_rngs(name) if op.draws else self.context.helper(name)
         defaults = {name: cst.parse_expression(text) for name, text in signature.defaults.items() if fused}
         return cst.Lambda(cst.Parameters([cst.Param(cst.Name(name), default=defaults.get(name)) for name in parameters]), body)
+
+    def _with_rngs(self, name: str) -> cst.BaseExpression:
+        """A helper that draws, with what it draws from: whoever calls it need not know which of several functions it is."""
+        rngs = self.context.rngs() if rngs_of(name) == "required" and self.context.functions else None
+        if rngs is None or not self.context.constructing:
+            return self.context.helper(name)
+        return self.context.build(f"partial(vendored.{name}, rngs={{rngs}})", rngs=rngs)
 
     def _passes_parameters(self, call: cst.Call, parameters: list[str]) -> bool:
         names = [a.value.value for a in call.args if isinstance(a.value, cst.Name) and not a.keyword and not a.star]
