@@ -64,6 +64,8 @@ class ReplaceRegistrations(Rule):
         if parts is None:
             return None
         owner, name, value = parts
+        # Facts are known of the nodes of the source, and not of what they were rewritten to.
+        registering = original.value.func.value if isinstance(original.value.func, cst.Attribute) else owner
         text = _literal_text(name)
         if text is not None and text.isidentifier() and self.context.is_self(owner) and not self._container_class(owner):
             # `self.register_parameter("w", self.w)` only says again what the assignment before has said.
@@ -72,7 +74,7 @@ class ReplaceRegistrations(Rule):
             if _is_name(value, "None") and holds_data(self, original, text):
                 value = self.context.build("nnx.data(None)")
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
-        if text is not None and text.isidentifier() and isinstance(owner, (cst.Name, cst.Attribute)) and not self._container_class(owner):
+        if text is not None and text.isidentifier() and isinstance(owner, (cst.Name, cst.Attribute)) and not self._container_class(registering):
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
         return cst.Expr(self._registering_call(original.value, *parts))
 
