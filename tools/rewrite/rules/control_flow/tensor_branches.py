@@ -59,7 +59,7 @@ class ReplaceTensorBranches(Rule):
             "        if not self.training or torch.rand(1).item() < 0.5:\n            return x + y\n        else:\n            return x\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n        self.rngs = rngs\n\n"
             "    def __call__(self, x, y):\n        if self.deterministic:\n            return x + y\n"
-            "        return lax.cond((jax.random.uniform(self.rngs(), 1) < 0.5).reshape(()), lambda: x + y, lambda: x)\n",
+            "        return lax.cond(jax.random.uniform(self.rngs(), 1) < 0.5, lambda: x + y, lambda: x)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum().item() else x + 1\n",
