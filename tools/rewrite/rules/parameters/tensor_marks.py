@@ -42,7 +42,7 @@ class DropTensorMarks(Rule):
             case _:
                 return None
         fact = self.context.observed(owner)
-        if name in KNOWN or fact is None or not is_tensor(fact) or "none" in fact.kinds:
+        if name in KNOWN or name.startswith("__") or fact is None or not is_tensor(fact) or "none" in fact.kinds:
             return None
         if self._is_read(name):
             self.context.hole(original, f"{name} is kept on a tensor and read again: an array takes no attributes", "unsupported")
