@@ -74,7 +74,12 @@ class ReplaceRegistrations(Rule):
             if _is_name(value, "None") and holds_data(self, original, text):
                 value = self.context.build("nnx.data(None)")
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
-        if text is not None and text.isidentifier() and isinstance(owner, (cst.Name, cst.Attribute)) and not self._container_class(registering):
+        if (
+            text is not None
+            and text.isidentifier()
+            and isinstance(owner, (cst.Name, cst.Attribute))
+            and not self._container_class(registering)
+        ):
             return cst.Assign([cst.AssignTarget(cst.Attribute(owner, cst.Name(text)))], value)
         return cst.Expr(self._registering_call(original.value, *parts))
 
