@@ -291,5 +291,8 @@ def test_a_further_attempt_that_is_wrong_at_the_first_call_is_asked_no_more(labe
     evidence = check_pair(MLP, MLP.candidate(wrong), watcher, tmp_path)
     assert evidence.status == "failed"
     asked = [job.entry.rpartition(".")[2] for job in watcher.jobs]
-    assert asked.count("job:exact") == 1 and "native:native" not in asked and "noise:run" not in asked
+    assert asked.count("job:exact") == 1 and "native:native" not in asked
+    # A value beyond its limit is wrong only where torch's own array is not noise by as much: one run of the original says so.
+    noise = [job for job in watcher.jobs if job.entry.endswith("noise:run")]
+    assert len(noise) <= 1 and all(job.side == "original" for job in noise)
     assert [verdict.check for verdict in evidence.verdicts if verdict.status != "pass"] == [wrong.check]
