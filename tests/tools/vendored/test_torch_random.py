@@ -1,0 +1,30 @@
+"""The stream of `TorchGenerator` against torch's."""
+
+import numpy as np
+import pytest
+import torch
+
+from migrate_agent.tools.vendored.torch_random import TorchGenerator
+
+
+@pytest.mark.parametrize("seed", [0, 1337, 2**32 + 5, 2**40 + 17])
+def test_draws_are_torchs(seed: int) -> None:
+    """Draws of all kinds, one after the other, at sizes around torch's blocks of sixteen."""
+    generator = TorchGenerator().manual_seed(seed)
+    torch.manual_seed(seed)
+    for size in (1, 3, 15, 16, 17, 31, 32, 100):
+        assert np.abs(np.asarray(generator.randn(size)) - torch.randn(size).numpy()).max() < 1e-6
+        assert np.array_equal(generator.rand(2, size), torch.rand(2, size))
+        assert np.array_equal(generator.randperm(size), torch.randperm(size))
+    for high in (10, 2**27, 2**28, 2**31 - 1):
+        assert np.array_equal(generator.randint(high, (7,)), torch.randint(high, (7,)))
+    assert generator.integer() == int(torch.empty((), dtype=torch.int64).random_())
+
+
+def test_state_goes_on_where_it_was() -> None:
+    """A state holds the spare normal number too."""
+    generator = TorchGenerator().manual_seed(3)
+    generator.randn(3)
+    state = generator.get_state()
+    first = np.asarray(generator.randn(5))
+    assert np.array_equal(first, generator.set_state(state).randn(5))

@@ -1,0 +1,124 @@
+"""torch's CPU generator without torch: the same integers, permutations and uniform numbers by seed, normal numbers to float32's rounding."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class TorchGenerator:
+    """A stream of random numbers in the order of `torch.Generator` on the CPU (https://pytorch.org/docs/stable/generated/torch.Generator.html).
+
+    `device` is ignored. Draws are float32 or int64 arrays of the shape that is asked for, as numbers or as one sequence.
+    """
+
+    def __init__(self, device: Any = None) -> None:
+        self.manual_seed(int.from_bytes(os.urandom(7), "little"))
+
+    def manual_seed(self, seed: int) -> TorchGenerator:
+        """Start the stream of this seed; gives the generator."""
+        self._seed = int(seed) % 2**64
+        self._spare: float | None = None
+        self._bits = np.random.MT19937()
+        # NumPy's other seedings mix the seed; torch's is the original one of 32 bits.
+        self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
+        return self
+
+    def seed(self) -> int:
+        """Start a stream that nobody knows; gives its seed."""
+        return self.manual_seed(int.from_bytes(os.urandom(7), "little"))._seed
+
+    def initial_seed(self) -> int:
+        """The seed that the stream began with."""
+        return self._seed
+
+    def get_state(self) -> dict[str, Any]:
+        """Where the stream stands, for `set_state`."""
+        return {"seed": self._seed, "spare": self._spare, "bits": self._bits.state}
+
+    def set_state(self, state: dict[str, Any]) -> TorchGenerator:
+        """Go on where `get_state` was asked; gives the generator."""
+        self._seed, self._spare, self._bits.state = state["seed"], state["spare"], state["bits"]
+        return self
+
+    def integer(self) -> int:
+        """One integer of 63 bits, which torch draws as the seed of a further stream."""
+        return int(self._wide(1)[0] % np.uint64(2**63))
+
+    def permutation(self, n: int) -> np.ndarray[Any, Any]:
+        """`randperm` as a NumPy array, int64 (n,)."""
+        order = list(range(n))
+        for i, number in enumerate(self._bits.random_raw(max(n - 1, 0)).tolist()):
+            j = i + (number & 0xFFFFFFFF) % (n - i)
+            order[i], order[j] = order[j], order[i]
+        return np.array(order, np.int64)
+
+    def randperm(self, n: int) -> jax.Array:
+        """`torch.randperm`."""
+        return jnp.asarray(self.permutation(n))
+
+    def randint(self, low: int, high: Any = None, size: Any = None) -> jax.Array:
+        """`torch.randint`; like there, the lower bound may be left out."""
+        if size is None:
+            low, high, size = 0, low, high
+        span, count = int(high) - int(low), math.prod(size)
+        # torch goes over to two words a number where the remainder would be skewed.
+        raw = self._wide(count) if span >= 2**28 else self._words(count)
+        return jnp.asarray(int(low) + (raw % np.uint64(span)).astype(np.int64).reshape(size))
+
+    def rand(self, *size: Any) -> jax.Array:
+        """`torch.rand`."""
+        return jnp.asarray(self._uniform(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
+
+    def randn(self, *size: Any) -> jax.Array:
+        """`torch.randn`."""
+        return jnp.asarray(self._normal(math.prod(_shape(size))).reshape(_shape(size)), jnp.float32)
+
+    def _words(self, count: int) -> np.ndarray[Any, Any]:
+        return self._bits.random_raw(count).astype(np.uint64) & np.uint64(0xFFFFFFFF)
+
+    def _wide(self, count: int) -> np.ndarray[Any, Any]:
+        words = self._words(2 * count)
+        return (words[::2] << np.uint64(32)) | words[1::2]
+
+    def _uniform(self, count: int) -> np.ndarray[Any, Any]:
+        return (self._words(count) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2**-24)
+
+    def _normal(self, count: int) -> np.ndarray[Any, Any]:
+        if count < 16:
+            return np.array([self._normal_number() for _ in range(count)], np.float32)
+        uniform = self._uniform(count)
+        if count % 16:
+            # The last block of sixteen is drawn anew and overlaps the one before it.
+            return np.concatenate([_box_muller(uniform[: count // 16 * 16])[: count - 16], _box_muller(self._uniform(16))])
+        return _box_muller(uniform)
+
+    def _normal_number(self) -> float:
+        if self._spare is not None:
+            number, self._spare = self._spare, None
+            return float(number)
+        angle, distance = ((self._wide(2) & np.uint64(2**53 - 1)).astype(np.float64) * 2**-53).tolist()
+        radius = math.sqrt(-2 * math.log1p(-distance))
+        self._spare = radius * math.sin(2 * math.pi * angle)
+        return radius * math.cos(2 * math.pi * angle)
+
+
+def _box_muller(uniform: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Normal numbers of uniform ones: of each block of sixteen, eight radii and eight angles."""
+    # In float32 as there: in double precision the numbers would lie farther from torch's.
+    radius, angle = np.moveaxis(uniform.reshape(-1, 2, 8), 1, 0)
+    radius, angle = np.sqrt(np.float32(-2) * np.log(1 - radius)), np.float32(2 * np.pi) * angle
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+
+
+def _shape(size: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+
+
+default_generator = TorchGenerator()
+"""The generator of draws that name none."""
