@@ -72,11 +72,14 @@ def command(
     limit: int | None = None,
     seeds: int = 1,
     seed: int | None = None,
+    keep: Path | None = None,
 ) -> int:
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
-    options = Options(only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed)
+    options = Options(
+        only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed, "" if keep is None else str(keep.resolve())
+    )
     return run(suite, options, jobs, output, resume)
 
 

@@ -36,7 +36,7 @@ class Options:
     """How a suite is run. `samples` bounds the inputs of one case (None: all); `quick` asks for the suite's cheaper judgement, where it has one.
 
     `limit` bounds the cases of one group (None: all), and `seeds` says how often a case is judged, where a suite draws at random.
-    `seed` chooses one draw of packages (None: all).
+    `seed` chooses one draw of packages (None: all). Below the folder `keep`, repositories with their mirrors stay, to be read (empty: they are removed).
     """
 
     filter: str = ""
@@ -46,6 +46,7 @@ class Options:
     limit: int | None = None
     seeds: int = 1
     seed: int | None = None
+    keep: str = ""
 
     def wanted(self, name: str) -> bool:
         """Whether the filter (comma-separated parts of names, any of which must occur) lets this case through."""
