@@ -237,8 +237,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="verifier: most mutants of one file.")] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="verifier: judge each case with N seeds.")] = 1,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="draw: only the packages that seed N drew.")] = None,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="draw: leave the repositories and mirrors here.", file_okay=False)
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="draw, repositories: leave the mirrors here.", file_okay=False)] = None,
+    sources: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="repositories: the folder of clones.", file_okay=False, exists=True)
     ] = None,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.", file_okay=False)] = Path("evals/results"),
     debug: Debug = False,
@@ -246,7 +247,7 @@ def evaluate(
     """Run a suite that measures this program. The exit status is 0 where all cases in scope are right, else 1. It needs a clone."""
     from migrate_agent.agent.commands.evaluate import evaluate as measure
 
-    measured = {"limit": limit, "seeds": seeds, "seed": seed, "keep": keep}
+    measured = {"limit": limit, "seeds": seeds, "seed": seed, "keep": keep, "sources": sources}
     status = measure(
         suite=suite, only=only, jobs=jobs, samples=samples, quick=quick, sandbox=sandbox.value, resume=resume, output=output, **measured
     )

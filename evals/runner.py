@@ -73,6 +73,7 @@ def command(
     seeds: int = 1,
     seed: int | None = None,
     keep: Path | None = None,
+    sources: Path | None = None,
 ) -> int:
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
@@ -81,6 +82,10 @@ def command(
         only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed, "" if keep is None else str(keep.resolve())
     )
     return run(suite, options, jobs, output, resume)
+
+
+def _text(folder: Path | None) -> str:
+    return "" if folder is None else str(folder.resolve())
 
 
 def _suite(name: str) -> Suite:

@@ -37,6 +37,7 @@ class Options:
 
     `limit` bounds the cases of one group (None: all), and `seeds` says how often a case is judged, where a suite draws at random.
     `seed` chooses one draw of packages (None: all). Below the folder `keep`, repositories with their mirrors stay, to be read (empty: they are removed).
+    `sources` is a folder of clones of public repositories.
     """
 
     filter: str = ""
@@ -47,6 +48,7 @@ class Options:
     seeds: int = 1
     seed: int | None = None
     keep: str = ""
+    sources: str = ""
 
     def wanted(self, name: str) -> bool:
         """Whether the filter (comma-separated parts of names, any of which must occur) lets this case through."""

@@ -5,10 +5,8 @@ The first results of a package are its first look; they are never overwritten. T
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +16,7 @@ from migrate_agent.evals.suite import Group, Options, Outcome, Status, Suite
 from migrate_agent.evals.zoo_packages.draws import DRAWS, earlier, lay_out_texts, load_draw, seeds
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError
 from migrate_agent.evals.zoo_packages.top_level import top_level
-from migrate_agent.evals.zoo_packages.zoo_run import STATUS, commit_all, migrate, reason_of, write_examples
+from migrate_agent.evals.zoo_packages.zoo_run import LIMIT_SECONDS, STATUS, commit_all, migrate, reason_of, working_folder, write_examples
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Cause
 
@@ -26,8 +24,6 @@ BARE = "bare"
 """The run without examples: what inference and the package's own texts reach."""
 WITH_EXAMPLES = "examples"
 KINDS = (BARE, WITH_EXAMPLES)
-LIMIT_SECONDS = 480
-"""What one run in the sandbox may take. It is longer than the default, so that a busy machine does not decide what a draw measures."""
 
 
 def groups(options: Options) -> Sequence[Group]:
@@ -42,34 +38,17 @@ def run(group: Group, options: Options) -> Iterator[Outcome]:
     for name in group:
         seed, package, kind = name.split("/")
         chosen = next(entry for entry in load_draw(int(seed)).packages if entry.name == package)
-        with _folder(name, options) as folder:
+        with working_folder(name, options.keep) as folder:
             try:
                 yield from _judged(name, chosen, kind == WITH_EXAMPLES, folder, options)
             except PackageError as error:
                 yield Outcome(name, "refused", f"not fetched: {error}")
 
 
-@contextmanager
-def _folder(name: str, options: Options) -> Iterator[Path]:
-    """Where this group is laid out: a new folder below `options.keep`, else one that is removed."""
-    if not options.keep:
-        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
-            yield Path(folder)
-        return
-    place = Path(options.keep) / name
-    if place.exists():
-        shutil.rmtree(place)
-    place.mkdir(parents=True)
-    yield place
-
-
 def _judged(name: str, package: Package, examples: bool, folder: Path, options: Options) -> Iterator[Outcome]:
     repository, report = folder / package.name, folder / "report.json"
     lay_out_texts(package, repository)
-    if examples:
-        write_examples(package, repository)
-    with (repository / "migrate.toml").open("a", encoding="utf-8") as file:
-        file.write(f"[limits]\nseconds = {LIMIT_SECONDS}\n")
+    write_examples(package if examples else replace(package, examples=()), repository, LIMIT_SECONDS)
     commit_all(repository)
     rows, error = migrate(repository, report, options.sandbox)
     if rows is None:

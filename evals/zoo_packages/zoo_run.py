@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +22,9 @@ GIT = ["git", "-c", "user.name=zoo", "-c", "user.email=zoo@example.invalid", "-c
 CLI = "from migrate_agent.agent.cli import main; main()"
 STATUS: Mapping[str, Status] = {"verified": "right", "failed": "wrong", "unverified": "refused", "skipped": "excluded"}
 
+LIMIT_SECONDS = 480
+"""What one run in the sandbox may take. It is longer than the default, so that a busy machine does not decide what a draw measures."""
+
 
 def make_repository(package: Package, folder: Path) -> None:
     """The package as a git repository of one commit, with its `migrate.toml`. Raises `PackageError`."""
@@ -27,9 +33,10 @@ def make_repository(package: Package, folder: Path) -> None:
     commit_all(folder)
 
 
-def write_examples(package: Package, folder: Path) -> None:
-    """The package's examples as the `migrate.toml` of a repository."""
-    (folder / "migrate.toml").write_text("\n".join(_example_text(row) for row in package.examples), encoding="utf-8")
+def write_examples(package: Package, folder: Path, seconds: float | None = None) -> None:
+    """The package's examples as the `migrate.toml` of a repository, and what one run in the sandbox may take (None: the default)."""
+    limits = [] if seconds is None else [f"[limits]\nseconds = {seconds}\n"]
+    (folder / "migrate.toml").write_text("\n".join([*map(_example_text, package.examples), *limits]), encoding="utf-8")
 
 
 def commit_all(folder: Path) -> None:
@@ -64,10 +71,30 @@ def run_repository(
     yield from tidiness(name, branch_files(repository, rows["branch"]), sources)
 
 
-def migrate(repository: Path, report: Path, sandbox: str) -> tuple[dict[str, Any] | None, str]:
-    """The report of `migrate-agent run --yes --no-llm`, written to `report`; where there is none, the last line of the run's errors."""
+@contextmanager
+def working_folder(name: str, keep: str) -> Iterator[Path]:
+    """Where a group is laid out: a new folder below `keep`, else one that is removed."""
+    if not keep:
+        with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+            yield Path(folder)
+        return
+    place = Path(keep) / name
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir(parents=True)
+    yield place
+
+
+def migrate(repository: Path, report: Path, sandbox: str, units: Sequence[str] = ()) -> tuple[dict[str, Any] | None, str]:
+    """The report of `migrate-agent run --yes --no-llm`, written to `report`; where there is none, the last line of the run's errors.
+
+    `units` limits the run to these and what they need.
+    """
     command = [sys.executable, "-c", CLI, "run", "--repo", str(repository), "--yes", "--no-llm"]
-    process = subprocess.run([*command, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False)
+    chosen = [text for unit in units for text in ("--module", unit)]
+    process = subprocess.run(
+        [*command, *chosen, "--sandbox", sandbox, "--report", str(report)], capture_output=True, text=True, check=False
+    )
     if not report.exists():
         return None, (process.stderr.strip().splitlines()[-1:] or ["nothing on standard error"])[0]
     content: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
