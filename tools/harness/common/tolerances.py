@@ -77,6 +77,10 @@ GLOBAL_SCALE_NATIVE: Final = 1e-3
 """Native gradients: sums over a batch in another order, and cancellation, make right ones differ by 1e-6 … 1e-4; a branch that only native
 dtypes take is off by per cents. (Narrow: in ulp.) On the scale of this fraction of the largest gradient, as `GLOBAL_SCALE`."""
 
+FLOOR_GRADIENT_NARROWED: Final = 1e-5
+"""Native gradients of a program that rounds to a narrower dtype than torch, where right ones keep to float32's own errors: one cast of a gradient to
+bfloat16 is off by 1.6e-3, and by less where it is one summand of several."""
+
 SAME_CALL: Final = {
     "values": (NOISE_FACTOR * FLOOR_FP64, FLOOR_FP64),
     "gradients": (NOISE_FACTOR * FLOOR_GRADIENT_FP64, FLOOR_GRADIENT_FP64),

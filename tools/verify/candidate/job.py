@@ -162,7 +162,7 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
     dtypes = [str(item.dtype) for item in outputs]
     facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
-    if scenario.gradient and not session.exact:
+    if not session.exact:
         facts["narrow"] = program.narrow(trainable, rest, leaves, targets, mask_ones)
     return {**facts, "slopes": slopes(session, candidate, scenario)} if program.again and scenario.role == Role.GRADIENT else facts
 

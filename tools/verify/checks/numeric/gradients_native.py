@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from migrate_agent.tools.harness.common.compare_arrays import Difference, rms, verdict
 from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check
-from migrate_agent.tools.verify.checks.shared.native import compare_native_gradient
+from migrate_agent.tools.verify.checks.shared.native import alike_in_width, compare_native_gradient
 from migrate_agent.tools.verify.compare.pairs import gradient_pairs, paired, raised_error
 from migrate_agent.tools.verify.contract.scenario import Role
 from migrate_agent.tools.verify.evidence.candidate import Results
@@ -23,14 +23,13 @@ def _differences(results: Results) -> Iterator[Difference]:
         if answer.error:
             yield raised_error(scenario, answer)
         elif paired(scenario, answer):
-            # Of a cast that torch does not have, rounding in torch's dtype is no measure.
-            alike = answer.facts.get("narrow") in ("", scenario.narrow)
+            alike = alike_in_width(scenario, answer)
             pairs = gradient_pairs(scenario, answer)
             largest = max((rms(pair.expected) for pair in pairs), default=0.0)
             for pair in pairs:
                 native = scenario.arrays.get(f"native/{pair.key}")
                 if native is not None:
-                    yield compare_native_gradient(pair, native, scenario, largest, kinks=alike).at(scenario.name, pair.key)
+                    yield compare_native_gradient(pair, native, scenario, largest, alike=alike).at(scenario.name, pair.key)
 
 
 CHECK = Check("numeric", "gradients_native", judge, cost=NEW_PROCESS)

@@ -28,7 +28,12 @@ def native_differences(results: Results, *roles: str, narrow: bool | None = None
             for exact, native in zip(output_pairs(scenario, answer), output_pairs(scenario, answer, "native/"), strict=True):
                 if scenario.undefined:
                     exact, native = _of_infinities(exact), _of_infinities(native)
-                yield compare_native(exact, native, scenario).at(scenario.name, exact.key)
+                yield compare_native(exact, native, scenario, alike=alike_in_width(scenario, answer)).at(scenario.name, exact.key)
+
+
+def alike_in_width(scenario: Scenario, answer: Answer) -> bool:
+    """Whether the candidate's program, its gradients included, computes in no float dtype below float32 but in the one that torch uses."""
+    return answer.facts.get("narrow", "") in ("", scenario.narrow)
 
 
 def _of_infinities(pair: Pair) -> Pair:
@@ -53,8 +58,11 @@ def dtype_problems(scenario: Scenario, answer: Answer) -> Iterator[Difference]:
             yield Difference(f"{scenario.name} output {number}", float("inf"), 0.0, problem, "dtype", scenario.name)
 
 
-def compare_native(exact: Pair, native: Pair, scenario: Scenario) -> Difference:
-    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate."""
+def compare_native(exact: Pair, native: Pair, scenario: Scenario, *, alike: bool = True) -> Difference:
+    """Errors of both sides against the float64 answer, relative to its RMS. Where torch overflows, so may the candidate.
+
+    What rounding in torch's dtype does is no measure of a candidate that is not `alike` in width (`alike_in_width`).
+    """
     dtype = scenario.narrow or "float32"
     label = f"{exact.label} ({dtype})"
     if native.got is None:
@@ -71,7 +79,7 @@ def compare_native(exact: Pair, native: Pair, scenario: Scenario) -> Difference:
     truth, torchs, ours = (np.where(finite, value, 0).astype(np.complex128) for value in (exact.expected, expected, native.got))
     size = rms(np.abs(truth)) or 1.0
     own = rms(np.abs(torchs - truth)) / size
-    conditioning = partial(_conditioning, scenario, exact.key, dtype, size)
+    conditioning = partial(_conditioning, scenario, exact.key, dtype, size) if alike else float
     floor = tolerances.FLOOR_FP32 if dtype == "float32" else tolerances.FLOOR_NARROW * epsilon
     return _conditioned(label, rms(np.abs(ours - truth)) / size, tolerances.FP32_FACTOR * own, floor, conditioning)
 
@@ -107,10 +115,10 @@ def _conditioning(scenario: Scenario, key: str, dtype: str, size: float, *, kink
     return max(scaled, crossed) / size
 
 
-def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float, *, kinks: bool = True) -> Difference:
+def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, largest: float, *, alike: bool = True) -> Difference:
     """Errors of both sides against the float64 gradient, where torch's own is finite.
 
-    `largest` is the RMS of the largest gradient; `kinks` says whether the limit follows the kinks that rounding crosses.
+    `largest` is the RMS of the largest gradient. A candidate that is not `alike` in width (`alike_in_width`) is held to torch's own error.
     """
     dtype = scenario.narrow or "float32"
     label = f"{pair.label} ({dtype})"
@@ -124,8 +132,9 @@ def compare_native_gradient(pair: Pair, native: Array, scenario: Scenario, large
     epsilon = tolerances.EPS_NATIVE[dtype]
     size = max(rms(np.abs(truth)), tolerances.GLOBAL_SCALE_NATIVE * largest) or 1.0
     floor = tolerances.FLOOR_GRADIENT_FP32 if dtype == "float32" else tolerances.FLOOR_GRADIENT_NARROW * epsilon
+    floor = floor if alike else min(floor, tolerances.FLOOR_GRADIENT_NARROWED)
     own = tolerances.FP32_FACTOR * rms(np.abs(torchs - truth)) / size
-    conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=kinks)
+    conditioning = partial(_conditioning, scenario, pair.key, dtype, size, kinks=True) if alike else float
     leaf = _conditioned(label, rms(np.abs(ours - truth)) / size, own, floor, conditioning)
     # A limit of the gradient's own size lets everything through that is not larger: nothing is judged then.
     return replace(leaf, measured=0.0, kind=DROWNED) if leaf.failed and leaf.limit >= 1 else leaf

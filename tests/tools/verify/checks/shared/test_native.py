@@ -45,7 +45,13 @@ def test_native_gradients_follow_the_kinks_that_rounding_crosses(error: float, r
     pair = Pair("w", "grad/w", exact, (exact + error).astype(np.float32))
     assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0).failed == failed
     # A rewrite that computes in a narrower dtype than torch is not excused by what rounding in torch's dtype does.
-    assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0, kinks=False).failed == (error > 1e-3)
+    assert compare_native_gradient(pair, exact.astype(np.float32), scenario, 1.0, alike=False).failed
+
+
+def test_a_cast_that_torch_lacks_is_not_excused_by_conditioning() -> None:
+    scenario = Scenario(name="a", role=Role.SEED, noise=NoiseOfScenario({"out/0": [1e-14, 1e-14]}))
+    exact, native = (Pair("out", "out/0", np.ones(4), np.full(4, 1 + 1e-5)) for _ in range(2))
+    assert [compare_native(exact, native, scenario, alike=alike).failed for alike in (True, False)] == [False, True]
 
 
 def test_outputs_do_not_follow_kinks_by_a_factor() -> None:
