@@ -15,7 +15,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import functions_named
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of, symbols
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Layer, Op, Refuse, ops
-from migrate_agent.tools.rewrite.tables.signatures import DROPPED, BindError, Bound, Signature, bind, parse_signature
+from migrate_agent.tools.rewrite.tables.signatures import DROPPED, SYNONYMS, BindError, Bound, Signature, bind, parse_signature
 from migrate_agent.tools.rewrite.tables.templates import Missing, fill
 from migrate_agent.tools.types import Observed
 
@@ -103,6 +103,9 @@ def apply_op(
     arguments = [argument.with_changes(value=bare(argument.value)) for argument in arguments]
     if receiver is None and any(argument.star for argument in arguments) and passes_on(op):
         return cst.Call(context.helper(op.name.rpartition(".")[2]), tidy([a for a in arguments if not _is_ignored(a, signature)]))
+    if any(argument.star == "*" for argument in arguments):
+        signature, op = spreading(op, signature, arguments, 0 if receiver is None else 1)
+        arguments, originals = written_out(signature, arguments, originals, 0 if receiver is None else 1)
     try:
         bound = bind(signature, arguments, originals, cst.Arg(bare(receiver[0])) if receiver else None)
     except BindError as error:
@@ -112,6 +115,50 @@ def apply_op(
         bound = replace(bound, sources={**bound.sources, first: receiver[1]})  # type: ignore[dict-item]
     call = SourceCall(context, signature, bound)
     return expand(context, _template_for(op, call), _with_demoted_scalar(context, bound), op.name, signature.defaults)
+
+
+def written_out(
+    signature: Signature, arguments: Sequence[cst.Arg], originals: Sequence[cst.Arg], position: int
+) -> tuple[Sequence[cst.Arg], Sequence[cst.Arg]]:
+    """The arguments with a spread name as its elements, where torch's signature says how many these are: `linspace(*r, 5)` →
+    `linspace(r[0], r[1], 5)`. `position`: how many names the receiver takes.
+    """
+    named = {argument.keyword.value for argument in arguments if argument.keyword}
+    stars = [i for i, argument in enumerate(arguments) if argument.star]
+    positional = [i for i, argument in enumerate(arguments) if argument.keyword is None]
+    names = [name for name in signature.names[position:] if SYNONYMS.get(name, name) not in {SYNONYMS.get(one, one) for one in named}]
+    if signature.variadic or len(stars) != 1 or arguments[stars[0]].star != "*" or any(name in signature.defaults for name in names):
+        return arguments, originals
+    spread, count = arguments[stars[0]].value, len(names) - len(positional) + 1
+    # Anything else would be computed as often as it has elements.
+    if not isinstance(spread, (cst.Name, cst.Attribute)) or count < 1:
+        return arguments, originals
+    elements = [cst.Arg(_element(spread, i)) for i in range(count)]
+    at = stars[0]
+    return [*arguments[:at], *elements, *arguments[at + 1 :]], [*originals[:at], *elements, *originals[at + 1 :]]
+
+
+def _element(value: cst.BaseExpression, index: int) -> cst.Subscript:
+    return cst.Subscript(value, [cst.SubscriptElement(cst.Index(cst.Integer(str(index))))])
+
+
+def spreading(op: Op, signature: Signature, arguments: Sequence[cst.Arg], position: int) -> tuple[Signature, Op]:
+    """The signature and the row for a call that spreads its last positional arguments (`torch.eye(*shape)` → `jnp.eye(*shape)`).
+
+    `position`: how many names the receiver takes. They are as they were where the template does not
+    take these arguments in torch's order, or needs one of them elsewhere.
+    """
+    positional = [argument.star for argument in arguments if argument.keyword is None and argument.star != "**"]
+    position += len(positional) - 1
+    if signature.variadic or "*" not in positional[-1:] or not isinstance(op.to, str):
+        return signature, op
+    covered = signature.names[position:]
+    run = ", ".join(f"{{{name}}}" for name in covered)
+    # What a spread argument leaves out must mean the same in JAX, as it must where a caller leaves it out: no placeholder has a default.
+    if op.to.count(run) != 1 or not re.search(re.escape(run) + r"(\)|, \w+=)", op.to) or any(op.to.count(f"{{{name}") != 1 for name in covered):
+        return signature, op
+    rest = replace(signature, names=signature.names[:position], variadic="_rest")
+    return rest, replace(op, signature="", to=op.to.replace(run, "{*_rest}"))
 
 
 @cache

@@ -55,6 +55,12 @@ class ReplaceTorchCalls(Rule):
             "        self.mid.fc = Linear(d, d, rngs=rngs)\n        self.mid.act = jax.nn.relu\n",
         ),
         (
+            "import torch\n\ndef f(x: torch.Tensor, shape, axes, ends):\n"
+            "    return torch.eye(*shape), torch.movedim(x, *axes), x.transpose(*axes), torch.linspace(*ends, 5)\n",
+            "def f(x: jax.Array, shape, axes, ends):\n"
+            "    return jnp.eye(*shape), jnp.moveaxis(x, *axes), x.swapaxes(axes[0], axes[1]), jnp.linspace(ends[0], ends[1], 5)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, axis: int):\n    return torch.nn.Softmax(dim=axis)(x)\n",
             "def f(x: jax.Array, axis: int):\n    return jax.nn.softmax(x, axis=axis)\n",
         ),
