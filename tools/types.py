@@ -173,6 +173,8 @@ class Recording:
     """Unit id → one line that says why its example did not run; and `file:name` of a function that launches a kernel → why no call was kept."""
     kernel_calls: tuple[KernelCall, ...] = ()
     """Calls of functions that launch a kernel of the repository."""
+    inside: Mapping[str, str] = field(default_factory=dict)
+    """Unit id → one line that says why what ran of it, inside another unit, gave no example of its own."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ def prepare(exercise: Exercise, unit: Unit, stored: Recording, options: TpuOptio
 def _example(recording: Recording, unit: Unit, options: TpuOptions) -> Example:
     examples = examples_of(recording, unit.id)
     if not examples:
-        raise UsageError(recording.errors.get(unit.id) or f"no example reaches {unit.id}: add one to migrate.toml")
+        reason = recording.errors.get(unit.id) or recording.inside.get(unit.id)
+        raise UsageError(reason or f"no example reaches {unit.id}: add one to migrate.toml")
     return replace(examples[0], init=options.init or examples[0].init, call=options.call or examples[0].call)
 
 

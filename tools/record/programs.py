@@ -76,7 +76,7 @@ def _moved(part: Part, folder: Path) -> Recording:
     """The recording, copied out of the job's folder, without its errors: what a piece failed at is no fault of a unit."""
     recording, (sandbox, run) = part
     try:
-        return replace(save_recording(recording, folder), errors={})
+        return replace(save_recording(recording, folder), errors={}, inside={})
     finally:
         sandbox.release(run)
 

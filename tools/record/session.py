@@ -118,8 +118,8 @@ class Writer:
         """Everything that the session recorded so far."""
         examples = tuple(self.example(sample) for sample in session.capture.samples())
         calls = tuple(self.kernel_call(sample) for sample in session.kernels.samples())
-        reasons = {**session.kernels.reasons(), **session.capture.reasons()}
-        return Recording(examples, session.recorder.table(), {**reasons, **errors}, calls)
+        inside = session.capture.reasons()
+        return Recording(examples, session.recorder.table(), {**session.kernels.reasons(), **errors}, calls, inside)
 
     def kernel_call(self, sample: KernelSample) -> KernelCall:
         """The call of a function that launches a kernel, its tensors saved."""

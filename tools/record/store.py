@@ -109,6 +109,7 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
     observations: dict[str, dict[Span, Observed]] = {}
     errors: dict[str, str] = {}
     calls: dict[tuple[str, ...], KernelCall] = {}
+    inside: dict[str, str] = {}
     for part in parts:
         for call in part.kernel_calls:
             calls.setdefault((call.source, call.name, json.dumps(call.arguments), *shapes(call.tensors)), call)
@@ -118,7 +119,8 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
             merged = observations.setdefault(path, {})
             merged.update({span: merge(merged.get(span), observed) for span, observed in rows.items()})
         errors.update(part.errors)
-    return Recording(tuple(examples.values()), observations, errors, tuple(calls.values()))
+        inside.update(part.inside)
+    return Recording(tuple(examples.values()), observations, errors, tuple(calls.values()), inside)
 
 
 def shapes(tensors: Path | None) -> tuple[str, ...]:
@@ -143,6 +145,7 @@ def write_json(recording: Recording, path: Path) -> None:
         "observations": observations_to_json(recording.observations),
         "errors": dict(recording.errors),
         "kernel_calls": [kernel_call_to_json(call) for call in recording.kernel_calls],
+        "inside": dict(recording.inside),
     }
     scratch = path.with_suffix(".tmp")
     scratch.write_text(json.dumps(data))
@@ -160,7 +163,8 @@ def read_json(path: Path) -> Recording:
         examples = tuple(example_from_json(row, path.parent) for row in data["examples"])
         errors = {str(unit): str(line) for unit, line in data["errors"].items()}
         calls = tuple(kernel_call_from_json(row, path.parent) for row in data.get("kernel_calls", ()))
-        return Recording(examples, observations_from_json(data["observations"]), errors, calls)
+        inside = {str(unit): str(line) for unit, line in data.get("inside", {}).items()}
+        return Recording(examples, observations_from_json(data["observations"]), errors, calls, inside)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"{path} is no recording: {error}") from error
 

@@ -65,7 +65,8 @@ def record_examples(arguments: Mapping[str, Any], inputs: Mapping[str, Path], ou
     session.capture.active = False
     recorded = Writer(output).recording(session, {})
     examples, reasons = check_examples(session, recorded, time.monotonic() + arguments["check_seconds"])
-    recording = Recording(examples, session.recorder.table(), {**recorded.errors, **reasons, **errors}, recorded.kernel_calls)
+    inside = {**recorded.inside, **reasons}
+    recording = Recording(examples, session.recorder.table(), {**recorded.errors, **errors}, recorded.kernel_calls, inside)
     write_json(recording, output / NAME)
     return {"ran": ran}
 

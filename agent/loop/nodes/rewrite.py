@@ -76,6 +76,9 @@ def _settle_unexercised(context: Context, state: RunState, work: UnitWork) -> St
     error = context.recording.errors.get(unit.id)
     if error:
         return settle(context, state, work, "unverified", Cause.EXAMPLE_FAILED, f"no example ran: {error}")
+    if inside := context.recording.inside.get(unit.id):
+        reason = f"no example runs it alone, since {inside}: it is judged as part of what constructs it"
+        return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)
     if not is_called(context.original / unit.source, unit.name):
         reason = "no example reached it: it has no forward, and is judged as part of what derives from it or uses it"
         return settle(context, state, work, "unverified", Cause.NO_EXAMPLE, reason)

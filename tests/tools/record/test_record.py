@@ -285,7 +285,7 @@ def test_what_is_too_large_is_left_out_with_the_reason(repository: Any, sandbox:
         repository({"net.py": source}), [Example("net.py:Net", "", "torch.zeros(2**20)")], sandbox, tmp_path / "out", max_bytes=2**20
     )
     assert of(found, "net.py:Inner") == []
-    assert found.errors == {"net.py:Inner": "its calls hold more than 1 MiB of tensors"}
+    assert found.inside == {"net.py:Inner": "its calls hold more than 1 MiB of tensors"}
 
 
 def test_a_derived_example_that_does_not_run_again_is_dropped(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_derived_example_that_does_not_run_again_is_dropped(repository: Any, s
     """
     found = record(repository({"net.py": source}), [Example("net.py:Net", "", "torch.zeros(8)")], sandbox, tmp_path / "out")
     assert of(found, "net.py:Inner") == []
-    assert "does not run: AttributeError: 'Inner' object has no attribute 'given'" in found.errors["net.py:Inner"]
+    assert "does not run: AttributeError: 'Inner' object has no attribute 'given'" in found.inside["net.py:Inner"]
 
 
 def test_custom_gradients_are_observed_too(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:

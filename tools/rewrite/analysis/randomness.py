@@ -83,9 +83,12 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Which functions take `rngs` and which classes store it. Fixed point over the calls of the
     repository.
     """
-    functions = {
-        f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
-    }
+    called_as_classes = {key for file in repo.files.values() for key in _called_as_classes(repo, file, facts[file.file.path])}
+    functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
+    for file in repo.files.values():
+        functions |= {f.key: f for f in _lambdas(repo, file, facts[file.file.path], called_as_classes)}
+    for key in called_as_classes & functions.keys():
+        functions[key].needs |= functions[key].model is None
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructor_methods(functions)
     for group in groups:
@@ -205,15 +208,26 @@ def lambda_name(line: int) -> str:
     return f"<lambda>@{line}"
 
 
-def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
-    """The lambdas outside of functions that are alone on their line.
+def _called_as_classes(repo: Repo, file: FileModel, facts: Facts) -> set[FunctionKey]:
+    """The functions and lambdas that a call of this file reaches which constructs a module at other times: `make(dim)`, where `make` is
+    `Attention` for one caller and `lambda d: Attention(d, heads=4)` for another.
+    """
+    calls = [node for node in walk(file.tree) if isinstance(node, ast.Call)]
+    callees = [facts.observed.get(span_of(node.func, file.lines)) for node in calls]
+    return {key for fact in callees if fact and constructs_module(repo, "", fact) for key in observed_functions(repo, fact)}
+
+
+def _lambdas(repo: Repo, file: FileModel, facts: Facts, called_as_classes: Set[FunctionKey]) -> Iterator[_Function]:
+    """The lambdas that are alone on their line, and stand outside of functions or are called as classes.
 
     A lambda beside a module class in a dict is called as that class is, so that it takes `rngs`
-    too.
+    too. Any other lambda inside a function reads `rngs` from there.
     """
     inside = {id(child) for node in file.functions.values() for child in walk(node)}
-    lambdas = [node for node in walk(file.tree) if isinstance(node, ast.Lambda) and id(node) not in inside]
-    lines = Counter(node.lineno for node in lambdas)
+    everywhere = [node for node in walk(file.tree) if isinstance(node, ast.Lambda)]
+    lines = Counter(node.lineno for node in everywhere)
+    as_classes = {node.lineno for node in everywhere if (file.file.path, lambda_name(node.lineno)) in called_as_classes}
+    lambdas = [node for node in everywhere if id(node) not in inside or node.lineno in as_classes]
     beside = {
         id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _values_beside_modules(repo, file, facts, node)
     }
@@ -221,7 +235,8 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]:
         # Lambdas are known by their line; two on one line could not be told apart.
         if lines[node.lineno] > 1:
             continue
-        function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=id(node) in beside)
+        needs = id(node) in beside or node.lineno in as_classes
+        function = _Function((file.file.path, lambda_name(node.lineno)), node, None, needs=needs)
         for child in walk(node):
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child, frozenset())

@@ -230,8 +230,10 @@ class Context:
     def rngs(self) -> cst.BaseExpression | None:
         """The expression for the `nnx.Rngs` reachable here."""
         outer = self.method()
+        if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack):
+            return cst.Name("rngs")
         if outer is None:
-            return cst.Name("rngs") if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack) else None
+            return None
         key = (self.file.file.path, ".".join(self.path[: self._depth()]))
         if key in self.randomness.parameter:
             return cst.Name("rngs")
@@ -242,8 +244,8 @@ class Context:
         return None
 
     def lambda_takes_rngs(self, function: cst.Lambda) -> bool:
-        """Whether an original lambda, which stands in no function, gains a keyword-only `rngs`."""
-        return not self.functions and (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
+        """Whether an original lambda gains a keyword-only `rngs`."""
+        return (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
 
     def _depth(self) -> int:
         return len(self.path) - len(self.functions) + 1

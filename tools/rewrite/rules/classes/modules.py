@@ -263,7 +263,8 @@ def _with_constructor(body: list[cst.BaseStatement], constructor: cst.FunctionDe
 class GiveLambdasRngs(Rule):
     """Give lambdas in tables `rngs`: `NORMS = {"gn": lambda c: nn.GroupNorm(2, c), None: nn.Identity}` → `lambda c, *, rngs: …`.
 
-    They are called as the classes beside them are. Declines inside functions, where `rngs` is in scope.
+    They are called as the classes beside them are; so is one that a call gets in the place of a class.
+    Declines inside functions else, where `rngs` is in scope.
     """
 
     KEEP = ("TABLE = {'a': lambda c: c + 1}\n",)
