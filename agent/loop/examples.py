@@ -18,7 +18,11 @@ from migrate_agent.tools.types import Example, Inventory, Recording, Unit
 
 def is_reached(recording: Recording, identifier: str) -> bool:
     """Whether an example exercises the unit, alone or inside another, or one that should have did not run."""
-    return identifier in recording.errors or identifier in recording.inside or any(example.unit == identifier for example in recording.examples)
+    return (
+        identifier in recording.errors
+        or identifier in recording.inside
+        or any(example.unit == identifier for example in recording.examples)
+    )
 
 
 _IMPORTED = "the file was imported"

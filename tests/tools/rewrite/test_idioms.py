@@ -46,3 +46,9 @@ def test_nothing_is_left_open(work: Migrated) -> None:
 @pytest.mark.parametrize(("module", "name"), CASES)
 def test_as_torch(work: Migrated, module: str, name: str) -> None:
     compare(work, module, name, training=module in TRAINED)
+
+
+def test_what_lambdas_initialise_is_assigned(work: Migrated) -> None:
+    text = work.draft.files["initialising_jax.py"]
+    assert "module.bias[...] = bias_init(rngs(), " in text and "lambda key, x: jnp.full_like(x, 0.25)" in text
+    assert "scale_init=lambda key, w: init_normal(key, w, std=0.02)" in text and "lambda key, b: jnp.full_like(b, 0.5)" in text

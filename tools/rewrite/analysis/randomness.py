@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
+from migrate_agent.tools.rewrite.analysis.initialising_lambdas import initialising_lambdas
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import Op, layers, methods, ops
@@ -56,6 +57,8 @@ class Randomness:
     """Function → its parameters whose array it changes in place."""
     out_of_reach: Mapping[FunctionKey, frozenset[str]] = field(default_factory=dict)
     """The mutated parameters that are changed through a view without an inverse."""
+    initialising: Mapping[str, frozenset[Span]] = field(default_factory=dict)
+    """See `initialising_lambdas`."""
     intermediates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     """Class id → attribute that a call sets before anything reads it → whether it is an array."""
 
@@ -83,12 +86,15 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     """Which functions take `rngs` and which classes store it. Fixed point over the calls of the
     repository.
     """
+    initialising = initialising_lambdas(repo, facts)
     called_as_classes = {key for file in repo.files.values() for key in _called_as_classes(repo, file, facts[file.file.path])}
     functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
     for file in repo.files.values():
         functions |= {f.key: f for f in _lambdas(repo, file, facts[file.file.path], called_as_classes)}
     for key in called_as_classes & functions.keys():
         functions[key].needs |= functions[key].model is None
+    for key in _handing_keys(repo, facts, initialising.keys()) & functions.keys():
+        functions[key].needs = True
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
     constructing = _constructor_methods(functions)
     for group in groups:
@@ -112,7 +118,7 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
                 for key in group:
                     functions[key].needs = True
     passing = {(file.file.path, span) for file in repo.files.values() for span in _forwarding_calls(file)}
-    result = Randomness(constructing=constructing, live=_reachable(functions), passing=passing)
+    result = Randomness(constructing=constructing, live=_reachable(functions), passing=passing, initialising=initialising)
     for function in functions.values():
         _assign_access(repo, function, result)
     return result
@@ -215,6 +221,19 @@ def _called_as_classes(repo: Repo, file: FileModel, facts: Facts) -> set[Functio
     calls = [node for node in walk(file.tree) if isinstance(node, ast.Call)]
     callees = [facts.observed.get(span_of(node.func, file.lines)) for node in calls]
     return {key for fact in callees if fact and constructs_module(repo, "", fact) for key in observed_functions(repo, fact)}
+
+
+def _handing_keys(repo: Repo, facts: Mapping[str, Facts], initialising: Set[str]) -> set[FunctionKey]:
+    """The functions that call one of these lambdas, and must have a key to hand it."""
+    return {
+        (file.file.path, name)
+        for file in (repo.files.values() if initialising else ())
+        for name, node in file.functions.items()
+        for child in walk(node)
+        if isinstance(child, ast.Call)
+        and (fact := facts[file.file.path].observed.get(span_of(child.func, file.lines))) is not None
+        and initialising & set(fact.kinds)
+    }
 
 
 def _lambdas(repo: Repo, file: FileModel, facts: Facts, called_as_classes: Set[FunctionKey]) -> Iterator[_Function]:

@@ -150,15 +150,20 @@ def spreading(op: Op, signature: Signature, arguments: Sequence[cst.Arg], positi
     """
     positional = [argument.star for argument in arguments if argument.keyword is None and argument.star != "**"]
     position += len(positional) - 1
-    if signature.variadic or "*" not in positional[-1:] or not isinstance(op.to, str):
+    template = op.to if isinstance(op.to, str) else op.spread
+    if signature.variadic or "*" not in positional[-1:] or not template:
         return signature, op
     covered = signature.names[position:]
     run = ", ".join(f"{{{name}}}" for name in covered)
     # What a spread argument leaves out must mean the same in JAX, as it must where a caller leaves it out: no placeholder has a default.
-    if op.to.count(run) != 1 or not re.search(re.escape(run) + r"(\)|, \w+=)", op.to) or any(op.to.count(f"{{{name}") != 1 for name in covered):
+    if (
+        template.count(run) != 1
+        or not re.search(re.escape(run) + r"(\)|, \w+=)", template)
+        or any(template.count(f"{{{name}") != 1 for name in covered)
+    ):
         return signature, op
     rest = replace(signature, names=signature.names[:position], variadic="_rest")
-    return rest, replace(op, signature="", to=op.to.replace(run, "{*_rest}"))
+    return rest, replace(op, signature="", to=template.replace(run, "{*_rest}"))
 
 
 @cache

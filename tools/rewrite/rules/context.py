@@ -247,11 +247,21 @@ class Context:
         """Whether an original lambda gains a keyword-only `rngs`."""
         return (self.file.file.path, lambda_name(self.span(function).line)) in self.randomness.parameter
 
+    def initialises(self, function: cst.Lambda) -> bool:
+        """Whether an original lambda gives its argument new values, so that it gains a parameter `key` (see `initialising_lambdas`)."""
+        return self.span(function) in self.randomness.initialising.get(self.lambda_kind(function), ())
+
+    def lambda_kind(self, function: cst.Lambda) -> str:
+        """The kind that an original lambda of this file is observed to be."""
+        return f"function:{self.file.file.module}.{lambda_name(self.span(function).line)}"
+
     def _depth(self) -> int:
         return len(self.path) - len(self.functions) + 1
 
     def key(self) -> cst.BaseExpression | None:
         """The expression for a fresh key here."""
+        if any(isinstance(node, cst.Lambda) and self.initialises(node) for node in self.stack):
+            return cst.Name("key")
         rngs = self.rngs()
         if rngs is None:
             return None

@@ -115,6 +115,8 @@ class Op:
     """
     quiet: tuple[tuple[str, Any], ...] = ()
     """Arguments of an operator that `draws`, and the value of each with which it draws nothing."""
+    spread: str = ""
+    """The template where a call spreads its last arguments (`x.uniform_(*bounds)`) and `to` is a function; it uses all arguments."""
 
 
 @dataclass(frozen=True)

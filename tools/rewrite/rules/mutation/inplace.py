@@ -147,7 +147,9 @@ class ReplaceInplaceUpdates(_Writes):
             return
         receiver = original.func.value if method and isinstance(original.func, cst.Attribute) else inplace_argument
         assert receiver is not None
-        if not is_tensor(context.observed(receiver)) or isinstance(context.parent(), cst.Expr):
+        if not is_tensor(context.observed(receiver)) or isinstance(parent, cst.Expr):
+            return
+        if isinstance(parent, cst.Lambda) and context.initialises(parent):  # whoever calls it writes the value
             return
         if isinstance(receiver, cst.Name):
             parent = context.parent()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.initialising_lambdas import takes_tensor
 from migrate_agent.tools.rewrite.rules.apply_tables import expand, tidy
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.parameters.variables import written
@@ -44,20 +45,28 @@ AS_VALUES = frozenset(ROWS) - {"eye"}
 
 
 def initialiser(context: Context, call: cst.BaseExpression) -> bool:
-    """Whether a call's function is a value that was seen to be of `torch.nn.init`."""
+    """Whether a call's function is a value that was seen to be of `torch.nn.init`, or a lambda that does what these do."""
     if not isinstance(call, cst.Call) or context.dotted(call.func) or not call.args:
         return False
+    known, others = _kinds_of(context, call)
+    return bool(known) and not others
+
+
+def _kinds_of(context: Context, call: cst.Call) -> tuple[list[str], list[str]]:
+    """What a call's function was seen to be: initialisers, and others."""
     fact = context.observed(call.func)
     kinds = [kind.removeprefix("partial:") for kind in fact.kinds] if fact else []
-    return bool(kinds) and all(kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES for kind in kinds)
+    lambdas = context.randomness.initialising.keys() if takes_tensor(context.observed(call.args[0].value)) else ()
+    known = [kind for kind in kinds if kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES or kind in lambdas]
+    return known, [kind for kind in kinds if kind not in known]
 
 
 class ReplaceInitialisers(Rule):
     """Replace initialisers by assignments: `nn.init.normal_(self.w, std=0.02)` → `self.w[...] = init_normal(rngs.params(), self.w, std=0.02)`.
 
     Nested in an expression it becomes the value itself. As a value, `init = nn.init.normal_`, it is the
-    vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`. Declines (a
-    hole) where it is not known whether the target is a variable.
+    vendored function, and `init(self.w)` → `self.w[...] = init(rngs.params(), self.w)`. So is a lambda:
+    `lambda w: nn.init.zeros_(w)` → `lambda key, w: jnp.zeros_like(w)`. Declines (a hole) where it is not known whether the target is a variable.
     """
 
     KEEP = ("def init(x):\n    return x\n",)
@@ -82,6 +91,12 @@ class ReplaceInitialisers(Rule):
         ),
     )
 
+    def leave_Lambda(self, original: cst.Lambda, updated: cst.Lambda) -> cst.Lambda | None:
+        if not self.context.initialises(original):
+            return None
+        parameters = updated.params
+        return updated.with_changes(params=parameters.with_changes(params=[cst.Param(cst.Name("key")), *parameters.params]))
+
     def _row_name(self, call: cst.BaseExpression) -> str:
         dotted = self.context.dotted(call.func) if isinstance(call, cst.Call) else ""
         name = dotted.removeprefix("torch.nn.init.").removesuffix("_")
@@ -90,6 +105,10 @@ class ReplaceInitialisers(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         name, value = self._row_name(original), initialiser(self.context, original)
         if not name and not value:
+            known, others = _kinds_of(self.context, original) if original.args and not self.context.dotted(original.func) else ([], [])
+            if known and others:
+                reason = f"sometimes an initialiser, which takes a key and gives the values, and sometimes {others[0]}"
+                self.context.hole(original, reason, "mixed-callee")
             return None
         try:
             return self.context.parenthesise(self._new_value(name, original, updated) if name else self._call_with_key(original, updated))

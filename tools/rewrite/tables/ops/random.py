@@ -123,6 +123,7 @@ IN_PLACE = [
         "torch.Tensor.uniform_",
         "self, from_=0, to=1",
         _uniform_,
+        spread="jax.random.uniform({rng}, {self}.shape, {self}.dtype, {from_}, {to})",
         inplace=True,
         draws=True,
     ),
