@@ -1,0 +1,1 @@
+"""Programs: training scripts and their rewrites."""

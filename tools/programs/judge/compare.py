@@ -1,0 +1,236 @@
+"""Compares the traces of two runs of a program: each function asks one question and gives one verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.programs.judge.contract import numbers
+from migrate_agent.tools.types import Outcome, Verdict
+
+FLOOR = 1e-10
+"""Largest relative error in float64 that passes whatever rounding does to the original."""
+ROUNDING = 1e3
+"""How many times the effect of one rounding on the original passes."""
+CEILING = 1e-6
+"""Where rounding alone moves a value by so much (times `ROUNDING`), it cannot be judged."""
+NATIVE = 5e-3
+"""Largest relative distance of two loss curves in the program's own precision."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The trace of one run: its events, lines and tensors, and what else its side reported."""
+
+    trace: Mapping[str, Any]
+    tensors: Mapping[str, Any]
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed, without empty lines."""
+        return [line for line in self.trace["lines"] if line.strip()]
+
+    @property
+    def losses(self) -> list[list[float]]:
+        """The losses whose gradients went into each optimizer step."""
+        steps: list[list[float]] = [[]]
+        for event in self.trace["events"]:
+            if event["kind"] == "backward":
+                steps[-1].append(math.nan if event["loss"] is None else event["loss"])
+            elif event["kind"] == "step":
+                steps.append([])
+        return steps[:-1]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run of the original, the same with weights moved by one rounding, and a run of the candidate."""
+
+    original: Ran
+    moved: Ran
+    candidate: Ran
+
+
+def verdict(
+    stage: str, check: str, status: Outcome, detail: str = "", measured: float | None = None, limit: float | None = None
+) -> Verdict:
+    """A verdict in the words of the judge."""
+    return Verdict(stage, check, status, measured, limit, detail)
+
+
+def distance(one: Any, other: Any) -> float:
+    """Root mean square of the difference, relative to that of `other`. Equal places that are not finite count as equal."""
+    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    if one.shape != other.shape:
+        return math.inf
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    difference = float(np.sqrt(np.sum(np.where(same, 0.0, one - other) ** 2)))
+    scale = float(np.sqrt(np.sum(np.where(np.isfinite(other), other, 0.0) ** 2)))
+    return 0.0 if difference == 0 else difference / max(scale, 1e-12)
+
+
+def state_fits(pair: Pair) -> Verdict:
+    """Whether the candidate's parameters have the names and shapes of the original's."""
+    problems = pair.candidate.trace["problems"]
+    if not pair.candidate.trace["steps"]:
+        return verdict("spec", "optimizer_steps", "unverified", "no step of an nnx.Optimizer was seen")
+    return verdict("spec", "state_names", "fail" if problems else "pass", "; ".join(problems)[:300])
+
+
+def step_count(pair: Pair) -> Verdict:
+    """Whether both make as many optimizer steps."""
+    ours, theirs = pair.candidate.trace["steps"], pair.original.trace["steps"]
+    return verdict(
+        "spec", "step_count", "pass" if ours == theirs else "fail", f"{ours} optimizer steps, {theirs} in the original", ours, theirs
+    )
+
+
+def printed_text(pair: Pair) -> Verdict:
+    """Whether both print the same lines, numbers aside."""
+    ours, theirs = pair.candidate.lines, pair.original.lines
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
+        if numbers(one)[0] != numbers(other)[0]:
+            return verdict("spec", "printed_text", "fail", f"printed line {number}: {one!r}, in the original {other!r}")
+    if len(ours) != len(theirs):
+        return verdict("spec", "printed_text", "fail", f"{len(ours)} printed lines, {len(theirs)} in the original")
+    return verdict("spec", "printed_text", "pass", f"{len(ours)} printed lines")
+
+
+def files_written(pair: Pair) -> Verdict:
+    """Whether both write files to the same places, whatever their format."""
+    ours, theirs = (_places(run.trace["files"]) for run in (pair.candidate, pair.original))
+    missing = sorted(theirs - ours)
+    return verdict("spec", "files_written", "fail" if missing else "pass", f"not written: {', '.join(missing[:5])}" if missing else "")
+
+
+def _places(files: list[str]) -> set[str]:
+    # A checkpoint may become a folder, and gets another suffix; its name stays.
+    return {file.split("/")[0].partition(".")[0] if "/" not in file else file.rpartition("/")[0].partition(".")[0] for file in files}
+
+
+def losses(pair: Pair) -> Verdict:
+    """Whether the losses of every step are the same in float64."""
+    rows = zip(pair.original.losses, pair.moved.losses, pair.candidate.losses, strict=False)
+    worst, allowed = 0.0, FLOOR
+    for step, (theirs, moved, ours) in enumerate(rows, 1):
+        limit = limit_of(distance(moved, theirs))
+        if limit > CEILING:
+            return verdict(
+                "numeric", "losses_fp64", "pass" if step > 3 else "unverified", f"rounding alone moves the losses from step {step} on"
+            )
+        error = _loss_distance(ours, theirs)
+        if not error <= limit:
+            return verdict(
+                "numeric", "losses_fp64", "fail", f"step {step}: {_listed(ours)}, in the original {_listed(theirs)}", error, limit
+            )
+        worst, allowed = (error, limit) if error >= worst else (worst, allowed)
+    return verdict("numeric", "losses_fp64", "pass", f"{len(pair.original.losses)} steps", worst, allowed)
+
+
+def _loss_distance(ours: list[float], theirs: list[float]) -> float:
+    if len(ours) == len(theirs):
+        return distance(ours, theirs)
+    # Micro-batches may be folded into one value: their sum or their mean.
+    return min(distance([sum(ours)], [sum(theirs)]), distance([np.mean(ours or [math.nan])], [np.mean(theirs or [math.nan])]))
+
+
+def _listed(values: list[float]) -> str:
+    return ", ".join(f"{value:.12g}" for value in values[:4]) + (", …" if len(values) > 4 else "")
+
+
+def limit_of(noise: float) -> float:
+    """The largest error that passes where one rounding moves the original by `noise`."""
+    return max(FLOOR, ROUNDING * noise)
+
+
+def parameters(pair: Pair) -> Verdict:
+    """Whether all parameters and buffers are the same after the steps that are kept, in float64."""
+    worst, allowed, count, blurred = 0.0, FLOOR, 0, set()
+    for name, theirs in _in_order(pair.original.tensors):
+        if name not in pair.candidate.tensors:
+            return verdict("numeric", "parameters_fp64", "fail", f"{_place(name)} was not seen in the candidate")
+        limit = limit_of(distance(pair.moved.tensors.get(name, theirs), theirs))
+        if limit > CEILING:
+            blurred.add(_place(name))
+            continue
+        error, count = distance(pair.candidate.tensors[name], theirs), count + 1
+        if not error <= limit:
+            return verdict("numeric", "parameters_fp64", "fail", f"{_place(name)} differs first", error, limit)
+        worst, allowed = (error, limit) if error >= worst else (worst, allowed)
+    if not count:
+        return verdict("numeric", "parameters_fp64", "unverified", "no parameter could be compared")
+    note = f"; rounding alone moves {len(blurred)} others: {sorted(blurred)[0]}, …" if blurred else ""
+    return verdict("numeric", "parameters_fp64", "pass", f"{count} tensors compared{note}", worst, allowed)
+
+
+def _in_order(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def place(name: str) -> tuple[int, int]:
+        parts = name.split("/")
+        return (0, int(parts[1])) if parts[0] == "step" else (1, 0)
+
+    for name in sorted((n for n in tensors if not n.startswith("start/")), key=place):
+        # Torch counts batches in an integer that decides nothing unless a momentum is missing.
+        if not name.endswith("num_batches_tracked"):
+            yield name, tensors[name]
+
+
+def _place(name: str) -> str:
+    parts = name.split("/")
+    return f"{parts[3]} after step {parts[1]}" if parts[0] == "step" else f"{parts[2]} at the end"
+
+
+def printed_numbers(pair: Pair) -> Verdict:
+    """Whether all printed numbers are the same in float64, to the digits that are printed."""
+    count = 0
+    for line, (ours, theirs, moved) in enumerate(zip(pair.candidate.lines, pair.original.lines, pair.moved.lines, strict=False), 1):
+        unstable = numbers(theirs)[1] != numbers(moved)[1]
+        for one, other in zip(numbers(ours)[1], numbers(theirs)[1], strict=False):
+            count += 1
+            if not (_same_number(one, other) or unstable):
+                return verdict("numeric", "printed_fp64", "fail", f"printed line {line}: {ours!r}, in the original {theirs!r}")
+    return verdict("numeric", "printed_fp64", "pass", f"{count} numbers")
+
+
+def _same_number(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    first, second = float(one), float(other)
+    decimals = len(other.partition(".")[2].partition("e")[0])
+    tie = decimals >= 4 and abs(first - second) <= 1.01 * 10.0**-decimals
+    return tie or abs(first - second) <= 1e-9 * abs(second)
+
+
+def native_losses(pair: Pair, native: Pair) -> Verdict:
+    """Whether the loss curves of the whole run are alike in the program's own precision."""
+    theirs, ours = ([float(np.mean(row)) for row in run.losses if row] for run in (native.original, native.candidate))
+    exact = [float(np.mean(row)) for row in pair.original.losses if row]
+    if len(ours) != len(theirs) or not theirs:
+        return verdict("behavioural", "loss_curve", "fail", f"{len(ours)} losses, {len(theirs)} in the original")
+    random = distance(theirs, exact) > NATIVE
+    if not random:
+        error = distance(ours, theirs)
+        return verdict("behavioural", "loss_curve", "pass" if error <= NATIVE else "fail", f"{len(theirs)} steps", error, NATIVE)
+    half = len(theirs) // 2
+    error = abs(np.mean(ours[half:]) - np.mean(theirs[half:])) / max(abs(float(np.mean(theirs[half:]))), 1e-12)
+    limit = max(0.05, 3 * float(np.std(theirs[half:])) / max(abs(float(np.mean(theirs[half:]))), 1e-12))
+    text = "draws of its own (dropout): means of the second half"
+    return verdict("behavioural", "loss_curve", "pass" if error <= limit else "fail", text, float(error), limit)
+
+
+def compiled_once(pair: Pair, native: Pair) -> Verdict:
+    """Whether the step is compiled, and only once for each set of shapes."""
+    traces, eager = native.candidate.trace["compiled"], native.candidate.trace["eager"]
+    if eager:
+        return verdict("compile", "compiles_once", "fail", f"{eager} gradients were computed outside of jit", eager, 0)
+    again = len(traces) - len(set(traces))
+    return verdict(
+        "compile", "compiles_once", "fail" if again else "pass", f"{len(traces)} programs for {len(set(traces))} sets of shapes", again, 0
+    )
+
+
+EXACT: tuple[Callable[[Pair], Verdict], ...] = (state_fits, step_count, printed_text, files_written, losses, parameters, printed_numbers)
+NATIVE_CHECKS: tuple[Callable[[Pair, Pair], Verdict], ...] = (native_losses, compiled_once)

@@ -1,0 +1,82 @@
+"""Random numbers of a program that runs in float64: the same numbers as in float32, widened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from migrate_agent.tools.harness.torch_side.precision import OperatorMode
+from migrate_agent.tools.vendored.torch_random import _box_muller
+
+BLOCK = 16
+NARROW, WIDE = torch.float32, torch.float64
+"""Bound here, since the names of narrow dtypes mean wide ones while everything is float64."""
+
+
+class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
+    """A mode in which `rand`, `randn` and their kin draw in float32, where torch draws other numbers in float64; masks are all ones."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Run `func`, with the numbers that it draws replaced."""
+        kwargs = dict(kwargs or {})
+        name = func.__name__.partition(".")[0]
+        if name == "native_dropout":
+            value, rate, train = args
+            mask = torch.ones_like(value, dtype=torch.bool)
+            return (value.clone() if train is False or rate == 0 else value / (1 - rate)), mask
+        if name in ("bernoulli", "bernoulli_"):
+            return args[0].fill_(1) if name.endswith("_") else torch.ones_like(args[0])
+        if name in ("rand", "rand_like", "randn", "randn_like"):
+            return _new(func, name, args, kwargs)
+        if name in ("uniform_", "normal_") and args[0].dtype == WIDE:
+            low, high = (*args[1:], 0.0, 1.0)[:2] if len(args) > 2 else (args[1], 1.0) if len(args) > 1 else (0.0, 1.0)
+            if name == "uniform_":
+                drawn = uniform(args[0].shape, low, high, kwargs.get("generator"))
+            else:
+                drawn = normal(args[0].numel(), kwargs.get("generator")).reshape(args[0].shape) * high + low
+            return args[0].copy_(drawn)
+        return func(*args, **kwargs)
+
+
+def _new(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    generator = kwargs.get("generator")
+    # Run for its dtype, device and shape alone; the stream must not have moved on afterwards.
+    state = (generator or torch.default_generator).get_state()
+    result = func(*args, **kwargs)
+    (generator or torch.default_generator).set_state(state)
+    if result.dtype != WIDE:
+        return func(*args, **kwargs)
+    if name.startswith("randn"):
+        return result.copy_(normal(result.numel(), generator).reshape(result.shape))
+    return result.copy_(uniform(result.shape, 0.0, 1.0, generator))
+
+
+def uniform(shape: Sequence[int], low: float, high: float, generator: Any) -> torch.Tensor:
+    """Uniform numbers in float32, whatever modes are active."""
+    with _unlifted():
+        return torch.empty(tuple(shape), dtype=NARROW).uniform_(low, high, generator=generator)
+
+
+def normal(count: int, generator: Any) -> torch.Tensor:
+    """Normal numbers (count,) in float32 as the mirror's own generator makes them of torch's stream, so that both sides have the same bits."""
+    with _unlifted():
+        if count < BLOCK:
+            return torch.empty(count, dtype=NARROW).normal_(generator=generator)
+        numbers = torch.empty(count, dtype=NARROW).uniform_(generator=generator).numpy()
+        if not count % BLOCK:
+            return torch.from_numpy(_box_muller(numbers))
+        tail = torch.empty(BLOCK, dtype=NARROW).uniform_(generator=generator).numpy()
+        whole = _box_muller(numbers[: count // BLOCK * BLOCK])
+        return torch.from_numpy(np.concatenate([whole[: count - BLOCK], _box_muller(tail)]))
+
+
+@contextmanager
+def _unlifted() -> Iterator[None]:
+    """A context without torch's modes: they would widen what is drawn."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():  # type: ignore[no-untyped-call]
+        yield

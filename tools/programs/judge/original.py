@@ -1,0 +1,191 @@
+"""The job on the side of the original: runs a training program as it is, watched, and leaves a trace."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import random
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
+
+STRUCT_STATE = 624
+
+
+def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Run `arguments["command"]` (script and options) and write its trace to `output`.
+
+    `exact` runs it in float64 with dropout's masks all ones, `perturb` moves the weights that its optimizers begin with by that factor at random;
+    `steps` (0: all) is where it ends, `keep` are the steps after which parameters are kept. What it raises is raised.
+    """
+    import torch
+
+    from migrate_agent.tools.programs.judge.devices import everything_on_cpu
+
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    trace = Trace(arguments["steps"], tuple(arguments["keep"]))
+    watch = _Watch(trace, arguments.get("perturb", 0.0))
+    with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
+        work = Path.cwd()
+        steady_clock(work)
+        everything_on_cpu()
+        watch.install()
+        before = files_in(work)
+        if arguments["exact"]:
+            from migrate_agent.tools.harness.torch_side.precision import exact
+            from migrate_agent.tools.programs.judge.draws import NativeDraws
+
+            stack.enter_context(exact())
+            stack.enter_context(NativeDraws())  # type: ignore[no-untyped-call]
+        stack.enter_context(printing(trace))
+        run_script(script, trace)
+        watch.keep_last()
+    trace.write(output, files=written(work, before), optimizers=watch.rows, roots=watch.root_names)
+    return {"steps": trace.steps}
+
+
+class _Watch:
+    """Hooks into torch that note what a training loop does."""
+
+    def __init__(self, trace: Trace, perturb: float) -> None:
+        self.trace, self.perturb = trace, perturb
+        self.optimizers: list[Any] = []
+        self.roots: list[Any] = []
+        self.rows: list[dict[str, Any]] = []
+        self.root_names: list[str] = []
+
+    def install(self) -> None:
+        import torch
+
+        optimizer: Any = torch.optim.Optimizer
+        self._around(torch.Tensor, "backward", self._before_backward)
+        self._around(optimizer, "__init__", None, self._construct)
+        self._around(optimizer, "zero_grad", self._before_zero)
+        clip = importlib.import_module("torch.nn.utils.clip_grad")
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            self._around(clip, name, lambda *a, **k: self.trace.add("clip"))
+            setattr(torch.nn.utils, name, getattr(clip, name))
+        hooks: Any = importlib.import_module("torch.optim.optimizer")
+        hooks.register_optimizer_step_post_hook(self._after_step)
+
+    def _around(self, owner: Any, name: str, before: Callable[..., Any] | None, after: Callable[..., Any] | None = None) -> None:
+        own = getattr(owner, name)
+
+        inside = [False]
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            # Torch's function modes call a method a second time.
+            if inside[0]:
+                return own(*args, **kwargs)
+            inside[0] = True
+            try:
+                return call(*args, **kwargs)
+            finally:
+                inside[0] = False
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if before is not None:
+                before(*args, **kwargs)
+            result = own(*args, **kwargs)
+            if after is not None:
+                after(*args, **kwargs)
+            return result
+
+        watched.__name__, watched.__wrapped__ = name, own  # type: ignore[attr-defined]
+        setattr(owner, name, watched)
+
+    def _before_backward(self, loss: Any, *args: Any, **kwargs: Any) -> None:
+        self.trace.add("backward", loss=float(loss.detach()) if loss.numel() == 1 else None)
+
+    def _before_zero(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        self.trace.add("zero", optimizer=self._number(optimizer))
+
+    def _number(self, optimizer: Any) -> int:
+        return next((i for i, one in enumerate(self.optimizers) if one is optimizer), -1)
+
+    def _construct(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        import torch
+
+        number = len(self.optimizers)
+        self.optimizers.append(optimizer)
+        owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        root = _root(owned)
+        self.roots.append(root)
+        self.root_names.append(type(root).__name__ if root is not None else "")
+        groups = [{key: _plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+        self.rows.append(
+            {"class": type(optimizer).__name__, "groups": groups, "generator": _generator_state(torch.get_rng_state().numpy())}
+        )
+        self.trace.add("optimizer", number=number, cls=type(optimizer).__name__)
+        if root is not None:
+            self.trace.store(f"start/{number}", _arrays(root))
+            self._perturb(root)
+
+    def _perturb(self, root: Any) -> None:
+        import torch
+
+        generator = np.random.default_rng(0)
+        with torch.no_grad():
+            for parameter in root.parameters() if self.perturb else ():
+                noise = generator.standard_normal(tuple(parameter.shape)) * self.perturb
+                parameter.mul_(1 + torch.from_numpy(np.asarray(noise)).to(parameter.dtype))
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        trace, number = self.trace, self._number(optimizer)
+        trace.steps += 1
+        trace.add("step", optimizer=number, rates=[float(group["lr"]) for group in optimizer.param_groups])
+        if trace.wants(trace.steps) and number >= 0 and self.roots[number] is not None:
+            trace.store(f"step/{trace.steps}/{number}", _arrays(self.roots[number]))
+        trace.end_step()
+
+    def keep_last(self) -> None:
+        """Keep the parameters that the run ended with."""
+        for number, root in enumerate(self.roots):
+            if root is not None:
+                self.trace.store(f"end/{number}", _arrays(root))
+
+
+def _root(owned: set[int]) -> Any:
+    """The outermost module that holds parameters of an optimizer: the smallest one that holds them all, where one does."""
+    import torch
+
+    modules = [item for item in gc.get_objects() if isinstance(item, torch.nn.Module)]
+    holders = [(module, {id(p) for p in module.parameters()}) for module in modules]
+    parts = {id(child) for module in modules for child in module.children()}
+    whole = [(module, ids) for module, ids in holders if owned <= ids]
+    tops = [(module, ids) for module, ids in whole if id(module) not in parts]
+    smallest = min(tops or whole, key=lambda pair: len(pair[1]), default=(None, set()))
+    return smallest[0]
+
+
+def _arrays(root: Any) -> dict[str, Any]:
+    return {name: np.array(value.detach().numpy(), order="C") for name, value in root.state_dict().items() if hasattr(value, "detach")}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
+
+
+def _generator_state(state: Any) -> dict[str, Any]:
+    """The state of torch's generator in the terms of NumPy's Mersenne twister: words, the place among them, and the spare normal number."""
+    left = int(state[8:12].view(np.int32)[0])
+    place = int(state[16:24].view(np.uint64)[0])
+    words = state[24 : 24 + 8 * STRUCT_STATE].view(np.uint64)
+    rest = state[24 + 8 * STRUCT_STATE :]
+    spare = float(rest[8:16].view(np.float64)[0]) if int(rest[24:28].view(np.int32)[0]) else None
+    seed = int(state[:8].view(np.uint64)[0])
+    return {"seed": seed, "words": words.tolist(), "place": STRUCT_STATE if left == 1 else place, "spare": spare}
+
+
+os.environ.setdefault("MPLBACKEND", "Agg")

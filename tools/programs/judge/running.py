@@ -1,0 +1,111 @@
+"""How both sides run a program: in a copy of its repository, with a steady clock, and with what it prints noted."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.programs.judge.contract import StopProgramError, Trace
+
+WORK = "work"
+"""Folder of the output in which the program runs: a copy of its repository."""
+MOST_LINES = 5_000
+TICK = 0.125
+"""Seconds that the clock of a judged program goes on with each look at it."""
+
+
+class Lines:
+    """A stream that notes the lines of a program and passes them on."""
+
+    def __init__(self, trace: Trace, stream: Any) -> None:
+        self._trace, self._stream, self._rest = trace, stream, ""
+
+    def write(self, text: str) -> int:
+        """Note what completes a line."""
+        *whole, self._rest = (self._rest + text).split("\n")
+        # A progress bar writes one line over and over; what stays of it is the last.
+        self._trace.lines += [line.rpartition("\r")[2] for line in whole][: MOST_LINES - len(self._trace.lines)]
+        self._stream.write(text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def program_folder(output: Path, command: list[str]) -> Iterator[Path]:
+    """A copy of the repository to run in: the folder becomes the current one, and the script's folder the first to import from."""
+    work = output / WORK
+    shutil.copytree(sys.path[0] or ".", work, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+    for folder, _, names in os.walk(work):
+        os.chmod(folder, 0o755)
+        for name in names:
+            if not (Path(folder) / name).is_symlink():
+                os.chmod(Path(folder) / name, 0o644)
+    os.chdir(work)
+    script = work / command[0]
+    sys.path[0] = str(script.parent)
+    sys.argv = list(command)
+    yield script
+
+
+def written(work: Path, before: frozenset[str]) -> list[str]:
+    """Files of the folder that were not there before."""
+    return sorted(files_in(work) - before)
+
+
+def files_in(work: Path) -> frozenset[str]:
+    """Files of a folder, as relative POSIX paths."""
+    return frozenset(path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def steady_clock(work: Path) -> None:
+    """Let the program's own looks at the clock go on in equal ticks, so that two runs print the same times."""
+    for name in ("time", "perf_counter", "monotonic", "process_time"):
+        setattr(time, name, _ticking(getattr(time, name), str(work)))
+
+
+def _ticking(clock: Callable[[], float], work: str) -> Callable[[], float]:
+    looks = [0]
+
+    def look() -> float:
+        if not sys._getframe(1).f_code.co_filename.startswith(work):
+            return clock()
+        looks[0] += 1
+        return 1_700_000_000.0 + TICK * looks[0]
+
+    return look
+
+
+def run_script(script: Path, trace: Trace) -> None:
+    """Run a script as `python FILE` does. Leaving with status 0 is an ordinary end; raises `RuntimeError` for another status."""
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except StopProgramError:
+        return
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise RuntimeError(f"the program left with status {error.code}") from error
+    except Exception:
+        # What ends a compiled step from within arrives as an error of the runtime.
+        if not trace.done:
+            raise
+
+
+@contextmanager
+def printing(trace: Trace) -> Iterator[None]:
+    """A context that notes printed lines."""
+    stdout = sys.stdout
+    sys.stdout = Lines(trace, stdout)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stdout = stdout

@@ -1,0 +1,67 @@
+"""What a program is: the command that runs it, what it reads and writes, and where its rewrite goes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+
+@dataclass(frozen=True)
+class Program:
+    """A training program. `command` is its script (relative to the repository) and its options; `reads` are files beyond those that git tracks.
+
+    `steps` is how many optimizer steps are compared; 0 means all of the run.
+    """
+
+    command: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    steps: int = 0
+
+    @property
+    def source(self) -> str:
+        """The script, as a POSIX path relative to the repository."""
+        return PurePosixPath(self.command[0]).as_posix()
+
+    def with_script(self, path: str) -> list[str]:
+        """The command with another script."""
+        return [path, *self.command[1:]]
+
+
+class NoProgramError(ValueError):
+    """A command that does not run a script of the repository. One line that says what to do."""
+
+
+def parse_command(text: str | Sequence[str], root: Path) -> tuple[str, ...]:
+    """Script and options of `python [-m] FILE …`. Raises `NoProgramError`."""
+    words = shlex.split(text) if isinstance(text, str) else list(text)
+    while words and (PurePosixPath(words[0]).name.startswith("python") or words[0] == "-u" or "=" in words[0]):
+        words = words[1:]
+    if words[:1] == ["-m"] and len(words) > 1:
+        words = [words[1].replace(".", "/") + ".py", *words[2:]]
+    if not words or not words[0].endswith(".py"):
+        raise NoProgramError(f"no script in {text!r}: write it as `python train.py --option value`")
+    path = Path(words[0])
+    script = path.resolve().relative_to(root.resolve()) if path.is_absolute() else path
+    if not (root / script).is_file():
+        raise NoProgramError(f"{script} is not in {root}")
+    return (script.as_posix(), *words[1:])
+
+
+def stage(root: Path, program: Program, folder: Path) -> Path:
+    """A copy of what the program may read: the files that git tracks and those that it names. Gives `folder`."""
+    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=False)
+    names = [name for name in listed.stdout.decode().split("\0") if name]
+    names = names or [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file() and ".git" not in path.parts]
+    for name in [*names, *program.reads]:
+        source, target = root / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        elif source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    return folder
