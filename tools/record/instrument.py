@@ -63,10 +63,10 @@ class Columns:
 class Instrument(ast.NodeTransformer):
     """Wraps the expressions of one file: all of them inside functions; calls and what they call outside of functions."""
 
-    def __init__(self, source: str, recorder: Recorder) -> None:
+    def __init__(self, source: str, recorder: Recorder, script: bool = False) -> None:
         self._columns = Columns(source)
         self._recorder = recorder
-        self._depth = 0
+        self._depth = int(script)
         self._callee = False
         self._named: dict[int, tuple[ast.expr, int]] = {}  # identity of a recorder call around a name → that call, the name's entry
 
@@ -180,17 +180,19 @@ def _arguments(node: ast.expr) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
 
 
-def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder, launching: Skipped = MappingProxyType({})) -> CodeType:
+def compile_instrumented(
+    source: str, filename: str, path: str, recorder: Recorder, launching: Skipped = MappingProxyType({}), script: bool = False
+) -> CodeType:
     """Code of the file with recorder calls. Raises `SyntaxError` as `compile` does.
 
     `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `launching` a
-    kernel are kept whole.
+    kernel are kept whole. In a `script` all expressions outside of functions are watched too.
     """
     tree = reduced(ast.parse(source, filename), filename)
     decorate_launchers(tree, launching, path)
     recorder.begin(path)
     try:
-        return compile(Instrument(source, recorder).visit(tree), filename, "exec", dont_inherit=True)
+        return compile(Instrument(source, recorder, script).visit(tree), filename, "exec", dont_inherit=True)
     except RecursionError:  # very deep expressions: run them as they are
         return compile(reduced(ast.parse(source, filename), filename), filename, "exec", dont_inherit=True)
 

@@ -1,0 +1,1 @@
+"""PyTorch programs → JAX programs."""

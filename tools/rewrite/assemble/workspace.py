@@ -22,6 +22,7 @@ from migrate_agent.tools.rewrite.analysis.runtime_imports import find_imports
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
 from migrate_agent.tools.rewrite.assemble.import_errors import aliased_name, names_bound, names_used
 from migrate_agent.tools.rewrite.rules.cleanup.unexercised import with_docstring
+from migrate_agent.tools.rewrite.rules.context import Host
 from migrate_agent.tools.rewrite.rules.engine import Rewritten, rewrite_file
 from migrate_agent.tools.rewrite.tables.symbols import defined_names, global_names, registered_with, registrars
 from migrate_agent.tools.scan.visible import visible_from
@@ -61,6 +62,8 @@ class Workspace:
         self.inventory, self.observations = inventory, observations
         self.repo = Repo(inventory)
         find_imports(self.repo, observations)
+        self.hosts: dict[str, Host] = {}
+        """Scripts whose statements are rewritten as such, by path."""
         self._facts: dict[str, Facts] = {}
         self._rewritten: dict[str, Rewritten] = {}
         self._statements: dict[str, tuple[Statement, ...]] = {}
@@ -94,7 +97,8 @@ class Workspace:
         """The file after all rules."""
         if path not in self._rewritten:
             lines = self.observed_lines(path)
-            self._rewritten[path] = rewrite_file(self.repo, self.repo.files[path], self.facts(path), self.randomness, lines, self.exercised)
+            file, facts = self.repo.files[path], self.facts(path)
+            self._rewritten[path] = rewrite_file(self.repo, file, facts, self.randomness, lines, self.exercised, self.hosts.get(path))
         return self._rewritten[path]
 
     @cached_property

@@ -26,6 +26,17 @@ NO_SPAN = Span(0, 0, 0, 0)
 NO_FACTS = ClassFacts()
 
 
+@dataclass(frozen=True)
+class Host:
+    """A file that is a script: what it says outside of classes and of the `traced` functions runs in Python, with all values there.
+
+    `seed` is the text of the seed with which its modules draw their parameters.
+    """
+
+    seed: str
+    traced: frozenset[str]
+
+
 @dataclass
 class Context:
     """What rules may ask and note while a file is rewritten."""
@@ -43,6 +54,8 @@ class Context:
     """Lines on which something ran while the examples did."""
     exercised: Exercised | None = None
     """What the examples made use of, over all files; `None` where there were none."""
+    host: Host | None = None
+    """What is known of the file where it is a script."""
     stack: list[cst.CSTNode] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -68,6 +81,13 @@ class Context:
     def function_key(self) -> FunctionKey:
         """The key of the function (or class) at hand in the tables of the analysis; its name is "" at the top of the file."""
         return (self.file.file.path, ".".join(self.path))
+
+    @property
+    def at_host(self) -> bool:
+        """Whether the place at hand runs in Python and is never traced."""
+        if self.host is None or any(self.classes) or any(isinstance(node, cst.ClassDef) for node in self.stack):
+            return False
+        return not any(function.name.value in self.host.traced for function in self.functions)
 
     @property
     def function(self) -> FunctionNode | None:
@@ -229,6 +249,8 @@ class Context:
 
     def rngs(self) -> cst.BaseExpression | None:
         """The expression for the `nnx.Rngs` reachable here."""
+        if self.at_host and self.host is not None:
+            return cst.parse_expression(f"nnx.Rngs({self.host.seed})")
         outer = self.method()
         if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack):
             return cst.Name("rngs")

@@ -15,8 +15,8 @@ from migrate_agent.tools.rewrite.analysis.facts import Facts
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
 from migrate_agent.tools.rewrite.analysis.repo import FileModel, Repo, is_jax
 from migrate_agent.tools.rewrite.analysis.scopes import Scopes
-from migrate_agent.tools.rewrite.rules.context import Context
-from migrate_agent.tools.rewrite.rules.order import ORDER
+from migrate_agent.tools.rewrite.rules.context import Context, Host
+from migrate_agent.tools.rewrite.rules.order import ORDER, TRACED_ONLY
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.types import Hole, Span
 
@@ -61,6 +61,8 @@ class _Pass(cst.CSTTransformer):
         for handler in self._handlers(type(original_node), "leave", self.handlers):
             # Later rules would take the new call for one of the source. `CHECKS` change nothing.
             if replaced and handler.__name__ not in handler.__self__.CHECKS:  # type: ignore[attr-defined]
+                continue
+            if context.at_host and type(handler.__self__) in TRACED_ONLY:  # type: ignore[attr-defined]
                 continue
             changed = handler(original_node, result)
             if isinstance(changed, cst.RemovalSentinel):
@@ -108,13 +110,14 @@ def rewrite_file(
     randomness: Randomness,
     observed_lines: frozenset[int] = frozenset(),
     exercised: Exercised | None = None,
+    host: Host | None = None,
 ) -> Rewritten:
     """Apply all rules to a file. Never raises for what the file contains: what no rule knows becomes a hole."""
     wrapper = MetadataWrapper(cst.parse_module(file.text), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     rewrites = not is_jax(file)
     facts_by_class = class_facts(repo, file, facts, randomness) if rewrites else {}
-    context = Context(repo, file, facts, randomness, positions, Scopes(file), facts_by_class, observed_lines, exercised)
+    context = Context(repo, file, facts, randomness, positions, Scopes(file), facts_by_class, observed_lines, exercised, host)
     walker = _Pass(context, [rule(context) for rule in ORDER] if rewrites else [])
     body: list[tuple[cst.BaseStatement, ...]] = []
     context.stack.append(wrapper.module)

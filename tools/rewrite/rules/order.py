@@ -241,3 +241,20 @@ ORDER: tuple[type[Rule], ...] = (
     *CLEANUP,
 )
 """Every rule under `rules/`, each once."""
+
+TRACED_ONLY: frozenset[type[Rule]] = frozenset(
+    {
+        ComputeWithoutAsking,
+        ReplaceTensorBranches,
+        DropPrintsOfValues,
+        ReplaceBranchChains,
+        ReplaceTensorLoops,
+        ReplaceEarlyReturns,
+        DropUnusedLocals,
+        StubUnexercised,
+        RefuseUncertainKinds,
+        CollectLoopSlices,
+        RefuseOutsideAccess,
+    }
+)
+"""Rules for code that JAX traces. A script's own statements run in Python, where every value is there."""

@@ -1,0 +1,91 @@
+"""Runs a program in the sandbox with its expressions watched: what they evaluate to."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.record.session import Session, plan
+from migrate_agent.tools.record.store import NAME, read_json, save_recording, write_json
+from migrate_agent.tools.types import Inventory, Job, Limits, Recording
+
+MAX_BYTES = 64 * 2**20
+
+
+class ObservationError(Exception):
+    """A program that does not run. One line that says why."""
+
+
+def observe(program: Program, inventory: Inventory, sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
+    """What the program's expressions were, kept under `folder`. Raises `ObservationError`."""
+    arguments = {**plan(inventory), "command": list(program.command), "steps": program.steps, "max_bytes": MAX_BYTES}
+    run = sandbox.run(Job("original", "migrate_agent.tools.programs.observe:observe_program", inventory.root, arguments, {}, limits))
+    if run.status != "ok":
+        raise ObservationError(f"{program.source} does not run: {run.error or run.status}")
+    try:
+        return save_recording(read_json(run.output / NAME), folder)
+    finally:
+        sandbox.release(run)
+
+
+def observe_program(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """The job: run the script under a recording session and write `recording.json` to `output`."""
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    import torch
+    from torch.jit import _state
+
+    from migrate_agent.tools.programs.judge.contract import StopProgramError
+    from migrate_agent.tools.programs.judge.devices import everything_on_cpu
+    from migrate_agent.tools.programs.judge.running import program_folder
+
+    _state.disable()
+    torch.manual_seed(0)
+    with program_folder(output, arguments["command"]) as script:
+        root = Path.cwd()
+        session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
+        session.install()
+        everything_on_cpu()
+        _end_after(arguments["steps"])
+        try:
+            _run_watched(script, session, arguments["command"][0])
+        except StopProgramError:
+            pass
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise RuntimeError(f"the program left with status {error.code}") from error
+        session.capture.active = False
+        write_json(Recording((), session.recorder.table()), output / NAME)
+    return {}
+
+
+def _end_after(steps: int) -> None:
+    import importlib
+
+    from migrate_agent.tools.programs.judge.contract import StopProgramError
+
+    made = [0]
+
+    def count(optimizer: Any, args: Any, kwargs: Any) -> None:
+        made[0] += 1
+        if steps and made[0] >= steps:
+            raise StopProgramError
+
+    hooks: Any = importlib.import_module("torch.optim.optimizer")
+    hooks.register_optimizer_step_post_hook(count)
+
+
+def _run_watched(script: Path, session: Session, path: str) -> None:
+    from migrate_agent.tools.record import instrument
+
+    code = instrument.compile_instrumented(script.read_text(), str(script), path, session.recorder, script=True)
+    main = types.ModuleType("__main__")
+    main.__file__ = str(script)
+    # Classes of the script are found by it, so it stays.
+    sys.modules["__main__"] = main
+    exec(code, vars(main))

@@ -1,0 +1,182 @@
+"""Rewrites a training program: the script with its compiled step, and the mirrors of what it needs of the repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from migrate_agent.tools.programs.program import Program
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, find_core
+from migrate_agent.tools.programs.rewrite.functions import Step, plan_step
+from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
+from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
+from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
+from migrate_agent.tools.rewrite.rules.context import Host
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Hole, Inventory, Observations, Observed, Span
+
+
+@dataclass(frozen=True)
+class _Intermediate:
+    """The script with its step taken out, still in torch otherwise: its text, where observed expressions stand in it, and helpers it uses."""
+
+    text: str
+    observed: Mapping[Span, Observed]
+    helpers: frozenset[str]
+    host: Host
+
+
+def rewrite_program(inventory: Inventory, observations: Observations, program: Program, folder: Path) -> Draft:
+    """The draft of a program; `folder` is for intermediate files. What is not understood is a hole, and then there are no files."""
+    text = (inventory.root / program.source).read_text()
+    module = cst.parse_module(text)
+    try:
+        intermediate = _intermediate(module, text, observations.get(program.source, {}))
+    except NotUnderstoodError as error:
+        return Draft({}, (_hole(module, program.source, error),))
+    root = folder / "intermediate"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(inventory.root, root)
+    (root / program.source).write_text(intermediate.text)
+    changed = scan(root)
+    space = Workspace(changed, {**observations, program.source: intermediate.observed})
+    space.hosts[program.source] = intermediate.host
+    composer = _ProgramComposer(space, program.source, intermediate.helpers)
+    composer.select_all()
+    draft = _joined([composer.compose()], [composer.vendored()])
+    target = next(file.target for file in changed.files if file.path == program.source)
+    return replace(draft, files={**draft.files, target: without_idle_names(draft.files[target])})
+
+
+def _hole(module: cst.Module, source: str, error: NotUnderstoodError) -> Hole:
+    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    place = positions.get(error.node) if error.node is not None else None
+    span = Span(place.start.line, place.start.column, place.end.line, place.end.column) if place else Span(1, 0, 1, 0)
+    return Hole(source, span, "training-step", error.reason, code(error.node).strip() if error.node is not None else "")
+
+
+def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observed]) -> _Intermediate:
+    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    imports = Imports(text)
+    core, inside = find_core(module, imports, _modules(positions, observed))
+    step = plan_step(core, list(_outside(module, core)), _local(core, inside))
+    traced = traced_functions(module, core)
+    host = RewriteHost(imports, core, step, inside, traced, inject=False)
+    new = module.visit(host)
+    assert isinstance(new, cst.Module)
+    moved = _moved(new, host.origin, positions, observed)
+    return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seed(module, imports), traced | {"loss_fn"}))
+
+
+def _span(place: object) -> Span:
+    start, end = place.start, place.end  # type: ignore[attr-defined]
+    return Span(start.line, start.column, end.line, end.column)
+
+
+def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[str]:
+    """Names that were seen to hold modules, other than losses of torch, which have no parameters."""
+    names = set()
+    for node, place in positions.items():
+        if not isinstance(node, cst.Name):
+            continue
+        fact = observed.get(_span(place))
+        if fact is not None and fact.kinds and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds):
+            names.add(node.value)
+    return frozenset(names)
+
+
+def _moved(
+    new: cst.Module, origin: Mapping[cst.CSTNode, cst.CSTNode], positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]
+) -> dict[Span, Observed]:
+    """What was observed, by where the expressions stand now."""
+    places = MetadataWrapper(new, unsafe_skip_copy=True).resolve(PositionProvider)
+    facts: dict[Span, Observed] = {}
+    for node, old in origin.items():
+        if node in places and old in positions and isinstance(node, cst.BaseExpression):
+            fact = observed.get(_span(positions[old]))
+            if fact is not None:
+                facts[_span(places[node])] = fact
+    return facts
+
+
+def _outside(module: cst.Module, core: Core) -> Iterator[cst.CSTNode]:
+    """Statements and headers of statements that are no part of the step."""
+    gone = {*core.slice, core.backward, core.step, *core.clips, *core.zeros}
+    for block, _ in blocks(module):
+        for statement in body(block):
+            if statement in gone or isinstance(statement, (cst.ClassDef, cst.FunctionDef)):
+                continue
+            if isinstance(statement, cst.SimpleStatementLine):
+                yield statement
+            for name in ("test", "iter", "subject"):
+                if isinstance(header := getattr(statement, name, None), cst.BaseExpression):
+                    yield header
+            for item in getattr(statement, "items", ()):
+                yield item.item
+
+
+def _local(core: Core, inside: Sequence[cst.CSTNode]) -> frozenset[str]:
+    """Names that may differ from one step to the next: those bound in the loops around it, and the arguments of its function."""
+    names: set[str] = set()
+    for statement in inside:
+        if isinstance(statement, (cst.For, cst.While)):
+            names |= set(bound(statement))
+        elif isinstance(statement, cst.FunctionDef):
+            names |= {name for line in body(statement.body) for name in bound(line)}
+            names |= {param.name.value for param in statement.params.params}
+    return frozenset(names)
+
+
+def _seed(module: cst.Module, imports: Imports) -> str:
+    """The text of the seed that the script sets; `0` where it sets none that can be written anywhere."""
+    for block, inside in blocks(module):
+        for statement in body(block):
+            match = re.fullmatch(r"([\w.]+)\((\d+)\)", code(statement).strip().splitlines()[-1] if code(statement).strip() else "")
+            if match and imports.of(cst.parse_expression(match[1])) in SEEDS:
+                return match[2]
+    return "0"
+
+
+class _ProgramComposer(_Composer):
+    """Composes a script with all its statements."""
+
+    def __init__(self, space: Workspace, path: str, names: frozenset[str]) -> None:
+        super().__init__(space, {}, [], ())
+        self._path, self._names = path, names
+
+    def select_all(self) -> None:
+        """Select all statements of the script, and what they need."""
+        selection = self.selection(self._path)
+        for index, statement in enumerate(self.space.statements(self._path)):
+            if statement.is_import or statement.is_docstring:
+                continue
+            selection.statements.add(index)
+            self._needs(self._path, self._text(self._path, statement), statement)
+        self._module_attributes()
+
+    def need(self, path: str, name: str, statement: Statement | None = None) -> None:
+        """Select what a name stands for; those of the step are helpers."""
+        if path == self._path and name in self._names:
+            self.selection(path).vendored.add(name)
+            return
+        super().need(path, name, statement)
+
+
+def without_idle_names(text: str) -> str:
+    """The text without assignments of `None` to names that nothing reads: what is left of a device."""
+    tree = ast.parse(text)
+    loads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    lines = text.splitlines(keepends=True)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None and node.lineno == node.end_lineno:
+            if all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets):
+                lines[node.lineno - 1] = ""
+    return "".join(lines)

@@ -1,0 +1,102 @@
+"""Writes `loss_fn` and `train_step` for the training step of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, call_of
+from migrate_agent.tools.programs.rewrite.names import bound, code, read
+
+
+@dataclass(frozen=True)
+class Step:
+    """The names of a training step: what it takes beside model and optimizer, and what it gives.
+
+    `loss` is the name of the loss ("" where the loop has none for it), `outputs` further results that the loop uses, `norm` a gradient norm.
+    """
+
+    model: str
+    optimizer: str
+    inputs: tuple[str, ...]
+    loss: str
+    outputs: tuple[str, ...]
+    norm: str = ""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What the step gives back, in order."""
+        return (*([self.loss] if self.loss else []), *self.outputs, *([self.norm] if self.norm else []))
+
+
+def plan_step(core: Core, outside: Sequence[cst.CSTNode], local: frozenset[str]) -> Step:
+    """The names of the step. `outside` are the statements of the program around it, `local` the names that differ from step to step."""
+    if len(core.models) != 1:
+        raise NotUnderstoodError(f"the loss depends on several modules ({', '.join(core.models)})", core.backward)
+    made = dict.fromkeys(name for statement in core.slice for name in bound(statement))
+    used = {name for statement in outside for name in read(statement)}
+    needed: dict[str, None] = {}
+    known: set[str] = set()
+    for statement in [*core.slice, core.loss, *core.clips]:
+        needed |= dict.fromkeys(name for name in read(statement) if name not in known)
+        known |= set(bound(statement)) if not isinstance(statement, cst.BaseExpression) else set()
+    norms = [name for clip in core.clips for name in bound(clip)]
+    loss = core.loss.value if isinstance(core.loss, cst.Name) else ""
+    inputs = tuple(name for name in needed if name in local and name not in core.models)
+    outputs = tuple(name for name in made if name in used and name != loss)
+    return Step(core.models[0], core.optimizer, inputs, loss if loss in used else "", outputs, next((n for n in norms if n in used), ""))
+
+
+def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:
+    """`def loss_fn(model, x, y): …`, which gives the loss and, where the loop uses more, a tuple of that."""
+    result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.outputs))])
+    lines = [*statements, cst.SimpleStatementLine([cst.Return(result)])]
+    return cst.FunctionDef(cst.Name(name), _parameters((step.model, *step.inputs)), cst.IndentedBlock(lines))  # type: ignore[arg-type]
+
+
+def _tuple(names: Sequence[str]) -> cst.BaseExpression:
+    if len(names) == 1:
+        return cst.Name(names[0])
+    return cst.Tuple([cst.Element(cst.Name(name)) for name in names])
+
+
+def _parameters(names: Sequence[str]) -> cst.Parameters:
+    return cst.Parameters([cst.Param(cst.Name(name)) for name in names])
+
+
+def step_function(core: Core, step: Step, loss_name: str, name: str) -> cst.BaseStatement:
+    """`def train_step(model, optimizer, x, y): …`, compiled, with the memory of model and optimizer given over to the new ones."""
+    arguments = ", ".join((step.model, *step.inputs))
+    loss = step.loss or "loss"
+    value = f"({loss}, {code(_tuple(step.outputs)) if len(step.outputs) == 1 else '(' + ', '.join(step.outputs) + ')'})" if step.outputs else loss
+    auxiliary = ", has_aux=True" if step.outputs else ""
+    lines = [f"{value}, grads = nnx.value_and_grad({loss_name}{auxiliary})({arguments})"]
+    lines += [_clip(clip, step) for clip in core.clips]
+    lines += [f"{step.optimizer}.update({step.model}, grads)"]
+    lines += [f"return {', '.join(step.results)}"] if step.results else []
+    parameters = ", ".join((step.model, step.optimizer, *step.inputs))
+    text = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef {name}({parameters}):\n' + "".join(f"    {one}\n" for one in lines)
+    return cst.parse_statement(text)
+
+
+def _clip(statement: cst.CSTNode, step: Step) -> str:
+    call = call_of(statement)
+    assert call is not None
+    function = call.func.attr.value if isinstance(call.func, cst.Attribute) else code(call.func)
+    options = [code(argument.value) for argument in call.args[1:] if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")]
+    kinds = [a for a in call.args[1:] if a.keyword is not None and a.keyword.value not in ("max_norm", "clip_value", "foreach")]
+    over = code(call.args[0].value)
+    if len(options) != 1 or kinds or over != f"{step.model}.parameters()":
+        raise NotUnderstoodError("gradients are clipped in a way that no rule covers", statement)
+    if function == "clip_grad_value_":
+        return f"grads = jax.tree.map(lambda g: jnp.clip(g, -{options[0]}, {options[0]}), grads)"
+    names = bound(statement)
+    return f"grads, {names[0] if names else '_'} = clip_grad_norm(grads, {options[0]})"
+
+
+def call_statement(step: Step, name: str) -> cst.BaseStatement:
+    """`loss, logits = train_step(model, optimizer, x, y)`."""
+    call = f"{name}({', '.join((step.model, step.optimizer, *step.inputs))})"
+    return cst.parse_statement(f"{', '.join(step.results)} = {call}" if step.results else call)
