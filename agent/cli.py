@@ -186,7 +186,7 @@ def record(
 
 @app.command()
 def verify(
-    module: Annotated[str, typer.Argument(metavar="FILE:NAME", help="The original module.")],
+    module: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="The original module, or a program by its file.")],
     repo: Repo = Path(),
     against: Annotated[str, typer.Option(metavar="PATH[:NAME]", help="The rewrite.", show_default="same name in the mirror file")] = "",
     weights: Annotated[
@@ -208,9 +208,12 @@ def verify(
     """Verify a rewrite in the working tree against its original, whoever wrote it."""
     from migrate_agent.agent.commands.verify import VerifyOptions
     from migrate_agent.agent.commands.verify import verify as verify_rewrite
+    from migrate_agent.agent.commands.verify_program import is_program, verify_program
 
     options = VerifyOptions(against, weights, replay, report, html, sandbox.value if sandbox else "", -1 if seed is None else seed)
     progress, services = _tools()
+    if is_program(module):
+        raise typer.Exit(verify_program(repo, _relative(module, repo), options, services, progress))
     raise typer.Exit(verify_rewrite(repo, _relative(module, repo), options, services, progress))
 
 

@@ -15,6 +15,7 @@ Status = Literal["verified", "failed", "unverified", "skipped"]
 Outcome = Literal["pass", "fail", "unverified"]
 Strategy = Literal["rewrite", "substitute", "redesign", "keep"]
 Side = Literal["original", "candidate"]
+Kind = Literal["module", "function", "program"]
 CALLING = frozenset({"torch.utils.checkpoint.checkpoint"})
 """Functions of torch that call their first argument with the others: a `partial` of one has the kind of that argument."""
 
@@ -391,3 +392,9 @@ class UnitReport:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     """As in the evidence: measured, but not judged."""
+    kind: Kind = "module"
+
+    @property
+    def id(self) -> str:
+        """`file:qualified name`; a program is called by its file alone."""
+        return f"{self.source}:{self.name}" if self.name else self.source

@@ -96,6 +96,28 @@ class ExampleTable(_Table):
         return Example(self.module, self.init, self.call, self.setup, self.train, domain, origin="config")
 
 
+def _inside(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/") or "\\" in path:
+        raise ValueError("must lie in the repository, relative to its root (and / between folders)")
+    return path
+
+
+Paths = Annotated[tuple[Annotated[str, AfterValidator(_inside)], ...], Field(strict=False)]
+
+
+class ProgramTable(_Table):
+    """`[[program]]`: a short run of a training script, by which its rewrite is judged."""
+
+    run: str
+    """`python train.py --option value`, from the repository's root."""
+    reads: Paths = ()
+    """Files and folders beyond those that git tracks."""
+    writes: Paths = ()
+    """What it writes and what counts of it."""
+    steps: int = Field(default=0, ge=0)
+    """Optimizer steps that are compared; 0 compares all of the run."""
+
+
 class RunTable(_Table):
     """`[run]`: defaults of the command line's options, and files to leave alone."""
 
@@ -192,6 +214,7 @@ class Config(_Table):
     """All of a repository's configuration; every table has defaults, so an absent file is an empty configuration."""
 
     example: Annotated[tuple[ExampleTable, ...], Field(strict=False)] = ()
+    program: Annotated[tuple[ProgramTable, ...], Field(strict=False)] = ()
     run: RunTable = RunTable()
     limits: LimitsTable = LimitsTable()
     verify: VerifyTable = VerifyTable()

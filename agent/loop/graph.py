@@ -16,6 +16,7 @@ from migrate_agent.agent.loop.nodes.commit import commit
 from migrate_agent.agent.loop.nodes.common import Node
 from migrate_agent.agent.loop.nodes.fill import fill
 from migrate_agent.agent.loop.nodes.plan import plan
+from migrate_agent.agent.loop.nodes.programs import programs
 from migrate_agent.agent.loop.nodes.record import record
 from migrate_agent.agent.loop.nodes.repair import repair
 from migrate_agent.agent.loop.nodes.report import report
@@ -26,13 +27,13 @@ from migrate_agent.agent.loop.nodes.verify import verify
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.agent.runs.trace import span
 
-NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, undo, commit, report)
+NODES = (scan, plan, record, advance, rewrite, fill, verify, repair, review, undo, commit, programs, report)
 
 ROUTES: dict[str, dict[str, str]] = {
     "scan": {"scanned": "plan"},
     "plan": {"planned": "record"},
     "record": {"recorded": "advance"},
-    "advance": {"more": "rewrite", "done": "report"},
+    "advance": {"more": "rewrite", "done": "programs"},
     "rewrite": {"ready": "verify", "holes": "fill", "settled": "review"},
     "fill": {"proposed": "rewrite", "refused": "fill", "settled": "review"},
     "verify": {"passed": "review", "failed": "repair", "settled": "review"},
@@ -48,11 +49,12 @@ ROUTES: dict[str, dict[str, str]] = {
     },
     "undo": {"passed": "review"},
     "commit": {"settled": "advance"},
+    "programs": {"tried": "report"},
     "report": {"reported": END},
 }
 """Node → what it came to → the next node."""
 
-WHOLE = ("scan", "plan", "record", "advance", "report")
+WHOLE = ("scan", "plan", "record", "advance", "programs", "report")
 """Nodes that work on no single unit."""
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]

@@ -33,12 +33,12 @@ def _overview(units: Sequence[UnitReport]) -> str:
     for unit in units:
         passed = sum(verdict.status == "pass" for verdict in unit.verdicts)
         checks = f"{passed}/{len(unit.verdicts)}" if unit.verdicts else ""
-        lines.append(f"| `{unit.source}:{unit.name}` | `{unit.target}` | {unit.status} | {checks} | {_cell(unit.reason)} |")
+        lines.append(f"| `{unit.id}` | `{unit.target}` | {unit.status} | {checks} | {_cell(unit.reason)} |")
     return "\n".join(lines)
 
 
 def _details(unit: UnitReport) -> str:
-    lines = [f"## {unit.source}:{unit.name}", f"{unit.status}, proposed by {unit.proposer}" + (f": {unit.reason}" if unit.reason else "")]
+    lines = [f"## {unit.id}", f"{unit.status}, proposed by {unit.proposer}" + (f": {unit.reason}" if unit.reason else "")]
     if unit.llm.calls:
         used = unit.llm
         price = f", {used.cost:.4f} US dollars" if used.cost else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from migrate_agent.agent.config.json_files import plain, write_text
 from migrate_agent.agent.loop.context import Context
+from migrate_agent.agent.loop.programs import program_rows
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.types import Cause, Inventory, UnitReport, Verdict
 
@@ -27,7 +28,7 @@ def report_rows(context: Context, position: int) -> list[UnitReport]:
         status = "skipped" if identifier in context.plan.skipped else "unverified"
         cause = Cause.SCOPE if status == "skipped" else Cause.INTERRUPTED
         reports[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause)  # type: ignore[arg-type]
-    return [reports[unit.id] for unit in context.inventory.units if unit.id in reports]
+    return [*(reports[unit.id] for unit in context.inventory.units if unit.id in reports), *program_rows(context)]
 
 
 def report_json(context: Context, units: Sequence[UnitReport]) -> dict[str, Any]:
@@ -81,5 +82,5 @@ def write_partial(context: Context, state: RunState) -> None:
 
 def exit_status(units: Sequence[UnitReport], skipped: Mapping[str, str]) -> int:
     """0 where every unit that was tried is verified, and at least one is; else 1. Units that the plan skips do not count."""
-    in_scope = [unit for unit in units if f"{unit.source}:{unit.name}" not in skipped]
+    in_scope = [unit for unit in units if unit.id not in skipped]
     return 0 if in_scope and all(unit.status == "verified" for unit in in_scope) else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from migrate_agent.agent.repository.git import TRAILER
-from migrate_agent.tools.types import Evidence, Unit, Verdict
+from migrate_agent.tools.types import Evidence, Unit, UnitReport, Verdict
 
 WIDTH = 72
 
@@ -56,3 +56,23 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e6 else f"{value:.2g}"
+
+
+def program_message(row: UnitReport, base: str) -> str:
+    """The message of a verified program's commit."""
+    passed = sum(verdict.status == "pass" for verdict in row.verdicts)
+    subject_line = f"Migrate {row.source} to JAX"
+    return "\n".join(
+        (
+            subject_line if len(subject_line) <= WIDTH else f"{subject_line[: WIDTH - 1]}…",
+            "",
+            f"Target: {row.target}",
+            f"{passed} of {len(row.verdicts)} checks passed:",
+            "",
+            *table(row.verdicts),
+            "",
+            f"Migrate-Agent-Unit: {row.source}",
+            f"{TRAILER}: {base}",
+            "",
+        )
+    )

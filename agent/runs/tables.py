@@ -33,7 +33,7 @@ def unit_table(units: Sequence[UnitReport]) -> RenderableType:
     for unit in units:
         passed = sum(verdict.status == "pass" for verdict in unit.verdicts)
         checks = f"{passed}/{len(unit.verdicts)}" if unit.verdicts else ""
-        name = escape(f"{unit.source}:{unit.name}")
+        name = escape(unit.id)
         table.add_row(name, coloured(unit.status), checks, f"{unit.seconds:.1f}" if unit.seconds else "", escape(unit.reason))
     counts = {status: sum(unit.status == status for unit in units) for status in ("verified", "failed", "unverified", "skipped")}
     total = Text(", ".join(f"{count} {status}" for status, count in counts.items()))

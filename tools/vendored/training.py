@@ -6,12 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 
 def clip_grad_norm(grads: Any, max_norm: Any) -> tuple[Any, jax.Array]:
     """Gradients scaled down to a norm over all of them, and the norm before (https://pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html)."""
-    norm = optax.global_norm(grads)
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(grad)) for grad in jax.tree.leaves(grads)))
     # `optax.clip_by_global_norm` leaves out the small number that torch adds.
     factor = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
     return jax.tree.map(lambda grad: grad * factor.astype(grad.dtype), grads), norm

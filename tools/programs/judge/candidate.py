@@ -42,7 +42,8 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         stack.enter_context(counting_compilations(counts))
         stack.enter_context(printing(trace))
         run_script(script, trace)
-        jax.effects_barrier()
+        barrier: Any = jax.effects_barrier
+        barrier()
         watch.keep_last()
     trace.write(output, files=written(work, before), problems=watch.problems, compiled=watch.compiled, eager=watch.eager)
     return {"steps": trace.steps}
@@ -146,7 +147,7 @@ class _Watch:
         row = self.generators[number]
         bits = {"bit_generator": "MT19937", "state": {"key": np.array(row["words"], np.uint64), "pos": row["place"]}}
         for module in list(sys.modules.values()):
-            generator = vars(module).get("default_generator") if hasattr(module, "__dict__") else None
+            generator: Any = vars(module).get("default_generator") if hasattr(module, "__dict__") else None
             if type(generator).__name__ == "TorchGenerator":
                 generator.set_state({"seed": row["seed"], "spare": row["spare"], "bits": bits})
 

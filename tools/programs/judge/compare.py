@@ -215,10 +215,10 @@ def native_losses(pair: Pair, native: Pair) -> Verdict:
         error = distance(ours, theirs)
         return verdict("behavioural", "loss_curve", "pass" if error <= NATIVE else "fail", f"{len(theirs)} steps", error, NATIVE)
     half = len(theirs) // 2
-    error = abs(np.mean(ours[half:]) - np.mean(theirs[half:])) / max(abs(float(np.mean(theirs[half:]))), 1e-12)
+    error = float(abs(np.mean(ours[half:]) - np.mean(theirs[half:]))) / max(abs(float(np.mean(theirs[half:]))), 1e-12)
     limit = max(0.05, 3 * float(np.std(theirs[half:])) / max(abs(float(np.mean(theirs[half:]))), 1e-12))
     text = "draws of its own (dropout): means of the second half"
-    return verdict("behavioural", "loss_curve", "pass" if error <= limit else "fail", text, float(error), limit)
+    return verdict("behavioural", "loss_curve", "pass" if error <= limit else "fail", text, error, limit)
 
 
 def compiled_once(pair: Pair, native: Pair) -> Verdict:

@@ -78,5 +78,5 @@ def normal(count: int, generator: Any) -> torch.Tensor:
 @contextmanager
 def _unlifted() -> Iterator[None]:
     """A context without torch's modes: they would widen what is drawn."""
-    with torch._C.DisableTorchFunction(), _disable_current_modes():  # type: ignore[no-untyped-call]
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
         yield

@@ -163,8 +163,7 @@ def _root(owned: set[int]) -> Any:
     parts = {id(child) for module in modules for child in module.children()}
     whole = [(module, ids) for module, ids in holders if owned <= ids]
     tops = [(module, ids) for module, ids in whole if id(module) not in parts]
-    smallest = min(tops or whole, key=lambda pair: len(pair[1]), default=(None, set()))
-    return smallest[0]
+    return min(tops or whole, key=lambda pair: len(pair[1]))[0] if whole else None
 
 
 def _arrays(root: Any) -> dict[str, Any]:

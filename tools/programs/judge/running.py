@@ -103,7 +103,7 @@ def run_script(script: Path, trace: Trace) -> None:
 def printing(trace: Trace) -> Iterator[None]:
     """A context that notes printed lines."""
     stdout = sys.stdout
-    sys.stdout = Lines(trace, stdout)  # type: ignore[assignment]
+    sys.stdout = Lines(trace, stdout)
     try:
         yield
     finally:

@@ -14,9 +14,9 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, find_core
-from migrate_agent.tools.programs.rewrite.functions import Step, plan_step
+from migrate_agent.tools.programs.rewrite.functions import plan_step
 from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -34,8 +34,8 @@ class _Intermediate:
     host: Host
 
 
-def rewrite_program(inventory: Inventory, observations: Observations, program: Program, folder: Path) -> Draft:
-    """The draft of a program; `folder` is for intermediate files. What is not understood is a hole, and then there are no files."""
+def rewrite_program(inventory: Inventory, observations: Observations, program: Program, folder: Path, units: Sequence[str] = ()) -> Draft:
+    """The draft of a program, with these units beside it; `folder` is for intermediate files. What is not understood is a hole, and then there are no files."""
     text = (inventory.root / program.source).read_text()
     module = cst.parse_module(text)
     try:
@@ -49,7 +49,7 @@ def rewrite_program(inventory: Inventory, observations: Observations, program: P
     changed = scan(root)
     space = Workspace(changed, {**observations, program.source: intermediate.observed})
     space.hosts[program.source] = intermediate.host
-    composer = _ProgramComposer(space, program.source, intermediate.helpers)
+    composer = _ProgramComposer(space, program.source, intermediate.helpers, units)
     composer.select_all()
     draft = _joined([composer.compose()], [composer.vendored()])
     target = next(file.target for file in changed.files if file.path == program.source)
@@ -88,7 +88,11 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
         if not isinstance(node, cst.Name):
             continue
         fact = observed.get(_span(place))
-        if fact is not None and fact.kinds and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds):
+        if (
+            fact is not None
+            and fact.kinds
+            and all(k.startswith("module:") and not re.match(r"module:torch\..*Loss$", k) for k in fact.kinds)
+        ):
             names.add(node.value)
     return frozenset(names)
 
@@ -137,7 +141,7 @@ def _local(core: Core, inside: Sequence[cst.CSTNode]) -> frozenset[str]:
 
 def _seed(module: cst.Module, imports: Imports) -> str:
     """The text of the seed that the script sets; `0` where it sets none that can be written anywhere."""
-    for block, inside in blocks(module):
+    for block, _ in blocks(module):
         for statement in body(block):
             match = re.fullmatch(r"([\w.]+)\((\d+)\)", code(statement).strip().splitlines()[-1] if code(statement).strip() else "")
             if match and imports.of(cst.parse_expression(match[1])) in SEEDS:
@@ -148,15 +152,16 @@ def _seed(module: cst.Module, imports: Imports) -> str:
 class _ProgramComposer(_Composer):
     """Composes a script with all its statements."""
 
-    def __init__(self, space: Workspace, path: str, names: frozenset[str]) -> None:
-        super().__init__(space, {}, [], ())
+    def __init__(self, space: Workspace, path: str, names: frozenset[str], units: Sequence[str]) -> None:
+        super().__init__(space, {}, list(units), ())
         self._path, self._names = path, names
 
     def select_all(self) -> None:
         """Select all statements of the script, and what they need."""
+        self.select(())
         selection = self.selection(self._path)
         for index, statement in enumerate(self.space.statements(self._path)):
-            if statement.is_import or statement.is_docstring:
+            if index in selection.statements or statement.is_import or statement.is_docstring:
                 continue
             selection.statements.add(index)
             self._needs(self._path, self._text(self._path, statement), statement)
@@ -176,7 +181,12 @@ def without_idle_names(text: str) -> str:
     loads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     lines = text.splitlines(keepends=True)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None and node.lineno == node.end_lineno:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and node.value.value is None
+            and node.lineno == node.end_lineno
+        ):
             if all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets):
                 lines[node.lineno - 1] = ""
     return "".join(lines)

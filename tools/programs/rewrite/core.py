@@ -95,7 +95,7 @@ def optimizer_names(module: cst.Module, imports: Imports) -> dict[str, cst.Call]
         for statement in body(block):
             call = call_of(statement)
             if call is not None and is_optimizer(imports.of(call.func)):
-                names |= {name: call for name in bound(statement)}
+                names |= dict.fromkeys(bound(statement), call)
     return names
 
 
@@ -153,7 +153,8 @@ def _slice(before: Sequence[cst.CSTNode], loss: cst.BaseExpression, modules: fro
         if (modules & set(called(statement))) or tainted & set(read(statement)):
             differentiable.append(statement)
             tainted |= set(bound(statement))
-    needed, chosen = set(read(loss)), []
+    needed = set(read(loss))
+    chosen: list[cst.CSTNode] = []
     for statement in reversed(before):
         if statement in differentiable and needed & set(bound(statement)):
             chosen.insert(0, statement)
@@ -208,5 +209,7 @@ def _refuse_conflicts(core: Core) -> None:
         if late & set(read(statement)):
             raise NotUnderstoodError(f"{code(statement).strip()!r} needs what is computed between backward() and the step", statement)
     for statement in [*core.before, *core.after]:
-        if ".grad" in code(statement) or core.optimizer in read(statement) and statement in core.after:
-            raise NotUnderstoodError("gradients or the optimizer are used between backward() and the step in a way that no rule covers", statement)
+        if ".grad" in code(statement) or (core.optimizer in read(statement) and statement in core.after):
+            raise NotUnderstoodError(
+                "gradients or the optimizer are used between backward() and the step in a way that no rule covers", statement
+            )

@@ -51,7 +51,7 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], local: frozenset[str])
 
 def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:
     """`def loss_fn(model, x, y): …`, which gives the loss and, where the loop uses more, a tuple of that."""
-    result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.outputs))])
+    result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.outputs))], lpar=[], rpar=[])
     lines = [*statements, cst.SimpleStatementLine([cst.Return(result)])]
     return cst.FunctionDef(cst.Name(name), _parameters((step.model, *step.inputs)), cst.IndentedBlock(lines))  # type: ignore[arg-type]
 
@@ -70,14 +70,20 @@ def step_function(core: Core, step: Step, loss_name: str, name: str) -> cst.Base
     """`def train_step(model, optimizer, x, y): …`, compiled, with the memory of model and optimizer given over to the new ones."""
     arguments = ", ".join((step.model, *step.inputs))
     loss = step.loss or "loss"
-    value = f"({loss}, {code(_tuple(step.outputs)) if len(step.outputs) == 1 else '(' + ', '.join(step.outputs) + ')'})" if step.outputs else loss
+    value = (
+        f"({loss}, {code(_tuple(step.outputs)) if len(step.outputs) == 1 else '(' + ', '.join(step.outputs) + ')'})"
+        if step.outputs
+        else loss
+    )
     auxiliary = ", has_aux=True" if step.outputs else ""
     lines = [f"{value}, grads = nnx.value_and_grad({loss_name}{auxiliary})({arguments})"]
     lines += [_clip(clip, step) for clip in core.clips]
     lines += [f"{step.optimizer}.update({step.model}, grads)"]
     lines += [f"return {', '.join(step.results)}"] if step.results else []
     parameters = ", ".join((step.model, step.optimizer, *step.inputs))
-    text = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef {name}({parameters}):\n' + "".join(f"    {one}\n" for one in lines)
+    text = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef {name}({parameters}):\n' + "".join(
+        f"    {one}\n" for one in lines
+    )
     return cst.parse_statement(text)
 
 
@@ -85,7 +91,11 @@ def _clip(statement: cst.CSTNode, step: Step) -> str:
     call = call_of(statement)
     assert call is not None
     function = call.func.attr.value if isinstance(call.func, cst.Attribute) else code(call.func)
-    options = [code(argument.value) for argument in call.args[1:] if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")]
+    options = [
+        code(argument.value)
+        for argument in call.args[1:]
+        if argument.keyword is None or argument.keyword.value in ("max_norm", "clip_value")
+    ]
     kinds = [a for a in call.args[1:] if a.keyword is not None and a.keyword.value not in ("max_norm", "clip_value", "foreach")]
     over = code(call.args[0].value)
     if len(options) != 1 or kinds or over != f"{step.model}.parameters()":

@@ -38,7 +38,9 @@ class RewriteHost(cst.CSTTransformer):
     `traced` are the functions of the script that the loss is computed by: they stay as they are, for the rules of modules.
     """
 
-    def __init__(self, imports: Imports, core: Core, step: Step, inside: tuple[cst.CSTNode, ...], traced: frozenset[str], inject: bool) -> None:
+    def __init__(
+        self, imports: Imports, core: Core, step: Step, inside: tuple[cst.CSTNode, ...], traced: frozenset[str], inject: bool
+    ) -> None:
         super().__init__()
         self.imports, self.core, self.step, self.traced, self.inject = imports, core, step, traced, inject
         self.inside = inside
@@ -77,6 +79,7 @@ class RewriteHost(cst.CSTTransformer):
         if isinstance(original_node, cst.BaseStatement):
             self.result_of[original_node] = _statements(result)
         if original_node is self.core.loss:
+            assert isinstance(result, cst.BaseExpression)
             self.loss = result
         return result
 
@@ -114,12 +117,15 @@ class RewriteHost(cst.CSTTransformer):
 
     def functions(self) -> list[cst.BaseStatement]:
         """`loss_fn` and `train_step`."""
-        statements = [one.with_changes(leading_lines=()) for s in self.core.slice for one in self.result_of[s]]  # type: ignore[call-arg]
+        statements = [one.with_changes(leading_lines=()) for s in self.core.slice for one in self.result_of[s]]
         loss = loss_function(self.core, self.step, statements, self.loss, "loss_fn")
         if self.core.clips:
             self.helpers.add("clip_grad_norm")
         blank = [cst.EmptyLine(indent=False)] * 2
-        return [loss.with_changes(leading_lines=blank), step_function(self.core, self.step, "loss_fn", "train_step").with_changes(leading_lines=blank)]
+        return [
+            loss.with_changes(leading_lines=blank),
+            step_function(self.core, self.step, "loss_fn", "train_step").with_changes(leading_lines=blank),
+        ]
 
     def _with_functions(self, original: cst.Module, updated: cst.Module) -> list[cst.BaseStatement]:
         lines: list[cst.BaseStatement] = []
@@ -148,8 +154,7 @@ class RewriteHost(cst.CSTTransformer):
         if dotted in SEEDS:
             self.helpers.add(GENERATOR)
             seed = code(call.args[0].value)
-            line = cst.parse_statement(f"{GENERATOR}.manual_seed({seed})").with_changes(leading_lines=updated.leading_lines)
-            return line
+            return cst.parse_statement(f"{GENERATOR}.manual_seed({seed})").with_changes(leading_lines=updated.leading_lines)
         if dotted in IDLE:
             return cst.RemoveFromParent()
         return updated
@@ -169,7 +174,7 @@ class RewriteHost(cst.CSTTransformer):
             return updated_node
         lines = list(updated_node.body.body)
         if lines and hasattr(lines[0], "leading_lines"):
-            lines[0] = lines[0].with_changes(leading_lines=[*updated_node.leading_lines, *lines[0].leading_lines])  # type: ignore[union-attr]
+            lines[0] = lines[0].with_changes(leading_lines=[*updated_node.leading_lines, *lines[0].leading_lines])
         return cst.FlattenSentinel(lines)
 
     def leave_Decorator(self, original_node: cst.Decorator, updated_node: cst.Decorator) -> Any:
@@ -191,7 +196,11 @@ class RewriteHost(cst.CSTTransformer):
         generator = named.get("generator", cst.Name(GENERATOR))
         if not isinstance(generator, cst.Name) or generator.value == GENERATOR:
             self.helpers.add(GENERATOR)
-        kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value not in ("generator", "device", "requires_grad", "pin_memory")]
+        kept = [
+            a
+            for a in updated_node.args
+            if a.keyword is None or a.keyword.value not in ("generator", "device", "requires_grad", "pin_memory")
+        ]
         if any(a.keyword is not None and a.keyword.value not in ("size", "low", "high") for a in kept):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)

@@ -27,7 +27,11 @@ def transform(dotted: str, call: cst.Call, inject: bool) -> str:
         name = argument.keyword.value if argument.keyword is not None else list(signature)[position]
         if name in values:
             values[name] = code(argument.value)
-        elif name not in DROPPED or code(argument.value) not in ("None", "True", "False") or (name == "maximize" and code(argument.value) != "False"):
+        elif (
+            name not in DROPPED
+            or code(argument.value) not in ("None", "True", "False")
+            or (name == "maximize" and code(argument.value) != "False")
+        ):
             raise NotUnderstoodError(f"{dotted}({name}=…) has no rule", call)
     return _ROWS[dotted](values, inject, call)
 

@@ -25,6 +25,9 @@ AT_ONCE = {
 HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook"})
 """What only modules of torch have, whatever the receiver is."""
 
+SAME_METHODS = frozenset({"item", "tolist"})
+"""Methods of tensors that arrays have too, with the same results on the host."""
+
 
 class ReplaceTorchCalls(Rule):
     """Replace calls by the rows of the tables: `torch.f(x)`, `F.f(x)`, `x.f()` and `nn.Layer(…)` → the row's template.
@@ -224,6 +227,8 @@ class ReplaceTorchCalls(Rule):
                 return result
             return context.build("{result}.astype({x}.dtype)", result=result, x=new.value)
         # Anything may have a method of this name: without a fact, neither rewriting it nor leaving it is safe.
+        if fact is None and name in SAME_METHODS and context.at_host:
+            return None
         if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._is_super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None

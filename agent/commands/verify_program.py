@@ -1,0 +1,78 @@
+"""`migrate-agent verify train.py`: the judge of programs alone, on a rewrite that lies in the working tree."""
+
+from __future__ import annotations
+
+import posixpath
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from rich.markup import escape
+
+from migrate_agent.agent.commands.verify import VerifyOptions
+from migrate_agent.agent.config.config import load_config
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.config.json_files import plain, write
+from migrate_agent.agent.loop.programs import configured_programs
+from migrate_agent.agent.loop.report import VERSION, totals, verdict_row
+from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.repository.git import open_repository
+from migrate_agent.agent.runs.progress import Progress, coloured, stdout
+from migrate_agent.agent.runs.tables import verdict_table
+from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
+from migrate_agent.tools.programs.migrate import lay_out
+from migrate_agent.tools.programs.program import Program, stage
+from migrate_agent.tools.types import Evidence, UnitReport
+
+
+def is_program(module: str) -> bool:
+    """Whether what `verify` is given names a whole file."""
+    return module.endswith(".py")
+
+
+def verify_program(root: Path, source: str, options: VerifyOptions, services: Services, progress: Progress) -> int:
+    """Print the verdicts; gives 0 where the program is verified, else 1. Raises `UsageError` where there is nothing to judge."""
+    repository = open_repository(root)
+    config = load_config(repository.root)
+    known = configured_programs(config, repository.root)
+    program = next((one for one in known if one.source == source), Program((source,)))
+    if not (repository.root / source).is_file():
+        raise UsageError(f"{source} is not in {repository.root}")
+    inventory = services.scan(repository.root)
+    mirror = next((file.target for file in inventory.files if file.path == source), "")
+    target = posixpath.normpath(options.against) if options.against else mirror
+    if not (repository.root / target).is_file():
+        raise UsageError(f"{target} is not there: name the rewrite with --against")
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-agent-") as scratch,
+        closing(services.open_sandbox(options.sandbox or config.run.sandbox, config.run.device)) as sandbox,
+        progress.live(),
+    ):
+        original = stage(repository.root, program, Path(scratch) / "original")
+        files = {path.relative_to(repository.root).as_posix(): path.read_text() for path in _python_files(repository.root)}
+        candidate = lay_out(original, files, Path(scratch) / "candidate")
+        try:
+            judge = Judge(program, original, sandbox, Path(scratch) / "runs", config.limits.limits(), lambda t: progress.stage(source, t))
+        except ProgramFailedError as error:
+            raise UsageError(str(error)) from None
+        evidence = judge.judge(candidate, target)
+    _tell(evidence, source, target, options, root)
+    return 0 if evidence.status == "verified" else 1
+
+
+def _python_files(root: Path) -> list[Path]:
+    # The rewrite may lie beside the original without being tracked yet.
+    return [path for path in root.rglob("*.py") if not any(part.startswith(".") for part in path.relative_to(root).parts)]
+
+
+def _tell(evidence: Evidence, source: str, target: str, options: VerifyOptions, root: Path) -> None:
+    out = stdout()
+    out.print(verdict_table(evidence.verdicts))
+    out.print(f"{escape(source)} against {escape(target)}: {coloured(evidence.status)}")
+    if options.report is not None:
+        row = UnitReport(
+            source, "", target, evidence.status, "human", 1, verdicts=evidence.verdicts, seconds=evidence.seconds, kind="program"
+        )
+        unit_row = {**plain(row), "verdicts": [verdict_row(v) for v in evidence.verdicts]}
+        base = {"version": VERSION, "repo": str(root.resolve()), "base": "", "branch": "", "totals": totals([row]), "units": [unit_row]}
+        write(options.report, base)

@@ -1,0 +1,56 @@
+"""What becomes of training scripts, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.programs.scripts import TRAIN, body_of, rewritten
+
+LOOP = """\
+def loss_fn(model, x, y):
+    logits = model(x)
+    loss = cross_entropy(logits, y)
+    return loss, logits
+
+
+@nnx.jit(donate_argnames=("model", "optimizer"))
+def train_step(model, optimizer, x, y):
+    (loss, logits), grads = nnx.value_and_grad(loss_fn, has_aux=True)(model, x, y)
+    optimizer.update(model, grads)
+    return loss, logits
+
+
+for step in range(6):
+    index = default_generator.randint(0, len(inputs), (8,))
+    x, y = inputs[index], targets[index]
+    # the usual four lines
+    loss, logits = train_step(model, optimizer, x, y)
+    if step % 2 == 0:
+        accuracy = jnp.mean((jnp.argmax(logits, axis=1) == y).astype(jnp.float32))
+        print(f"step {step} loss {loss.item():.4f} accuracy {accuracy.item():.3f}")
+"""
+
+
+def test_the_step_is_taken_out_of_the_loop(tmp_path: Path) -> None:
+    """The differentiated core moves; all else stays where it was."""
+    draft = rewritten(TRAIN, tmp_path)
+    assert draft.holes == ()
+    assert LOOP in draft.files["train_jax.py"]
+    assert "optimizer = nnx.Optimizer(model, optax.adam(1e-2, b1=0.9, b2=0.999, eps=1e-8), wrt=nnx.Param)" in body_of(draft)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("    optimizer.zero_grad()\n", ""), "gradients add up"),
+        (("    optimizer.step()\n", "    print(model.fc1.weight.grad.norm())\n    optimizer.step()\n"), "gradients or the optimizer"),
+        (("torch.optim.Adam(", "torch.optim.Adagrad("), "has no row"),
+    ],
+)
+def test_what_is_not_understood_is_a_hole(tmp_path: Path, change: tuple[str, str], reason: str) -> None:
+    """Nothing is dropped in silence: there are no files then, and the hole says why."""
+    draft = rewritten(TRAIN.replace(*change), tmp_path)
+    assert not draft.files
+    assert reason in " ".join(hole.reason for hole in draft.holes)

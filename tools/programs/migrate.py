@@ -1,0 +1,76 @@
+"""Migrates one program: observes it, rewrites it, and judges the rewrite."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.programs.judge.judge import Judge, ProgramFailedError
+from migrate_agent.tools.programs.observe import ObservationError, observe
+from migrate_agent.tools.programs.program import Program, stage
+from migrate_agent.tools.programs.rewrite.assemble import rewrite_program
+from migrate_agent.tools.scan import scan
+from migrate_agent.tools.types import Draft, Evidence, Limits, Observations, Observed, Span
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What became of a program: its draft, the evidence on it where it was judged, and otherwise why it was not."""
+
+    target: str
+    draft: Draft
+    evidence: Evidence | None = None
+    reason: str = ""
+
+
+def migrate_program(
+    program: Program,
+    root: Path,
+    sandbox: Sandbox,
+    folder: Path,
+    limits: Limits,
+    tell: Callable[[str], None],
+    units: Sequence[str] = (),
+    known: Observations | None = None,
+) -> Migrated:
+    """Observe, rewrite and judge a program. `units` are ids of modules that the mirror holds already, `known` what they were observed with."""
+    original = stage(root, program, folder / "original")
+    inventory = scan(original)
+    target = next((file.target for file in inventory.files if file.path == program.source), program.source)
+    tell("running it, watched")
+    try:
+        seen = observe(program, inventory, sandbox, folder / "recording", limits).observations
+    except ObservationError as error:
+        return Migrated(target, Draft({}), reason=str(error))
+    tell("rewriting")
+    draft = rewrite_program(inventory, merged(seen, known or {}), program, folder, units)
+    if draft.holes or not draft.files:
+        holes = [f"{hole.source}:{hole.span.line}: {hole.reason}" for hole in draft.holes[:3]]
+        return Migrated(target, draft, reason="; ".join(holes) or "nothing was rewritten")
+    candidate = lay_out(original, draft.files, folder / "candidate")
+    try:
+        evidence = Judge(program, original, sandbox, folder / "runs", limits, tell).judge(candidate, target)
+    except ProgramFailedError as error:
+        return Migrated(target, draft, reason=str(error))
+    return Migrated(target, draft, evidence)
+
+
+def lay_out(original: Path, files: Mapping[str, str], folder: Path) -> Path:
+    """A copy of the repository with these files in it. Gives `folder`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(original, folder)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def merged(seen: Observations, known: Observations) -> Observations:
+    """What two recordings observed; of one expression in both, what `known` says of it."""
+    result: dict[str, Mapping[Span, Observed]] = dict(seen)
+    for path, facts in known.items():
+        result[path] = {**result.get(path, {}), **facts}
+    return result
