@@ -148,6 +148,7 @@ def test_page_shows_every_key_of_the_configuration(tmp_path: Path) -> None:
         config.model,
         config.budget,
         *config.price,
+        *config.program,
     ]
     assert example.domain is not None
     assert [f"{type(table).__name__}.{name}" for table in tables for name in set(type(table).model_fields) - table.model_fields_set] == []
