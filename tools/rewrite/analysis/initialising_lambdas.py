@@ -22,18 +22,21 @@ FILLING = frozenset({"fill_", "zero_", "normal_", "uniform_"})
 def initialising_lambdas(repo: Repo, facts: Mapping[str, Facts]) -> dict[str, frozenset[Span]]:
     """The kind of such lambdas, as values are observed to be (`function:nets.<lambda>@12`) → their spans.
 
-    Lambdas of one line have one kind. They count where each call of that kind that hands over a
-    tensor is a statement, so that nothing uses the value.
+    Lambdas of one line have one kind: a call of that kind is one of an initialiser where it hands
+    over a tensor and is a statement, so that nothing uses the value. Where no other lambda stands in
+    the line, there must be no other call.
     """
     by_kind: dict[str, list[Span]] = {}
+    others: set[str] = set()
     for module, model in repo.modules.items():
-        for span in _initialising(model, facts[model.file.path]):
-            by_kind.setdefault(f"function:{module}.<lambda>@{span.line}", []).append(span)
+        for span, initialises in _lambdas(model, facts[model.file.path]):
+            kind = f"function:{module}.<lambda>@{span.line}"
+            by_kind.setdefault(kind, []).append(span) if initialises else others.add(kind)
     if not by_kind:
         return {}
     calls = [row for file in repo.files.values() for row in _calls(file, facts[file.file.path], by_kind.keys())]
-    used, as_value = {kind for kind, _ in calls}, {kind for kind, is_statement in calls if not is_statement}
-    return {kind: frozenset(spans) for kind, spans in by_kind.items() if kind in used - as_value}
+    used, as_value = {kind for kind, is_statement in calls if is_statement}, {kind for kind, is_statement in calls if not is_statement}
+    return {kind: frozenset(spans) for kind, spans in by_kind.items() if kind in used - (as_value - others)}
 
 
 def takes_tensor(fact: Observed | None) -> bool:
@@ -41,14 +44,15 @@ def takes_tensor(fact: Observed | None) -> bool:
     return fact is not None and set(fact.kinds) <= {"parameter", "tensor"}
 
 
-def _initialising(file: FileModel, facts: Facts) -> Iterator[Span]:
+def _lambdas(file: FileModel, facts: Facts) -> Iterator[tuple[Span, bool]]:
+    """(span, whether it initialises its argument) for each lambda of a file."""
     for node in walk(file.tree):
-        if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Call) and node.args.args:
-            target = _initialised(file, facts, node.body)
+        if isinstance(node, ast.Lambda):
+            target = _initialised(file, facts, node.body) if isinstance(node.body, ast.Call) else None
             if isinstance(target, ast.Attribute) and target.attr == "data":
                 target = target.value
-            if isinstance(target, ast.Name) and target.id == node.args.args[0].arg:
-                yield span_of(node, file.lines)
+            own = [argument.arg for argument in node.args.args[:1]]
+            yield span_of(node, file.lines), isinstance(target, ast.Name) and target.id in own
 
 
 def _initialised(file: FileModel, facts: Facts, call: ast.Call) -> ast.expr | None:

@@ -230,8 +230,9 @@ def _handing_keys(repo: Repo, facts: Mapping[str, Facts], initialising: Set[str]
         for file in (repo.files.values() if initialising else ())
         for name, node in file.functions.items()
         for child in walk(node)
-        if isinstance(child, ast.Call)
-        and (fact := facts[file.file.path].observed.get(span_of(child.func, file.lines))) is not None
+        if isinstance(child, ast.Expr)
+        and isinstance(child.value, ast.Call)
+        and (fact := facts[file.file.path].observed.get(span_of(child.value.func, file.lines))) is not None
         and initialising & set(fact.kinds)
     }
 

@@ -52,8 +52,9 @@ class SelfReferences:
 class _Store:
     """One assignment to `self.<name>`, or to an entry of it (`container`).
 
-    `held`: its functions that hold the module. `plain`: it stores other values too. `none`: it
-    stores `None`. `reason`: why it cannot be rewritten, or "".
+    `held`: its functions that hold the module. `free`: lambdas and nested functions that do not, and
+    that could take it all the same. `plain`: it stores other values too. `none`: it stores `None`.
+    `reason`: why it cannot be rewritten, or "".
     """
 
     name: str
@@ -61,6 +62,7 @@ class _Store:
     statement: ast.stmt
     container: bool
     held: tuple[ast.expr | FunctionNode, ...]
+    free: tuple[ast.expr | FunctionNode, ...]
     plain: bool
     none: bool
     reason: str
@@ -98,7 +100,8 @@ def _refused(model: ClassModel, stores: Iterable[_Store], reason: str) -> SelfRe
 
 
 def _stored_functions(model: ClassModel, stores: Iterable[_Store]) -> SelfReferences:
-    held = [node for store in stores for node in store.held]
+    # What stands under one name is called in one way: a function that needs no module is handed it too.
+    held = [node for store in stores for node in (*store.held, *store.free)]
     bound = frozenset(span_of(node, model.file.lines) for node in held if isinstance(node, ast.Attribute))
     return SelfReferences(methods=bound, functions=frozenset(span_of(node, model.file.lines) for node in held) - bound)
 
@@ -181,6 +184,7 @@ class _Reader:
         container = entry or parts is not None
         leaves = [leaf for part in ([value] if parts is None else parts) for leaf in _arms(part)]
         functions: list[ast.expr | FunctionNode] = []
+        free: list[ast.expr | FunctionNode] = []
         reason, plain, none = "", False, False
         for leaf in leaves:
             function, picked = self._held(leaf), self._picked(leaf)
@@ -192,10 +196,12 @@ class _Reader:
                 reason = reason or self._hidden(function)
             elif isinstance(leaf, ast.Constant) and leaf.value is None:
                 none = True
+            elif (other := self._free(leaf)) is not None:
+                free.append(other)
             else:
                 plain = True
                 reason = reason or self._given(leaf)
-        return _Store(name, self.model, statement, container, tuple(functions), plain, none, reason)
+        return _Store(name, self.model, statement, container, tuple(functions), tuple(free), plain, none, reason)
 
     def _parts(self, value: ast.expr) -> list[ast.expr] | None:
         """The entries of a dict, list or tuple display; `None` for any other expression."""
@@ -220,6 +226,13 @@ class _Reader:
             case ast.Call(args=[first]) if dotted_name(leaf.func, self.model.file) == "functools.partial":
                 return self._held(first)
         return None
+
+    def _free(self, leaf: ast.expr) -> ast.expr | FunctionNode | None:
+        """The lambda or nested function of a value, where it could take the module though it does not hold it."""
+        function = self.nested.get(leaf.id) if isinstance(leaf, ast.Name) else leaf
+        if not isinstance(function, ast.Lambda | ast.FunctionDef) or self._hidden(function):
+            return None
+        return function
 
     def _picked(self, leaf: ast.expr) -> list[ast.expr]:
         """The bound methods that a method of this class may return: `self.fn = self.pick()`. Empty

@@ -29,13 +29,14 @@ class UnbindKeptMethods(Rule):
             "        return self.fn(self, x) + self.table[k](self, x) + sum(map(functools.partial(self.fn, self), x))\n",
         ),
         (
-            "from functools import partial\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-            "        self.n = 2\n        self.pre = lambda t: t * 3\n        self.post = lambda t: t * self.n\n\n"
+            "from functools import partial\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self, mode):\n        super().__init__()\n"
+            "        self.n = 2\n        self.pre = lambda t: t * 3\n        self.post = (lambda t: t * self.n) if mode else (lambda t: t)\n\n"
             "        def twice(t, /, k=1):\n            return t * self.n * k\n\n        self.twice = twice\n"
             "        self.part = partial(self.f, k=1)\n\n    def f(self, x, k):\n        return x * k\n\n"
             "    def forward(self, x):\n        return self.twice(self.post(self.pre(x))) + self.part(x)\n",
-            "from functools import partial\n\n\nclass M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n"
-            "        self.n = 2\n        self.pre = lambda t: t * 3\n        self.post = lambda self, t: t * self.n\n\n"
+            "from functools import partial\n\n\nclass M(nnx.Module):\n    def __init__(self, mode, *, rngs: nnx.Rngs):\n"
+            "        self.n = 2\n        self.pre = lambda t: t * 3\n"
+            "        self.post = (lambda self, t: t * self.n) if mode else (lambda self, t: t)\n\n"
             "        def twice(self, t, /, k=1):\n            return t * self.n * k\n\n        self.twice = twice\n"
             "        self.part = partial(type(self).f, k=1)\n\n    def f(self, x, k):\n        return x * k\n\n"
             "    def __call__(self, x):\n        return self.twice(self, self.post(self, self.pre(x))) + self.part(self, x)\n",

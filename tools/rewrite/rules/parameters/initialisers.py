@@ -44,19 +44,20 @@ AS_VALUES = frozenset(ROWS) - {"eye"}
 """Those whose vendored function takes a key, what it initialises, and the options in torch's order."""
 
 
-def initialiser(context: Context, call: cst.BaseExpression) -> bool:
-    """Whether a call's function is a value that was seen to be of `torch.nn.init`, or a lambda that does what these do."""
+def initialiser(context: Context, call: cst.BaseExpression, is_statement: bool) -> bool:
+    """Whether a call's function is a value that was seen to be of `torch.nn.init`, or in a statement a lambda that does what these do."""
     if not isinstance(call, cst.Call) or context.dotted(call.func) or not call.args:
         return False
-    known, others = _kinds_of(context, call)
+    known, others = _kinds_of(context, call, is_statement)
     return bool(known) and not others
 
 
-def _kinds_of(context: Context, call: cst.Call) -> tuple[list[str], list[str]]:
+def _kinds_of(context: Context, call: cst.Call, is_statement: bool) -> tuple[list[str], list[str]]:
     """What a call's function was seen to be: initialisers, and others."""
     fact = context.observed(call.func)
     kinds = [kind.removeprefix("partial:") for kind in fact.kinds] if fact else []
-    lambdas = context.randomness.initialising.keys() if takes_tensor(context.observed(call.args[0].value)) else ()
+    initialises = is_statement and takes_tensor(context.observed(call.args[0].value))
+    lambdas = context.randomness.initialising.keys() if initialises else ()
     known = [kind for kind in kinds if kind.removesuffix("_").removeprefix("function:torch.nn.init.") in AS_VALUES or kind in lambdas]
     return known, [kind for kind in kinds if kind not in known]
 
@@ -103,9 +104,10 @@ class ReplaceInitialisers(Rule):
         return name if dotted.startswith("torch.nn.init.") and name in ROWS else ""
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
-        name, value = self._row_name(original), initialiser(self.context, original)
+        is_statement = isinstance(self.context.parent(), cst.Expr)
+        name, value = self._row_name(original), initialiser(self.context, original, is_statement)
         if not name and not value:
-            known, others = _kinds_of(self.context, original) if original.args and not self.context.dotted(original.func) else ([], [])
+            known, others = _kinds_of(self.context, original, is_statement) if original.args and not self.context.dotted(original.func) else ([], [])
             if known and others:
                 reason = f"sometimes an initialiser, which takes a key and gives the values, and sometimes {others[0]}"
                 self.context.hole(original, reason, "mixed-callee")
@@ -149,20 +151,20 @@ class ReplaceInitialisers(Rule):
         return node
 
     def leave_Expr(self, original: cst.Expr, updated: cst.Expr) -> cst.BaseSmallStatement | None:
-        target = self._target_of(original.value)
+        target = self._target_of(original.value, is_statement=True)
         # An unchanged call was refused, and its hole stands.
         return None if target is None or updated.value is original.value else self._write(original, target, updated.value)
 
     def leave_Assign(self, original: cst.Assign, updated: cst.Assign) -> cst.BaseSmallStatement | None:
         """`layer.weight = nn.init.zeros_(layer.weight)`, which sets the parameter to itself."""
-        assigned, target = original.targets[0].target, self._target_of(original.value)
+        assigned, target = original.targets[0].target, self._target_of(original.value, is_statement=False)
         if target is None or updated.value is original.value or len(original.targets) > 1 or not isinstance(assigned, cst.Attribute):
             return None
         return self._write(original, target, updated.value) if assigned.deep_equals(target) else None
 
-    def _target_of(self, call: cst.BaseExpression) -> cst.BaseExpression | None:
+    def _target_of(self, call: cst.BaseExpression, is_statement: bool) -> cst.BaseExpression | None:
         """What an original call initialises, where it is one that does."""
-        if not isinstance(call, cst.Call) or not (self._row_name(call) or initialiser(self.context, call)):
+        if not isinstance(call, cst.Call) or not (self._row_name(call) or initialiser(self.context, call, is_statement)):
             return None
         return self._without_as_tensor(next((a.value for a in call.args if a.keyword and a.keyword.value == "tensor"), call.args[0].value))
 
