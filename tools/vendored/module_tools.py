@@ -85,7 +85,8 @@ def named_children(module: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(module, nnx.Dict):
         yield from ((name, child) for name, child in module.items() if not isinstance(child, nnx.Variable))
     else:
-        yield from ((name, child) for name, child in module.__dict__.items() if isinstance(child, nnx.Module))
+        names = getattr(module, "_children", ()) or module.__dict__
+        yield from ((name, child) for name in names if isinstance(child := module.__dict__.get(name), nnx.Module))
 
 
 def constructor_signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -275,6 +276,17 @@ class Reduce(nnx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return einops.reduce(x, self.pattern, self.reduction, **self.axes_lengths)
+
+
+class OrderedChildren(nnx.Module):
+    """A base of modules whose children are gone through; NNX sorts attributes by name wherever a module is split and merged."""
+
+    _children: tuple[str, ...] = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, nnx.Module) and name not in self._children:
+            super().__setattr__("_children", (*self._children, name))
+        super().__setattr__(name, value)
 
 
 class OwnTrain(nnx.Module):

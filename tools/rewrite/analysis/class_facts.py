@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.counters import counters
-from migrate_agent.tools.rewrite.analysis.facts import Facts
+from migrate_agent.tools.rewrite.analysis.facts import Facts, span_of
 from migrate_agent.tools.rewrite.analysis.interim_containers import interim_containers
 from migrate_agent.tools.rewrite.analysis.memos import Memo, memos
 from migrate_agent.tools.rewrite.analysis.randomness import Randomness
-from migrate_agent.tools.rewrite.analysis.repo import FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.analysis.self_references import SelfReferences, self_references
 from migrate_agent.tools.rewrite.analysis.taken_names import taken_names
+from migrate_agent.tools.rewrite.tables.registry import layers
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Span
 
@@ -81,3 +82,48 @@ def _reads_training(method: FunctionNode) -> bool:
         and id(node) not in foreign
         for node in walk(method)
     )
+
+
+def walked_classes(repo: Repo, facts: Mapping[str, Facts]) -> Set[str]:
+    """The ids of the module classes whose children some code goes through (`for m in self.children()`), with their bases, and with the
+    subclasses of those that do so themselves. Classes that derive from layers and containers are not among them.
+
+    Their children must keep their order, and layers without state must be modules too.
+    """
+    walked: dict[str, ClassModel] = {}
+    for file in repo.files.values():
+        owners = {id(node): model for model in file.classes.values() for method in model.methods.values() for node in walk(method)}
+        for receiver in _walked(file):
+            owner = owners.get(id(receiver))
+            if owner is not None and isinstance(receiver, ast.Name) and receiver.id == _self_name(owner, receiver):
+                models = [owner, *repo.descendants.get(owner.id, ())]
+            else:
+                fact = facts[file.file.path].observed.get(span_of(receiver, file.lines))
+                classes = (
+                    repo.class_of(kind.removeprefix("module:")) for kind in (fact.kinds if fact else ()) if kind.startswith("module:")
+                )
+                models = [model for model in classes if model is not None]
+            walked |= {one.id: one for model in models for one in repo.ancestors(model)}
+    return {key for key, one in walked.items() if repo.is_module_class(one) and not _derives_from_layer(repo, one)}
+
+
+def _walked(file: FileModel) -> Iterator[ast.expr]:
+    """What a file asks for its children, or for all of its registry of them."""
+    entries = {id(node.value) for node in walk(file.tree) if isinstance(node, ast.Subscript)}
+    for node in walk(file.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=receiver, attr="children" | "named_children"), args=[], keywords=[]):
+                yield receiver
+            case ast.Attribute(value=receiver, attr="_modules") if id(node) not in entries:
+                yield receiver
+
+
+def _self_name(owner: ClassModel, node: ast.Name) -> str:
+    """The name of the instance in the method of a class that holds a node; "" outside of any."""
+    method = next((method for method in owner.methods.values() if any(one is node for one in walk(method))), None)
+    parameters = [*method.args.posonlyargs, *method.args.args] if method else []
+    return parameters[0].arg if parameters else ""
+
+
+def _derives_from_layer(repo: Repo, model: ClassModel) -> bool:
+    return any(base in layers() for one in repo.ancestors(model) for base in repo.bases(one))

@@ -59,6 +59,8 @@ class Randomness:
     """The mutated parameters that are changed through a view without an inverse."""
     initialising: Mapping[str, frozenset[Span]] = field(default_factory=dict)
     """See `initialising_lambdas`."""
+    walked: Set[str] = frozenset()
+    """See `walked_classes`."""
     intermediates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     """Class id → attribute that a call sets before anything reads it → whether it is an array."""
 

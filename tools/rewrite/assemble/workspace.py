@@ -10,6 +10,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.analysis.class_facts import walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
@@ -90,6 +91,7 @@ class Workspace:
         result = analyse(self.repo, facts)
         result.written = written_parameters(self.repo, facts)
         result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
+        result.walked = walked_classes(self.repo, facts)
         result.intermediates = intermediates(self.repo, facts, result)
         return result
 

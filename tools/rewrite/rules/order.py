@@ -27,6 +27,7 @@ from migrate_agent.tools.rewrite.rules.classes.isinstance_tests import ExtendIsi
 from migrate_agent.tools.rewrite.rules.classes.kept_methods import UnbindKeptMethods
 from migrate_agent.tools.rewrite.rules.classes.module_methods import ReplaceModuleMethods
 from migrate_agent.tools.rewrite.rules.classes.modules import ConvertMethods, ConvertModuleClass, GiveLambdasRngs
+from migrate_agent.tools.rewrite.rules.classes.ordered_children import KeepChildrenInOrder
 from migrate_agent.tools.rewrite.rules.classes.output_classes import RegisterOutputClasses
 from migrate_agent.tools.rewrite.rules.classes.own_train import DeriveFromOwnTrain
 from migrate_agent.tools.rewrite.rules.classes.sequences import JoinModuleLists
@@ -170,6 +171,7 @@ DEFINITIONS: tuple[type[Rule], ...] = (
     DeriveFromModuleFunction,
     ConvertModuleClass,
     DeriveFromOwnTrain,  # replaces the base `nnx.Module` that `ConvertModuleClass` wrote
+    KeepChildrenInOrder,
     WrapUnregisteredModules,
     RegisterSequentialParts,
     GiveLambdasRngs,

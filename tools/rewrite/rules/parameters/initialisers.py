@@ -107,7 +107,9 @@ class ReplaceInitialisers(Rule):
         is_statement = isinstance(self.context.parent(), cst.Expr)
         name, value = self._row_name(original), initialiser(self.context, original, is_statement)
         if not name and not value:
-            known, others = _kinds_of(self.context, original, is_statement) if original.args and not self.context.dotted(original.func) else ([], [])
+            known, others = (
+                _kinds_of(self.context, original, is_statement) if original.args and not self.context.dotted(original.func) else ([], [])
+            )
             if known and others:
                 reason = f"sometimes an initialiser, which takes a key and gives the values, and sometimes {others[0]}"
                 self.context.hole(original, reason, "mixed-callee")
