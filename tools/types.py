@@ -31,9 +31,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """One `nn.Module` class to migrate.
+    """One `nn.Module` class, or one function of tensor maths, to migrate.
 
-    `source` and `target` are POSIX paths relative to the repository; `name` is the qualified class name (`GPT`, `Outer.Inner`).
+    `source` and `target` are POSIX paths relative to the repository; `name` is the qualified name (`GPT`, `Outer.Inner`, `dice_loss`).
     `needs` holds the ids of the units that this one constructs, inherits from or calls.
     """
 
@@ -44,6 +44,7 @@ class Unit:
     reason: str = ""
     line: int = 1
     needs: tuple[str, ...] = ()
+    kind: Kind = "module"
 
     @property
     def id(self) -> str:

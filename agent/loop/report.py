@@ -27,7 +27,7 @@ def report_rows(context: Context, position: int) -> list[UnitReport]:
         unit = context.inventory.unit(identifier)
         status = "skipped" if identifier in context.plan.skipped else "unverified"
         cause = Cause.SCOPE if status == "skipped" else Cause.INTERRUPTED
-        reports[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause)  # type: ignore[arg-type]
+        reports[identifier] = UnitReport(unit.source, unit.name, unit.target, status, reason=reason, cause=cause, kind=unit.kind)  # type: ignore[arg-type]
     return [*(reports[unit.id] for unit in context.inventory.units if unit.id in reports), *program_rows(context)]
 
 

@@ -1,4 +1,4 @@
-"""Reading classes out of source text: their own text, their names, and a `[[example]]` to copy for one that nothing exercises."""
+"""Reading classes and functions out of source text: their own text, their names, and a `[[example]]` to copy for one that nothing exercises."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def example_table(file: Path, unit: Unit, guess: NearestGuess | None = None) -> 
         # Where the guess did not come as far as the call, its arguments are what nobody could know.
         init, call = guess.init, guess.call or call
     setup = [f"setup = {json.dumps(guess.setup)}"] if guess is not None and guess.setup else []
-    return "\n".join(["[[example]]", f"module = {json.dumps(unit.id)}", *setup, f"init = {json.dumps(init)}", f"call = {json.dumps(call)}"])
+    rows = [f"init = {json.dumps(init)}"] if init or unit.kind == "module" else []
+    return "\n".join(["[[example]]", f"module = {json.dumps(unit.id)}", *setup, *rows, f"call = {json.dumps(call)}"])
 
 
 PLAIN_BASES = frozenset({"Module", "ABC", "object"})
@@ -26,29 +27,39 @@ PLAIN_BASES = frozenset({"Module", "ABC", "object"})
 
 
 def is_called(file: Path, name: str) -> bool:
-    """Whether a class may have a `forward`: it defines one, or derives from anything but `nn.Module`."""
+    """Whether a class may have a `forward`: it defines one, or derives from anything but `nn.Module`. A function is called itself."""
     definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
-    if definition is None or any(isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in definition.body):
+    if not isinstance(definition, ast.ClassDef) or any(
+        isinstance(node, ast.FunctionDef) and node.name in ("forward", "__call__") for node in definition.body
+    ):
         return True
     return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in definition.bases)
 
 
 def required_arguments(file: Path, name: str, method: str) -> list[str]:
-    """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it."""
+    """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it.
+
+    The `forward` of a function is the function.
+    """
     definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
-    function = next(
-        (node for node in (definition.body if definition else ()) if isinstance(node, ast.FunctionDef) and node.name == method), None
-    )
+    own = isinstance(definition, ast.FunctionDef)
+    methods = [node for node in (definition.body if definition else ()) if isinstance(node, ast.FunctionDef) and node.name == method]
+    function = (definition if method == "forward" else None) if isinstance(definition, ast.FunctionDef) else next(iter(methods), None)
     if function is None:
         return []
     plain = [*function.args.posonlyargs, *function.args.args]
-    needed = plain[1 : len(plain) - len(function.args.defaults)]
+    needed = plain[0 if own else 1 : len(plain) - len(function.args.defaults)]
     keyword = [arg for arg, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if default is None]
     return [f"{arg.arg}=..." for arg in (*needed, *keyword)]
 
 
-def class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
-    """The class with this qualified name, wherever its statement stands (in an `if`, too)."""
+def class_node(tree: ast.AST, name: str) -> ast.ClassDef | ast.FunctionDef | None:
+    """The class with this qualified name, wherever its statement stands (in an `if`, too); else the top-level function of this name."""
+    functions = [node for node in getattr(tree, "body", ()) if isinstance(node, ast.FunctionDef) and node.name == name]
+    return _class_node(tree, name) or (functions[-1] if functions else None)
+
+
+def _class_node(tree: ast.AST, name: str) -> ast.ClassDef | None:
     node: ast.AST | None = tree
     for part in name.split("."):
         node = (
@@ -77,7 +88,7 @@ def class_names(text: str) -> set[str]:
 
 
 def class_text(file_text: str, name: str) -> str:
-    """Source of a class with its decorators, the whole file where it is not found."""
+    """Source of a class or function with its decorators, the whole file where it is not found."""
     node = class_node(ast.parse(file_text), name)
     if node is None:
         return file_text

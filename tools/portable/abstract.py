@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
+from migrate_agent.tools.harness.jax_side.function_module import function_module
 from migrate_agent.tools.harness.jax_side.module import is_key, is_trainable, keeps_tracers, make_namespace
 from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
 from migrate_agent.tools.portable.describe import HELPERS
@@ -34,6 +35,8 @@ class AbstractUnit:
         cls = module
         for part in arguments["name"].split("."):
             cls = getattr(cls, part)
+        if arguments.get("kind") == "function":
+            cls = function_module(cls, texts["init"])
         if not (isinstance(cls, type) and issubclass(cls, nnx.Module)):
             raise TypeError(f"{arguments['name']} is no flax.nnx.Module")
         init = compile(f"_unit({texts['init']}\n)", "<init of the example>", "eval")

@@ -257,6 +257,22 @@ class Capture:
         setup = "\n".join(dict.fromkeys([*init.encoder.setup, *encoder.setup]))
         return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key, structure)
 
+    def calls_of(self, unit: str) -> Mapping[str, list[Sample]]:
+        """The recorded calls of a unit, by `init`."""
+        return self.units.setdefault(unit, _Unit()).calls
+
+    def refuse(self, unit: str, reason: str) -> None:
+        """Record why a call of a unit was not recorded."""
+        self.units.setdefault(unit, _Unit()).reason = reason
+
+    def room(self, unit: str) -> int:
+        """Bytes of tensors that calls of the unit may still hold."""
+        return self._room(self.units.setdefault(unit, _Unit()))
+
+    def own(self, module: str) -> str:
+        """The name under which the repository imports a module of its own, else ""."""
+        return self._own(module)
+
     def _room(self, unit: _Unit) -> int:
         return self._max_bytes - sum(sample.size for calls in unit.calls.values() for sample in calls)
 

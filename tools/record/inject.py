@@ -71,7 +71,9 @@ def start() -> Saver:
     """Record from here on in this process, as the plan in the environment says."""
     plan: dict[str, Any] = json.loads(Path(os.environ[VARIABLE]).read_text())
     saver = Saver(Path(plan["output"]), plan["interval"])
-    saver.session = Session(Path(plan["root"]), plan["files"], plan["units"], plan["max_bytes"], saver.changed, plan["launching"])
+    saver.session = Session(
+        Path(plan["root"]), plan["files"], plan["units"], plan["max_bytes"], saver.changed, plan["launching"], plan["functions"]
+    )
     saver.session.install()
     atexit.register(saver.save)
     saver.watch_children()

@@ -13,13 +13,15 @@ import importlib.machinery
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.util import decode_source
 from pathlib import Path
-from types import CodeType, MappingProxyType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from migrate_agent.tools.harness.common.partial_import import reduced
+from migrate_agent.tools.record.function_calls import OBSERVE_FUNCTION, FunctionCapture, decorate_functions
 from migrate_agent.tools.record.kernel_calls import OBSERVE_KERNEL, KernelCapture, Skipped, decorate_launchers
 from migrate_agent.tools.record.observe import Recorder
 from migrate_agent.tools.types import Span
@@ -41,7 +43,7 @@ OBSERVED = (
     ast.Await,
     ast.Yield,
 )
-UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_KERNEL})
+UNTOUCHED_NAMES = frozenset({"super", "__class__", OBSERVE, OBSERVE_CALL, OBSERVE_ATTRIBUTE, OBSERVE_KERNEL, OBSERVE_FUNCTION})
 _LINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -180,16 +182,38 @@ def _arguments(node: ast.expr) -> list[ast.expr]:
     return [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
 
 
-def compile_instrumented(
-    source: str, filename: str, path: str, recorder: Recorder, launching: Skipped = MappingProxyType({}), script: bool = False
-) -> CodeType:
+@dataclass(frozen=True)
+class Watched:
+    """Functions whose calls are kept, by the name of their file in the tables: those that are `launching` a kernel, and `functions` that are units."""
+
+    launching: Mapping[str, Skipped] = field(default_factory=dict)
+    kernels: KernelCapture | None = None
+    functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    units: FunctionCapture | None = None
+
+    def decorate(self, tree: ast.Module, path: str) -> None:
+        """Decorate the functions of this file."""
+        decorate_launchers(tree, self.launching.get(path, {}), path)
+        decorate_functions(tree, self.functions.get(path, frozenset()) if self.units else frozenset(), path)
+
+    def publish(self) -> None:
+        """Make the decorators known to instrumented code."""
+        setattr(builtins, OBSERVE_KERNEL, (self.kernels or KernelCapture()).observe)
+        if self.units is not None:
+            setattr(builtins, OBSERVE_FUNCTION, self.units.observe)
+
+
+NOTHING = Watched()
+
+
+def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder, watched: Watched = NOTHING, script: bool = False) -> CodeType:
     """Code of the file with recorder calls. Raises `SyntaxError` as `compile` does.
 
-    `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `launching` a
-    kernel are kept whole. In a `script` all expressions outside of functions are watched too.
+    `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `watched` are
+    kept whole. In a `script` all expressions outside of functions are watched too.
     """
     tree = reduced(ast.parse(source, filename), filename)
-    decorate_launchers(tree, launching, path)
+    watched.decorate(tree, path)
     recorder.begin(path)
     try:
         return compile(Instrument(source, recorder, script).visit(tree), filename, "exec", dont_inherit=True)
@@ -200,15 +224,15 @@ def compile_instrumented(
 class InstrumentedLoader(importlib.machinery.SourceFileLoader):
     """Loads a user's file with recorder calls, past the bytecode cache."""
 
-    def __init__(self, fullname: str, path: str, name: str, recorder: Recorder, launching: Skipped) -> None:
+    def __init__(self, fullname: str, path: str, name: str, recorder: Recorder, watched: Watched) -> None:
         super().__init__(fullname, path)
         self._name = name
         self._recorder = recorder
-        self._launching = launching
+        self._watched = watched
 
     def get_code(self, fullname: str) -> CodeType:
         source = decode_source(self.get_data(self.path))
-        return compile_instrumented(source, self.path, self._name, self._recorder, self._launching)
+        return compile_instrumented(source, self.path, self._name, self._recorder, self._watched)
 
 
 class AfterImport(importlib.machinery.SourceFileLoader):
@@ -231,12 +255,12 @@ class Finder(MetaPathFinder):
         files: Mapping[str, str],
         recorder: Recorder,
         torch_imported: Callable[[], None] | None = None,
-        launching: Mapping[str, Skipped] = MappingProxyType({}),
+        watched: Watched = NOTHING,
     ) -> None:
         self._files = files
         self._recorder = recorder
         self._torch_imported = torch_imported
-        self._launching = launching
+        self._watched = watched
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -249,7 +273,7 @@ class Finder(MetaPathFinder):
             return None
         name = self._files.get(str(Path(spec.origin).resolve()))
         if name is not None:
-            spec.loader = InstrumentedLoader(fullname, spec.origin, name, self._recorder, self._launching.get(name, {}))
+            spec.loader = InstrumentedLoader(fullname, spec.origin, name, self._recorder, self._watched)
         elif fullname == "torch" and self._torch_imported is not None:
             spec.loader = AfterImport(fullname, spec.origin, self._torch_imported)
         else:
@@ -261,17 +285,13 @@ def install(
     files: Mapping[str, str],
     recorder: Recorder,
     torch_imported: Callable[[], None] | None = None,
-    launching: Mapping[str, Skipped] = MappingProxyType({}),
-    kernels: KernelCapture | None = None,
+    watched: Watched = NOTHING,
 ) -> Finder:
-    """Instrument these files (real path → name in the tables) from now on in this process.
-
-    `kernels` keeps the calls of the functions that are `launching` kernels, by the files' names in the tables.
-    """
-    setattr(builtins, OBSERVE_KERNEL, (kernels or KernelCapture()).observe)
+    """Instrument these files (real path → name in the tables) from now on in this process. Calls of the functions that are `watched` are kept."""
+    watched.publish()
     setattr(builtins, OBSERVE, recorder.observe)
     setattr(builtins, OBSERVE_CALL, recorder.observe_call)
     setattr(builtins, OBSERVE_ATTRIBUTE, recorder.observe_attribute)
-    finder = Finder(files, recorder, torch_imported, launching)
+    finder = Finder(files, recorder, torch_imported, watched)
     sys.meta_path.insert(0, finder)
     return finder

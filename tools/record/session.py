@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from migrate_agent.tools.record.capture import Capture, Sample
-from migrate_agent.tools.record.instrument import install
+from migrate_agent.tools.record.function_calls import FunctionCapture
+from migrate_agent.tools.record.instrument import Watched, install
 from migrate_agent.tools.record.kernel_calls import KernelCapture, KernelSample, Skipped
 from migrate_agent.tools.record.kinds import Kinds
 from migrate_agent.tools.record.observe import Recorder
@@ -19,13 +20,14 @@ from migrate_agent.tools.types import Example, Inventory, KernelCall, Recording
 
 
 def plan(inventory: Inventory) -> dict[str, Any]:
-    """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels."""
+    """The facts of the repository that a session needs, as JSON: files, units, and functions that launch kernels or are units."""
     from migrate_agent.tools.rewrite.analysis.custom_kernels import launching  # here alone: a session runs where libcst may be missing
 
     return {
         "files": [[file.path, file.module, file.import_root] for file in inventory.files if not file.error],
         "units": [unit.id for unit in inventory.units],
         "launching": launching(inventory),
+        "functions": [unit.id for unit in inventory.units if unit.kind == "function"],
     }
 
 
@@ -40,6 +42,7 @@ class Session:
         max_bytes: int,
         changed: Callable[[], None] | None = None,
         launching: Mapping[str, Skipped] = MappingProxyType({}),
+        functions: Iterable[str] = (),
     ) -> None:
         rows = [tuple(row) for row in files]
         self.paths = {str((root / path).resolve()): path for path, _, _ in rows}
@@ -51,11 +54,17 @@ class Session:
         self.capture = Capture(self.unit_of, self.own, max_bytes, changed)
         self.kernels = KernelCapture(lambda: self.capture.active, changed)
         self._launching = launching
+        self.functions = FunctionCapture(self.capture)
+        self._functions: dict[str, frozenset[str]] = {}
+        for unit in functions:
+            path, _, name = unit.rpartition(":")
+            self._functions[path] = self._functions.get(path, frozenset()) | {name}
 
     def install(self) -> None:
         """Instrument files that are imported from now on, and capture as soon as torch is there."""
         loaded = "torch" in sys.modules
-        install(self.paths, self.recorder, None if loaded else self.capture.install, self._launching, self.kernels)
+        watched = Watched(self._launching, self.kernels, self._functions, self.functions)
+        install(self.paths, self.recorder, None if loaded else self.capture.install, watched)
         if loaded:
             self.capture.install()
 

@@ -37,7 +37,9 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
     _state.disable()  # torch.jit.script would compile the source again, unobserved
     torch.manual_seed(SEED)
     root = Path(sys.path[0] or ".").resolve()
-    session = Session(root, arguments["files"], arguments["units"], arguments["max_bytes"], launching=arguments["launching"])
+    session = Session(
+        root, arguments["files"], arguments["units"], arguments["max_bytes"], None, arguments["launching"], arguments["functions"]
+    )
     use_parts(arguments["parts"], root)
     sys.path[:0] = [folder for folder in session.import_roots if folder not in sys.path]
     session.install()
@@ -78,7 +80,7 @@ def run_example(session: Session, module: str, example: Example) -> None:
     from migrate_agent.tools.harness.torch_side.filled_memory import FilledMemory
 
     name = example.unit.partition(":")[2]
-    cls = load_unit(module, name)
+    cls = load_unit(module, name, example.init)
     namespace = make_namespace(sys.modules[module], example)
     # A constructor that reads uninitialised memory would record other values on every run.
     with FilledMemory():
@@ -91,7 +93,8 @@ def run_example(session: Session, module: str, example: Example) -> None:
         torch.manual_seed(SEED)
         args, kwargs = call_arguments(example, namespace)
         try:
-            backward(in_mode(instance, training=training)(*args, **kwargs))
+            with session.functions.example_of(example.unit):
+                backward(in_mode(instance, training=training)(*args, **kwargs))
         except Exception as error:
             failures.append(error)
     if len(failures) == len(modes):
@@ -136,7 +139,7 @@ def rerun(session: Session, example: Example) -> None:
     module = import_module(session.module_of(path))
     torch.manual_seed(SEED)
     namespace = make_namespace(module, example, load_tensors(example.tensors))
-    instance = construct(load_unit(module.__name__, name), example, namespace)
+    instance = construct(load_unit(module.__name__, name, example.init), example, namespace)
     args, kwargs = call_arguments(example, namespace)
     with torch.no_grad():
         instance(*args, **kwargs)

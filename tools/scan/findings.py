@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from migrate_agent.tools.scan.detectors import DETECTORS, Hit
 from migrate_agent.tools.scan.graph import Graph, Key
@@ -14,9 +15,11 @@ Carried = Mapping[Key, str]
 _ORDER: tuple[Strategy, ...] = ("redesign", "substitute", "keep")
 
 
-def findings(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carried) -> tuple[Finding, ...]:
-    """All findings, in source order, each once."""
-    rows = [*_detected(graph, hits), *_classes(graph), *_local_modules(graph), *_functions(graph, hits, carried)]
+def findings(
+    graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carried, functions: Mapping[Key, str] = MappingProxyType({})
+) -> tuple[Finding, ...]:
+    """All findings, in source order, each once. `functions` are those of tensor maths: "" for a unit, else why it is none."""
+    rows = [*_detected(graph, hits), *_classes(graph), *_local_modules(graph), *_functions(graph, hits, carried, functions)]
     return tuple(sorted(dict.fromkeys(rows), key=lambda finding: (finding.source, finding.line, finding.kind, finding.name)))
 
 
@@ -47,9 +50,13 @@ def _local_modules(graph: Graph) -> Iterator[Finding]:
             yield Finding(key.path, definition.line, key.name, "local-module", "redesign", detail)
 
 
-def _functions(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carried) -> Iterator[Finding]:
+def _functions(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carried, functions: Mapping[Key, str]) -> Iterator[Finding]:
     for key, definition in graph.definitions.items():
-        if definition.kind != "function" or not any(name.split(".")[0] == "torch" for name in graph.edges(key).outside):
+        if (
+            functions.get(key) == ""
+            or definition.kind != "function"
+            or not any(name.split(".")[0] == "torch" for name in graph.edges(key).outside)
+        ):
             continue
         rows = [DETECTORS[hit.row] for hit in hits.get(key, ()) if not DETECTORS[hit.row].forward]
         # Findings that do not stop a unit from being rewritten do not stop its helpers either.
@@ -66,4 +73,5 @@ def _functions(graph: Graph, hits: Mapping[Key, tuple[Hit, ...]], carried: Carri
             yield Finding(key.path, definition.line, key.name, "function", "keep", "test code: keep it with the original as its reference")
         else:
             detail = "plain tensor maths that no module reaches: rewritten to jax.numpy when a module or script that calls it is"
+            detail = functions.get(key) or detail
             yield Finding(key.path, definition.line, key.name, "function", "rewrite", detail)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from migrate_agent.tools.scan.adopt import adopt_packages
 from migrate_agent.tools.scan.detectors import Hit
 from migrate_agent.tools.scan.findings import findings
+from migrate_agent.tools.scan.functions import function_reasons, function_units, functions_needed
 from migrate_agent.tools.scan.graph import Graph, Key, Reach
 from migrate_agent.tools.scan.layout import layout
 from migrate_agent.tools.scan.names import Resolver
@@ -43,11 +44,13 @@ def scan(root: Path, paths: Sequence[str] | None = None, exclude: Sequence[str] 
     graph = Graph(files, readings, resolver)
     hits = _hits(readings)
     reaches = {key: graph.reach(key) for key in sorted(graph.units, key=lambda key: (key.path, graph.definitions[key].line))}
-    units = _units(graph, reaches, hits)
+    reasons = function_reasons(graph)
+    functions = function_units(graph, reasons, hits)
+    units = [*functions, *_units(graph, reaches, hits, {key for key, reason in reasons.items() if not reason})]
     # Reversed, so that of several units that reach a helper the first one stays.
     carried = {helper: f"{key.path}:{key.name}" for key, reach in reversed(reaches.items()) for helper in reach.helpers}
     finished = tuple(_with_imports(graph, file) for file in files)
-    reported = tuple(finding for finding in findings(graph, hits, carried) if not graph.files[finding.source].adopted)
+    reported = tuple(finding for finding in findings(graph, hits, carried, reasons) if not graph.files[finding.source].adopted)
     inventory = Inventory(root, finished, leaf_first(units), reported, adoption.packages)
     return inventory if paths is None else _narrow(inventory, paths)
 
@@ -67,8 +70,8 @@ def _hits(readings: Mapping[str, Reading]) -> Mapping[Key, tuple[Hit, ...]]:
     return hits
 
 
-def _units(graph: Graph, reaches: Mapping[Key, Reach], hits: Mapping[Key, tuple[Hit, ...]]) -> list[Unit]:
-    """The units in source order. Modules that only tests use stay with the tests."""
+def _units(graph: Graph, reaches: Mapping[Key, Reach], hits: Mapping[Key, tuple[Hit, ...]], functions: Collection[Key]) -> list[Unit]:
+    """The module classes in source order. Modules that only tests use stay with the tests."""
     needed = {need for key, reach in reaches.items() if not is_test(key.path) for need in reach.units}
     units = []
     for key, reach in reaches.items():
@@ -83,7 +86,7 @@ def _units(graph: Graph, reaches: Mapping[Key, Reach], hits: Mapping[Key, tuple[
                 strategy=choice.strategy,
                 reason=choice.reason,
                 line=graph.definitions[key].line,
-                needs=tuple(f"{need.path}:{need.name}" for need in reach.units),
+                needs=(*(f"{need.path}:{need.name}" for need in reach.units), *functions_needed(graph, key, functions)),
             )
         )
     return units

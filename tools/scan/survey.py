@@ -6,28 +6,32 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.detectors import Hit, detect
 from migrate_agent.tools.scan.exports import Exports, parse
 from migrate_agent.tools.scan.facts import Facts, read_facts
+from migrate_agent.tools.scan.function_shapes import FunctionShape, function_shapes
 from migrate_agent.tools.scan.walk import SourceError, read_source
 from migrate_agent.tools.types import SourceFile
 
 
 class Reading(NamedTuple):
-    """The facts and detector hits of one file, or (one line) why it cannot be read."""
+    """The facts, detector hits and functions of one file, or (one line) why it cannot be read."""
 
     facts: Facts
     hits: tuple[Hit, ...] = ()
     error: str = ""
+    functions: Mapping[str, FunctionShape] = MappingProxyType({})
 
 
 def read_file(root: Path, file: SourceFile) -> Reading:
     """Read one file. Never raises for its content."""
     try:
-        facts, uses = read_facts(parse(read_source(root / file.path)), file)
-        return Reading(facts, detect(uses))
+        tree = parse(read_source(root / file.path))
+        facts, uses = read_facts(tree, file)
+        return Reading(facts, detect(uses), functions=function_shapes(tree))
     except SourceError as error:
         return Reading(Facts(Exports()), error=str(error))
     except RecursionError:

@@ -90,6 +90,7 @@ def settle(
             *([again] if again else []),
         ),
         figures=evidence.figures if evidence else {},
+        kind=unit.kind,
     )
     return Step({"outcome": "settled"}, replace(work, result=result))
 

@@ -15,17 +15,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from migrate_agent.tools.harness.common.function_calls import held_names
+from migrate_agent.tools.harness.common.function_module import function_module
 from migrate_agent.tools.harness.common.partial_import import use_all_parts
 from migrate_agent.tools.types import Example
 
 
-def load_unit(source_module: str, name: str) -> type:
-    """The class `name` (a qualified name) of an importable module. Raises what the import raises, and `AttributeError`."""
+def load_unit(source_module: str, name: str, init: str = "") -> type:
+    """The class `name` (a qualified name) of an importable module; of a function, a module class that calls it and holds what `init` gives.
+
+    Raises what the import raises, and `AttributeError`.
+    """
     value: Any = import_module(source_module)
     for part in name.split("."):
         value = getattr(value, part)
+    if not isinstance(value, type) and callable(value):
+        return function_module(value, held_names(init))
     if not isinstance(value, type):
-        raise TypeError(f"{source_module}.{name} is not a class")
+        raise TypeError(f"{source_module}.{name} is neither a class nor a function")
     return value
 
 
@@ -170,6 +177,6 @@ def _evaluate(text: str, part: str, namespace: dict[str, Any]) -> Any:
 def build(module: ModuleType, name: str, example: Example) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Instance, positional and keyword arguments of an example."""
     namespace = make_namespace(module, example)
-    instance = construct(load_unit(module.__name__, name), example, namespace)
+    instance = construct(load_unit(module.__name__, name, example.init), example, namespace)
     args, kwargs = call_arguments(example, namespace)
     return instance, args, kwargs

@@ -18,7 +18,9 @@ def describe(cls: type, method: str, base: type) -> list[dict[str, str]] | None:
         return []
     if owner.__module__.partition(".")[0] in ("torch", "flax", "jax"):
         return None
-    parameters = list(inspect.signature(getattr(cls, method)).parameters.values())[1:]
+    # The module of a function has the function's own parameters, those that it holds included.
+    described = getattr(cls, "described", None) if method != "__init__" else None
+    parameters = described if described is not None else list(inspect.signature(getattr(cls, method)).parameters.values())[1:]
     return [{"name": item.name, "kind": item.kind.name, "default": _default(item.default)} for item in parameters]
 
 

@@ -21,7 +21,9 @@ from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.errors import CONCRETISATION
+from migrate_agent.tools.harness.jax_side.function_module import function_module
 from migrate_agent.tools.harness.jax_side.precision import tracers_as_data
+from migrate_agent.tools.types import Kind
 from migrate_agent.tools.weights import Leaf
 
 _EVALUATED: dict[str, list[Any]] = {}
@@ -98,12 +100,16 @@ class Candidate:
     """State names of the original that this module does not have."""
     customs = NO_CUSTOMS
 
-    def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool) -> None:
+    def __init__(
+        self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"
+    ) -> None:
         user_module: Any = importlib.import_module(module)
         self.namespace = make_namespace(user_module, texts, tensors, exact)
         self.cls = user_module
         for part in name.split("."):
             self.cls = getattr(self.cls, part)
+        if kind == "function":
+            self.cls = function_module(self.cls, texts["init"])
         if not (isinstance(self.cls, type) and issubclass(self.cls, nnx.Module)):
             raise TypeError(f"{name} is no flax.nnx.Module")
         self.unit = changed(self.cls, texts.get("changes") or {})

@@ -135,7 +135,7 @@ class Original:
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
-        self.cls = cast(Any, load_unit(module, name))
+        self.cls = cast(Any, load_unit(module, name, texts["init"]))
         self.leaves_memory = True
         self.changes: Changes = texts.get("changes") or {}
         self.namespace = make_namespace(importlib.import_module(module), self.example)

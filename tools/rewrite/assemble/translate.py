@@ -55,7 +55,9 @@ def translation(space: Workspace, example: Example) -> Translation:
     unit = space.inventory.unit(example.unit)
     home = space.repo.files[unit.source]
     # A function around the constructor gives the rules an `rngs` to pass on.
-    text = f"{example.setup}\n\ndef _build(*, rngs):\n    return {_UNIT}({example.init.strip()})\n"
+    # What the module of a function holds is given by name, as to `dict`.
+    callee = _UNIT if unit.kind == "module" else "dict"
+    text = f"{example.setup}\n\ndef _build(*, rngs):\n    return {callee}({example.init.strip()})\n"
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -82,7 +84,10 @@ def translation(space: Workspace, example: Example) -> Translation:
                 names.add((space.repo.modules[module].file.path, own))
     names |= _names_through_packages(space, model, "\n".join(texts))
     setup = "\n".join([*_imports(home, needs, result), *(t.strip() for t in texts[:-1] if t.strip())])
-    new = dataclasses.replace(example, setup=setup, init=_constructor_arguments(build))
+    init = _constructor_arguments(build)
+    if unit.kind == "function":
+        init = ", ".join([*([init] if init else []), "rngs=rngs"])
+    new = dataclasses.replace(example, setup=setup, init=init)
     return Translation(new, home.file.path, frozenset(names), result.vendored | result.qualified, result.holes)
 
 

@@ -85,8 +85,9 @@ class Session:
         if example not in self.candidates:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
             module, name = self.arguments["module"], self.arguments["name"]
-            port = self._port(module, name, tensors, example)
-            constructed = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact)
+            kind = self.arguments["kind"]
+            port = self._port(module, name, tensors, example) if kind == "module" else None
+            constructed = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact, kind=kind)
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
 

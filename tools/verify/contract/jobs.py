@@ -34,7 +34,7 @@ def candidate_job(
     function: str, unit: Unit, file: SourceFile, root: Path, limits: Limits, arguments: Mapping[str, Any], inputs: Mapping[str, Path]
 ) -> Job:
     """A job of the candidate's side, whose sandbox has no torch. `root` is that of the candidate's tree; `roots` as in `original_job`."""
-    named = {"module": file.target_module, "name": unit.name, **arguments}
+    named = {"module": file.target_module, "name": unit.name, "kind": unit.kind, **arguments}
     return Job("candidate", entry("candidate", function), root / folder_of(file, arguments), named, inputs, limits)
 
 

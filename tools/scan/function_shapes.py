@@ -1,0 +1,97 @@
+"""What the text of a module-level function tells: whether it works on tensors, and whether it is part of a program. Reads syntax only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from migrate_agent.tools.scan.scripts import ACTING, acts, is_main
+
+TENSOR_METHODS = frozenset(
+    """abs add amax amin argmax argmin argsort bmm ceil chunk clamp clamp_ clamp_max clamp_min clone contiguous cos cosh cross cumprod cumsum
+    detach diag diagonal dim div div_ dot double eq exp expand expand_as fill_ flatten flip float floor gather ge gt half index_add
+    index_add_ index_copy index_fill index_select isnan item le lerp log log10 log1p log2 log_softmax logical_and logical_not logical_or
+    logsumexp long lt masked_fill masked_fill_ masked_scatter masked_select matmul mean median mm movedim mul mul_ narrow ne neg new_full
+    new_ones new_tensor new_zeros nonzero norm numel permute pow prod reciprocal relu repeat_interleave requires_grad_ reshape roll round
+    rsqrt scatter scatter_ scatter_add scatter_add_ select sigmoid sign sin sinh size softmax sort split sqrt square squeeze std sub sub_
+    sum t take_along_dim tan tanh to topk transpose tril tril_ triu triu_ type_as unbind unfold unique unsqueeze var view view_as
+    zero_""".split()
+)
+"""Methods of tensors. Some are NumPy's too: they count only in a file that imports torch."""
+HANDLING = frozenset(
+    """apply children cuda eval load_state_dict modules named_buffers named_children named_modules named_parameters parameters
+    register_buffer register_parameter state_dict train zero_grad""".split()
+)
+"""Methods of modules and optimizers."""
+READING = frozenset("memmap fromfile frombuffer imdecode imwrite".split())
+"""Further calls that reach out of the program."""
+_TENSOR = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor"})
+
+
+class FunctionShape(NamedTuple):
+    """`tensors`: it calls methods of tensors, or its annotations name them. `reason`: why it is part of a program, else ""."""
+
+    tensors: bool
+    reason: str
+
+
+def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
+    """The top-level functions of a file, by name."""
+    loaded = {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign) and not is_main(statement) and acts(statement)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    return {node.name: _shape(node, loaded) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str]) -> FunctionShape:
+    methods = set(_methods(node))
+    annotations = {name for annotation in _annotations(node) for name in _names(annotation)}
+    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), _reason(node, methods, loaded))
+
+
+def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loaded: set[str]) -> str:
+    own = list(_own_nodes(node))
+    if isinstance(node, ast.AsyncFunctionDef) or any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in own):
+        return "it is a generator: it runs with the program that takes its values"
+    called = methods | {part.func.id for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    if acting := sorted(called & (ACTING | READING)):
+        return f"it calls {acting[0]}: it trains, or reads or writes files, and is part of a program"
+    if handling := sorted(methods & HANDLING):
+        return f"it calls {handling[0]}: it handles modules, and is part of a program"
+    if any(isinstance(part, ast.Name) and part.id in loaded for part in ast.walk(node)):
+        return "it reads data that its file loads, and is part of a program"
+    if not any(isinstance(part, ast.Return) and part.value is not None for part in own):
+        return "it returns nothing, so that there is nothing to compare"
+    return ""
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions inside of it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _methods(node: ast.AST) -> Iterator[str]:
+    return (part.func.attr for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+
+
+def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
+    arguments = node.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
+        if argument is not None and argument.annotation is not None:
+            yield argument.annotation
+    if node.returns is not None:
+        yield node.returns
+
+
+def _names(annotation: ast.expr) -> Iterator[str]:
+    for part in ast.walk(annotation):
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            yield part.id if isinstance(part, ast.Name) else part.attr
