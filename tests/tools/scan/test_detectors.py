@@ -153,14 +153,14 @@ CASES = [
         "def make():\n    import torch.nn as t\n    class A(t.Linear): ...",
         "def make(nn):\n    class A(nn.Module): ...",
     ),
-    Case("function", "rewrite", "gelu", "def gelu(x): return torch.tanh(x)", "def gelu(x): return x.tanh()"),
+    Case("function", "rewrite", "gelu_", "def gelu_(x): torch.tanh_(x)", "def gelu(x): return torch.tanh(x)"),
     Case("function", "redesign", "fit", "def fit(x):\n    torch.tanh(x).backward()", "def fit(x): x.backward()"),
     Case("function", "keep", "f", "def f(m): torch.save(m, 'a')", "class A:\n    def f(self, m): torch.save(m, 'a')"),
     Case(
         "function",
         "substitute",
         "f",
-        "from flash_attn import g\ndef f(x): return g(torch.relu(x))",
+        "from flash_attn import g\ndef f(x): g(torch.relu(x))",
         "import triton\n@triton.jit\ndef f(x): ...",
     ),
 ]
@@ -199,16 +199,16 @@ def test_base_classes_are_followed_over_files(write: Write) -> None:
 
 
 def test_functions_that_modules_reach_are_carried_along(write: Write) -> None:
-    text = "def inner(x): return torch.tanh(x)\ndef outer(x): return inner(x)\ndef alone(x): return torch.tanh(x)\n"
+    text = "def _inner(x): return torch.tanh(x)\ndef outer(x): return _inner(x)\ndef _alone(x): return torch.tanh(x)\n"
     findings = found(write, text + forward("outer(x)"), "function")
     assert [(finding.name, finding.strategy, "along with m.py:A" in finding.detail) for finding in findings] == [
-        ("inner", "rewrite", True),
-        ("alone", "rewrite", False),
+        ("_inner", "rewrite", True),
+        ("_alone", "rewrite", False),
     ]
 
 
 def test_what_is_only_dropped_does_not_keep_a_function_from_being_carried_along(write: Write) -> None:
-    text = "def helper(x):\n    torch.cuda.empty_cache()\n    return torch.tanh(x)\n"
+    text = "def helper(x):\n    torch.cuda.empty_cache()\n    x.tanh_()\n"
     assert [finding.strategy for finding in found(write, text + forward("helper(x)"), "function")] == ["rewrite"]
     assert [finding.strategy for finding in found(write, text, "function")] == ["redesign"]
 

@@ -1,0 +1,69 @@
+"""Which functions of a repository are units, and why others are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_agent.tools.scan import scan
+from tests.tools.scan.conftest import Write
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+UNITS = (
+    "def f(x): return torch.relu(x)",
+    "def f(x): return F.mse_loss(x, x)",
+    "def f(a, t): return a.gather(-1, t)",
+    "def f(x): return nn.MSELoss()(x, x)",
+    "def f(x: torch.Tensor): return x + 1",
+    "@torch.no_grad()\ndef f(x): return x.argmax(-1)",
+    "def f(d: nn.Module, x):\n    return torch.autograd.grad(d(x).sum(), x)[0]",
+)
+NO_UNITS = (
+    "def f(n): return n + 1",
+    "def f(x): x.zero_()",
+    "def f(x):\n    yield torch.relu(x)",
+    "def f(x):\n    torch.relu(x).backward()\n    return x",
+    "def f(path): return torch.relu(torch.load(path))",
+    "def f(model): return torch.stack([p.norm() for p in model.parameters()])",
+    "def f(): return nn.Sequential(nn.Linear(2, 2))",
+    "def f(m):\n    nn.init.zeros_(m.weight)\n    return m.weight.abs()",
+    "def f(seed):\n    torch.manual_seed(seed)\n    return seed",
+    "data = torch.load('a.pt')\ndef f(i): return torch.stack([data[i]])",
+    "class A(nn.Module): ...\ndef f(x): return torch.relu(A()(x))",
+    "def _f(x): return torch.relu(x)",
+)
+
+
+@pytest.mark.parametrize("text", UNITS)
+def test_tensor_maths_is_a_unit(write: Write, text: str) -> None:
+    units = scan(write({"m.py": f"{HEAD}\n{text}\n"})).units
+    assert [(unit.id, unit.kind, unit.strategy) for unit in units] == [("m.py:f", "function", "rewrite")]
+
+
+@pytest.mark.parametrize("text", NO_UNITS)
+def test_program_code_is_none(write: Write, text: str) -> None:
+    assert [unit for unit in scan(write({"m.py": f"{HEAD}\n{text}\n"})).units if unit.kind == "function"] == []
+
+
+def test_the_reason_is_told(write: Write) -> None:
+    text = "def f(model): return torch.stack([p.norm() for p in model.parameters()])"
+    (finding,) = [finding for finding in scan(write({"m.py": f"{HEAD}\n{text}\n"})).findings if finding.name == "f"]
+    assert finding.detail == "it calls parameters: it handles modules, and is part of a program"
+
+
+def test_a_function_comes_before_what_calls_it(write: Write) -> None:
+    """Over files, and through a private helper; what only calls such functions is tensor maths too."""
+    root = write(
+        {
+            "losses.py": f"{HEAD}\ndef both(x): return _twice(x) + one(x)\ndef _twice(x): return 2 * one(x)\ndef one(x): return x.exp()\n",
+            "model.py": f"{HEAD}from losses import both\nclass A(nn.Module):\n    def forward(self, x): return both(x)\n",
+        }
+    )
+    assert [(unit.id, unit.needs) for unit in scan(root).units] == [
+        ("losses.py:one", ()),
+        ("losses.py:both", ("losses.py:one",)),
+        ("model.py:A", ("losses.py:both", "losses.py:one")),
+    ]
+
+
+def test_functions_of_tests_are_none(write: Write) -> None:
+    assert scan(write({"tests/test_m.py": f"{HEAD}\ndef f(x): return torch.relu(x)\n"})).units == ()
