@@ -206,7 +206,9 @@ class Watched:
 NOTHING = Watched()
 
 
-def compile_instrumented(source: str, filename: str, path: str, recorder: Recorder, watched: Watched = NOTHING, script: bool = False) -> CodeType:
+def compile_instrumented(
+    source: str, filename: str, path: str, recorder: Recorder, watched: Watched = NOTHING, script: bool = False
+) -> CodeType:
     """Code of the file with recorder calls. Raises `SyntaxError` as `compile` does.
 
     `filename` is where the code says it is from, `path` is its name in the table of observations. Calls of the functions that are `watched` are
