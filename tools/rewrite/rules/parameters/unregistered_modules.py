@@ -21,7 +21,7 @@ ADDING = frozenset({"append", "insert", "setdefault"})
 class WrapUnregisteredModules(Rule):
     """Hold modules that a plain container also keeps: `self.cells = [a, b]` → `self.cells = UnregisteredList([a, b])`.
 
-    `register_module` or `setattr` registers them too: NNX sees them, and the state dictionary has their
+    `register_module`, `setattr` or `nn.ModuleList(cells)` of an argument registers them too: NNX sees them, and the state dictionary has their
     registered names alone. Likewise `{}`, what is put in later, layers without parameters (losses, activations),
     and attributes that are modules, whatever the class registers. Declines where the class registers nothing
     by a call, and modules with parameters are nowhere else: torch trains and stores none of these.
@@ -54,6 +54,8 @@ class WrapUnregisteredModules(Rule):
             return None
         if context.path[-1:] != ["__init__"] or context.cls is None or not context.repo.is_module_class(context.cls):
             return None
+        if self._is_registered_argument(original.value, target.attr.value):
+            return updated.with_changes(value=cst.Call(context.helper("UnregisteredList"), [cst.Arg(updated.value)]))
         kind = self._local_display(original.value.value) if isinstance(original.value, cst.Name) else type(original.value).__name__
         is_list = kind in ("List", "ListComp", "Tuple")
         if not (is_list or kind in ("Dict", "DictComp")):
@@ -81,6 +83,28 @@ class WrapUnregisteredModules(Rule):
                 if name == "setattr" or name in REGISTERING - {"register_buffer", "register_parameter"}:
                     return True
         return False
+
+    def _is_registered_argument(self, value: cst.BaseExpression, attribute: str) -> bool:
+        """Whether the constructor keeps an argument and makes a registered container of it: `nn.ModuleList(cells)`, `nn.Sequential(*self.cells)`."""
+        assert self.context.cls is not None
+        constructor = self.context.cls.methods.get("__init__")
+        if constructor is None or not isinstance(value, cst.Name):
+            return False
+        arguments = constructor.args
+        if value.value not in {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}:
+            return False
+        stores = [node for node in walk(constructor) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        if any(node.id == value.value for node in stores):
+            return False
+        calls = [node for node in walk(constructor) if isinstance(node, ast.Call) and len(node.args) == 1]
+        return any(
+            _is_same(argument.value if isinstance(argument, ast.Starred) else argument, value.value, attribute)
+            and isinstance(argument, ast.Starred) == (kind == "Sequential")
+            for call in calls
+            for argument in call.args
+            if (kind := self.context.facts.dotted.get(span_of(call.func, self.context.file.lines), "").removeprefix("torch.nn."))
+            in ("ModuleList", "Sequential")
+        )
 
     def _needs_no_registration(self, display: cst.BaseExpression) -> bool:
         """Whether some of what stands in a display are layers without parameters or attributes that are modules, and none are other modules."""
@@ -146,6 +170,13 @@ class WrapUnregisteredModules(Rule):
     def _are_modules(self, values: Sequence[ast.expr]) -> bool:
         facts = [self.context.facts.observed.get(span_of(value, self.context.file.lines)) for value in values]
         return bool(facts) and all(fact is not None and all(kind.startswith("module:") for kind in fact.kinds) for fact in facts)
+
+
+def _is_same(node: ast.expr, name: str, attribute: str) -> bool:
+    """Whether this is the argument of that name, or `self.<attribute>` that keeps it."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr == attribute
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _has_no_parameters(dotted: str) -> bool:
