@@ -396,7 +396,8 @@ class Inference:
         receiver = self.lookup(func.value)
         name = func.attr[:-1] if func.attr.endswith("_") else func.attr
         row = methods().get(name) or methods().get(func.attr)
-        if row and (is_tensor(receiver) or (receiver is None and tensor_only(func.attr) and self.file.names_torch)):
+        only = tensor_only(func.attr) and func.attr not in self.repo.method_names
+        if row and (is_tensor(receiver) or (receiver is None and only and self.file.names_torch)):
             # The method's name has proved the receiver to be a tensor: later reads may use that.
             if receiver is None:
                 self.note(func.value, TENSOR)

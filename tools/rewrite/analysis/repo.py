@@ -140,6 +140,11 @@ class Repo:
         """Whether any file imports torch."""
         return any(model.names_torch for model in self.files.values())
 
+    @cached_property
+    def method_names(self) -> frozenset[str]:
+        """The names of all methods that a class of the repository defines."""
+        return frozenset(name for model in self.files.values() for cls in model.classes.values() for name in cls.methods)
+
     def _bind_stars(self, model: FileModel, bound: set[str]) -> None:
         """Add what `from module import *` binds: names of the repository under the star's module,
         others under their own package.

@@ -42,6 +42,11 @@ class ReplaceTorchCalls(Rule):
     )
     CHANGE = (
         (
+            "import torch\n\n\nclass A:\n    def exp(self, w):\n        return torch.sin(w)\n\n\nclass B(A):\n"
+            "    def exp(self, w):\n        return super().exp(w)\n",
+            "class A:\n    def exp(self, w):\n        return jnp.sin(w)\n\n\nclass B(A):\n    def exp(self, w):\n        return super().exp(w)\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return torch.cat([x, y], dim=-1)\n",
             "def f(x: jax.Array, y: jax.Array):\n    return jnp.concatenate([x, y], axis=-1)\n",
         ),
@@ -216,7 +221,8 @@ class ReplaceTorchCalls(Rule):
         fact = context.observed(func.value)
         if name == "numel" and fact is not None and fact.kinds == ("size",):
             return context.build("math.prod({x})", x=new.value)
-        spelled = tensor_only(name) or self._is_spelled_as_torch(original, name)
+        only = tensor_only(name) and name not in context.repo.method_names
+        spelled = only or self._is_spelled_as_torch(original, name)
         if is_tensor(fact) or (fact is None and spelled and context.file.names_torch):
             if row is None:
                 raise Refuse(f"no rule for the tensor method {name}", "unknown-op")

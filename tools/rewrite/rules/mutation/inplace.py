@@ -126,7 +126,8 @@ class ReplaceInplaceUpdates(_Writes):
         if isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func):
             receiver = call.func.value
             fact = self.context.observed(receiver)
-            if not (is_tensor(fact) or (fact is None and tensor_only(call.func.attr.value) and self.context.file.names_torch)):
+            only = tensor_only(call.func.attr.value) and call.func.attr.value not in self.context.repo.method_names
+            if not (is_tensor(fact) or (fact is None and only and self.context.file.names_torch)):
                 return None
             return self._write_or_hole(original, lambda: self._assign(receiver, self._receiver_form(receiver), updated.value))
         target = self._out_argument(call)
