@@ -1,5 +1,5 @@
-"""The helpers of `tools/vendored/` and `tools/kernels/`: what each needs, and the text of a
-selection of them as one file.
+"""The helpers of `tools/vendored/`, `tools/kernels/` and `tools/programs/vendored/`: what each
+needs, and the text of a selection of them as one file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Symbol:
     position: tuple[str, int]
 
 
-FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels")
+FOLDERS = ("migrate_agent.tools.vendored", "migrate_agent.tools.kernels", "migrate_agent.tools.programs.vendored")
 CATALOGUE = ("catalogue", "SHAPES", "KERNEL")
 """A file and two names of the kernel library that only its checks use."""
 

@@ -1,0 +1,1 @@
+"""What optimizers, schedules, clipping and averages of torch become in JAX: one row each."""

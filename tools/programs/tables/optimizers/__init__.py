@@ -1,0 +1,1 @@
+"""Rows of optimizers, one file a family."""

@@ -1,0 +1,1 @@
+"""Rows of schedules, one file a family."""
