@@ -79,7 +79,7 @@ def command(
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
     options = Options(
-        only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed, "" if keep is None else str(keep.resolve())
+        only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed, _text(keep), _text(sources))
     )
     return run(suite, options, jobs, output, resume)
 

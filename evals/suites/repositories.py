@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.zoo_packages.draws import MAX_TEXT, TEXTS
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError
@@ -42,7 +43,9 @@ def load_repositories(folder: Path = REPOSITORIES) -> dict[str, Repository]:
 
 
 def groups(options: Options) -> Sequence[Group]:
-    """Each repository by itself."""
+    """Each repository by itself. Raises `UsageError` where nobody says where the clones are."""
+    if not options.sources:
+        raise UsageError("the suite repositories reads clones of public repositories: name their folder (--sources DIR)")
     return [(name,) for name in load_repositories() if options.wanted(name)]
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.evals.suite import Outcome
-from migrate_agent.evals.suites.repositories import Repository, figures, lay_out_commit, load_repositories, report
+from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.evals.suite import Options, Outcome
+from migrate_agent.evals.suites.repositories import Repository, figures, groups, lay_out_commit, load_repositories, report
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError
 
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
@@ -42,6 +43,12 @@ def test_lays_out_the_text_files_of_a_commit(tmp_path: Path, place: str) -> None
         "model.py",
         "sub/README.md",
     ]
+
+
+def test_without_clones_it_is_wrong_usage() -> None:
+    with pytest.raises(UsageError, match="--sources DIR"):
+        groups(Options())
+    assert groups(Options(sources="clones", filter="TCN")) == [("TCN",)]
 
 
 def test_says_which_clone_is_missing(tmp_path: Path) -> None:
