@@ -78,9 +78,8 @@ def command(
     """`run`, from the texts of a command line. Raises `UsageError`."""
     if samples != "all" and not (samples.isdecimal() and int(samples)):
         raise UsageError(f"--samples is a number of at least 1 or `all`, not {samples!r}")
-    options = Options(
-        only, None if samples == "all" else int(samples), quick, sandbox, limit, seeds, seed, _text(keep), _text(sources))
-    )
+    size = None if samples == "all" else int(samples)
+    options = Options(only, size, quick, sandbox, limit, seeds, seed, _text(keep), _text(sources))
     return run(suite, options, jobs, output, resume)
 
 
