@@ -15,7 +15,7 @@ import ast
 import hashlib
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -69,14 +69,14 @@ class Closures:
         self._files: dict[str, _File | None] = {}
         self._resolved: dict[Name, tuple[_Statement, ...]] = {}
 
-    def of(self, roots: Iterable[Name]) -> Closure:
-        """The closure of these names, themselves included."""
+    def of(self, roots: Iterable[Name], without: Collection[Name] = ()) -> Closure:
+        """The closure of these names, themselves included; `without` some names, and what only they need."""
         digests: dict[str, str] = {}
         packages: set[str] = set()
         row, visited = list(roots), set[Name]()
         while row:
             name = row.pop()
-            if name in visited:
+            if name in visited or name in without:
                 continue
             visited.add(name)
             statements = self._statements(name)

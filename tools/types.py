@@ -304,6 +304,27 @@ class Weight:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """How much of a port ran in calls that were compared.
+
+    `lines`: statements of its functions, without those of other units and of copied helpers; `reached`: those that ran; `stubs`: those that
+    refuse what was not tried; `missed`: what neither ran nor refuses, on either side (`file:lines (function): text`). `ran` says of all functions
+    of the port's files (`file:function`) which statements ran, by digest; `names` are the definitions (`file:name`) that were judged.
+    """
+
+    lines: int = 0
+    reached: int = 0
+    stubs: int = 0
+    missed: tuple[str, ...] = ()
+    ran: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        stubs = f"; {self.stubs} stub{'s' if self.stubs > 1 else ''}" if self.stubs else ""
+        return f"{self.reached} of {self.lines} lines{stubs}"
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All verdicts on one candidate."""
 
@@ -317,6 +338,8 @@ class Evidence:
     topology that is configured, `tpu/TOPOLOGY/PROGRAM/QUANTITY`."""
     weights: tuple[Weight, ...] = ()
     """The weight map, as the port tells it of its first example; empty for a port that is no module of Flax NNX."""
+    reach: Reach | None = None
+    """How much of the port ran; None where no call of it did."""
 
     @property
     def status(self) -> Status:
@@ -394,6 +417,8 @@ class UnitReport:
     figures: Mapping[str, float] = field(default_factory=dict)
     """As in the evidence: measured, but not judged."""
     kind: Kind = "module"
+    reach: Mapping[str, int] = field(default_factory=dict)
+    """`lines` of the port's functions, those that were `reached` in compared calls, `stubs` in place of others, and those `kept` unreached."""
 
     @property
     def id(self) -> str:

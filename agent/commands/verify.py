@@ -126,6 +126,7 @@ def verify_files(
         port=port,
         details=options.page is not None,
         unrun=True,
+        unreached="keep" if config.run.keep_unreached else "",
     )
     evidence = run_verifier(
         unit, examples, translated, inventory.root, candidate, inventory, exercise.sandbox, folder, verifier_options, tell

@@ -127,6 +127,8 @@ class RunTable(_Table):
     branch: str = Field(default="", pattern=r"^[^\s~^:?*\[\\]*$")
     exclude: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Globs over POSIX paths relative to the repository."""
+    keep_unreached: bool = False
+    """Keep lines of a port that no example reaches, below a comment, where stubs would take their place."""
 
 
 class LimitsTable(_Table):

@@ -11,6 +11,7 @@ from migrate_agent.agent.loop.dependencies import blocking, why
 from migrate_agent.agent.loop.drafts import draft_units
 from migrate_agent.agent.loop.judging import verify_draft
 from migrate_agent.agent.loop.unit_work import UnitWork, load_work
+from migrate_agent.agent.loop.unreached import as_committed, earlier_reaches, figures
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.types import Cause, Draft, Evidence, Status
 
@@ -63,10 +64,12 @@ def _reason_against(context: Context, position: int, draft: Draft, evidence: Evi
 
 def _commit(context: Context, state: RunState, draft: Draft, positions: Mapping[str, int], works: Mapping[str, UnitWork]) -> RunState:
     head, number = state["head"], state["commits"]
+    reaches = [reach for work in works.values() if work.evidence is not None and (reach := work.evidence.reach) is not None]
+    draft = as_committed(context, draft, (*earlier_reaches(context, min(positions.values())).values(), *reaches))
     for name, position in positions.items():
         number += 1
         head = commit_unit(context, context.unit_at(position), draft, _evidence(works[name]), head, number)
-        _conclude_unit(context, position, works[name], works[name], "verified", commit=head)
+        _conclude_unit(context, position, works[name], replace(works[name], draft=draft), "verified", commit=head)
         context.progress.unit(position + 1, context.settled(position + 1)[name])
     return {"head": head, "commits": number}
 
@@ -86,6 +89,7 @@ def _conclude_unit(
         notes=(*draft.notes, *evidence.notes),
         verdicts=evidence.verdicts,
         figures=evidence.figures,
+        reach=figures(evidence.reach, keep=context.config.run.keep_unreached),
     )
     context.save(position, before, replace(after, result=result))
 

@@ -33,7 +33,7 @@ def verify_draft(context: Context, unit: Unit, draft: Draft, folder: Path, tell:
     if recorded is not None and recorded.status == "fail":
         return Evidence(unit.id, (recorded,))
     arguments = (unit, examples, translated, context.original, candidate, inventory, context.sandbox, inputs, context.config)
-    return with_recorded(context.services.verify(*arguments, tell), recorded)
+    return with_recorded(context.services.verify(*arguments, tell, True), recorded)
 
 
 def with_recorded(evidence: Evidence, recorded: Verdict | None) -> Evidence:

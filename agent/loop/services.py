@@ -31,8 +31,9 @@ class Verify(Protocol):
         folder: Path,
         config: Config,
         progress: Callable[[str], None],
+        stubs: bool = False,
     ) -> Evidence:
-        """Judge the candidate tree's `unit` against the original's."""
+        """Judge the candidate tree's `unit` against the original's. With `stubs`, the caller replaces what no call ran."""
         ...
 
 

@@ -20,6 +20,7 @@ from migrate_agent.tools.rewrite import compose, mentions, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
 from migrate_agent.tools.verify import Options, Performance, Portable, verify
+from migrate_agent.tools.verify.contract.settings import Unreached
 
 
 def services(warn: Callable[[str], None]) -> Services:
@@ -69,8 +70,10 @@ def _verify(
     folder: Path,
     config: Config,
     progress: Callable[[str], None],
+    stubs: bool = False,
 ) -> Evidence:
     performance = Performance(config.verify.timing, config.verify.max_slowdown)
     portable = Portable(config.tpu.topology, config.tpu.batch, config.tpu.dtype)
-    options = Options(limits=config.limits.limits(), seed=config.verify.seed, performance=performance, portable=portable)
+    unreached: Unreached = "keep" if config.run.keep_unreached else "stub" if stubs else ""
+    options = Options(config.limits.limits(), seed=config.verify.seed, performance=performance, portable=portable, unreached=unreached)
     return verify(unit, examples, translated, original, candidate, inventory, sandbox, folder, options, progress)

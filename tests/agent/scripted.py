@@ -108,6 +108,7 @@ def verify(
     folder: Path,
     config: Config,
     progress: Callable[[str], None],
+    stubs: bool = False,
 ) -> Evidence:
     """Two verdicts, the second as the unit asks, unless the candidate's class says `repaired`."""
     progress("scripted")

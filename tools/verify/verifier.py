@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_chec
 from migrate_agent.tools.verify.compare.initial_values import prepare
 from migrate_agent.tools.verify.compare.pairs import hopeless
 from migrate_agent.tools.verify.contract.scenario import MALFORMED, CandidateFailed, Expectations, OriginalFailed
-from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable
+from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence import search
 from migrate_agent.tools.verify.evidence.cache import kept, key_of
 from migrate_agent.tools.verify.evidence.candidate import CandidateRun, Results
@@ -41,7 +41,8 @@ class Options:
     Another `seed` draws other states, inputs and initial values. `performance` says what is timed, `portable` what is compiled
     ahead of time, if anything.
     `port` describes a port that need not be a mirror (`port_file`). `details` writes what a page shows beside the verdicts. `unrun` notes the
-    lines of the original's class that no example runs, for those who do not know it from the rewriter.
+    lines of the original's class that no example runs, for those who do not know it from the rewriter. `unreached`: what becomes of lines of the
+    port that no compared call ran. `reached_before`: which ran where other units were verified (`Reach.ran`).
     """
 
     limits: Limits = Limits()
@@ -53,6 +54,8 @@ class Options:
     port: Mapping[str, Any] | None = None
     details: bool = False
     unrun: bool = False
+    unreached: Unreached = ""
+    reached_before: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def verify(
@@ -106,6 +109,8 @@ def verify(
         "performance": options.performance,
         "portable": options.portable,
         "port": options.port,
+        "unreached": options.unreached,
+        "reached_before": options.reached_before,
     }
     with Results(*arguments, **settings, obtain=obtain) as results:
         verdicts = tuple(_verdicts(results, options, progress))
@@ -113,7 +118,9 @@ def verify(
             progress("details")
             (folder / DETAILS).write_text(json.dumps(details(results)), encoding="utf-8")
         seconds = time.monotonic() - started
-        return Evidence(unit.id, verdicts, seconds, notes(results, unrun=options.unrun), figures(results), weight_map(results))
+        return Evidence(
+            unit.id, verdicts, seconds, notes(results, unrun=options.unrun), figures(results), weight_map(results), results.reach
+        )
 
 
 def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:

@@ -16,6 +16,7 @@ from migrate_agent.agent.loop.attempts import best_evidence
 from migrate_agent.agent.loop.context import Context, usage
 from migrate_agent.agent.loop.rerun import replay_note
 from migrate_agent.agent.loop.unit_work import UnitWork
+from migrate_agent.agent.loop.unreached import figures
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.sandbox.base import SandboxError
 from migrate_agent.tools.types import Cause, Evidence, Hole, Status, UnitReport
@@ -91,6 +92,7 @@ def settle(
         ),
         figures=evidence.figures if evidence else {},
         kind=unit.kind,
+        reach=figures(evidence.reach if evidence else None, keep=context.config.run.keep_unreached),
     )
     return Step({"outcome": "settled"}, replace(work, result=result))
 

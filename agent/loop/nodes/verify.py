@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.dependencies import blocking, why
 from migrate_agent.agent.loop.nodes.common import Step, isolated, on_unit, settle, timed
 from migrate_agent.agent.loop.unit_work import UnitWork
+from migrate_agent.agent.loop.unreached import as_committed, earlier_reaches
 from migrate_agent.agent.runs.state import RunState
 from migrate_agent.tools.rewrite import Untranslatable
 from migrate_agent.tools.types import Cause, Evidence
@@ -34,4 +37,14 @@ def _outcome(context: Context, state: RunState, work: UnitWork, evidence: Eviden
     if evidence.status == "unverified":
         return settle(context, state, work, "unverified", Cause.UNDECIDED, why(evidence))
     blocked = blocking(context, state["position"], work.drafted())
-    return settle(context, state, work, "unverified", Cause.DEPENDENCY, blocked) if blocked else Step({"outcome": "passed"}, work)
+    if blocked:
+        return settle(context, state, work, "unverified", Cause.DEPENDENCY, blocked)
+    return Step({"outcome": "passed"}, _with_stubs(context, state["position"], work, evidence))
+
+
+def _with_stubs(context: Context, position: int, work: UnitWork, evidence: Evidence) -> UnitWork:
+    """The work with the draft as it is committed: of a cycle, that is known once all of it was verified."""
+    if evidence.reach is None or context.plan.cycle(context.plan.order[position]):
+        return work
+    reaches = (*earlier_reaches(context, position).values(), evidence.reach)
+    return replace(work, draft=as_committed(context, work.drafted(), reaches))

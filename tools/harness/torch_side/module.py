@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import host_random, tolerances, trees
+from migrate_agent.tools.harness.common import host_random, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
@@ -52,6 +52,8 @@ class Result:
     """Whether it changed a container among them, by removing an item from a list for example."""
     targets: Mapping[int, Array] = field(default_factory=dict)
     """Targets of the loss by index of the output."""
+    reached: frozenset[int] = frozenset()
+    """Places of the user's code that ran."""
 
 
 def to_numpy(value: Any) -> Array:
@@ -134,6 +136,7 @@ class Original:
     """An example of a unit, ready to run. Raises the errors of the import, the setup, the constructor and the call's texts."""
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
+        reach.take()
         self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
         self.cls = cast(Any, load_unit(module, name, texts["init"]))
         self.leaves_memory = True
@@ -155,10 +158,13 @@ class Original:
             self.exact = self.fresh(namespace=wide_names(self.namespace, module))
         self.exact._apply(widened)
         self.parameters = dict(self.native.named_parameters(remove_duplicate=False))
+        self.constructed = reach.take()
+        """Places of the user's code that ran so far."""
 
     @classmethod
     def of_job(cls, arguments: Mapping[str, Any], texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> Original:
         """That of a job's unit, whose files are imported as far as the job says that they are needed. Raises as the constructor does."""
+        reach.count(Path(sys.path[0]))
         use_roots(arguments["roots"])
         use_parts(arguments["parts"], Path(sys.path[0]))
         return cls(arguments["module"], arguments["name"], texts, tensors, seed)
@@ -270,6 +276,7 @@ class Original:
         `trained`. `noise` is the seed of rounding noise (0: none) of relative size `share`; `exact_inputs`
         keeps it from state and inputs. `watch` is a dispatch mode around the passes.
         """
+        reach.take()
         if noise and not exact_inputs:
             state, values = _jitter(state, noise, share), list(_jitter(dict(enumerate(values)), noise, share).values())
         module = self.module(state, "train" if trained else mode, native=native)
@@ -309,6 +316,7 @@ class Original:
             name for name in names if name in state and not _same(after[name], state[name])
         }  # some write to parameters as they are called
         result.arrays |= {f"state/{name}": value for name, value in after.items() if name not in names or name in changed}
+        result.reached = reach.take()
         return result
 
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common import budgets, tensor_files
+from migrate_agent.tools.harness.common import budgets, reach, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
@@ -38,6 +38,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     result: dict[str, Any] = {"spec": specification(session, candidate), "scenarios": {}}
     if "error" in result["spec"]:
         return result
+    session.ran()
     compile_ahead(session, session.requests)
     errors = 0
     for scenario in session.requests:
@@ -46,6 +47,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
         except Exception as error:
             result["scenarios"][scenario.name] = session.fail(error)
             errors += scenario.role not in REFUSABLE  # these say so in a note
+        session.ran(scenario.name)
         # Leaving early is safe: a scenario without an answer counts as failed, and two errors
         # explain a rewrite that does not run.
         if errors >= MAX_ERRORS:
@@ -53,6 +55,7 @@ def exact(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path
     if not errors:
         result["curves"] = curves(session)
         result["search"] = exported(session, arguments["search"])
+    result["reach"] = reach.told(session.reached)
     return result
 
 
@@ -111,6 +114,8 @@ def compile_ahead(session: Session, scenarios: Sequence[Request]) -> None:
             # error there.
             if scenario.role not in REFUSABLE:
                 return
+        finally:
+            session.ran(scenario.name)
 
 
 def _compile_one(session: Session, scenario: Request, loaded: set[int], forms: set[Any]) -> None:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common import budgets, tensor_files, tolerances, trees
+from migrate_agent.tools.harness.common import budgets, reach, tensor_files, tolerances, trees
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Heard
@@ -38,6 +38,7 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
         session.candidate(0)
     except Exception as error:
         return {"construction": session.fail(error)}
+    session.ran()
     compile_ahead(session, _natively(session, gradient=True))
     constructed = [number for number, described in enumerate(session.arguments["described"]) if "inits" in described]
     fresh = {number: session.once(("fresh", number), partial(_fresh, session, number)) for number in constructed}
@@ -52,6 +53,7 @@ def native(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     result["curves"] = _guarded(session, lambda: curves(session))
     result["initial"] = {str(number): _guarded(session, partial(initial, session, number, fresh[number])) for number in constructed}
     result["dropout"] = _guarded(session, lambda: dropout(session))
+    result["reach"] = reach.told(session.reached)
     return result
 
 
@@ -62,7 +64,9 @@ def _natively(session: Session, *, gradient: bool) -> list[Request]:
 
 def _run(session: Session, result: dict[str, Any], *, gradient: bool) -> None:
     for scenario in _natively(session, gradient=gradient):
+        reach.take()
         result["scenarios"][scenario.name] = _guarded(session, partial(run_scenario, session, scenario))
+        session.ran(scenario.name)
 
 
 def _guarded(session: Session, action: Callable[[], Any]) -> Any:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from migrate_agent.tools.harness.common import budgets, tensor_files, trees
+from migrate_agent.tools.harness.common import budgets, reach, tensor_files, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.partial_import import use_roots
@@ -53,6 +53,7 @@ class Session:
             lift_to_float64()
             configure("jax_disable_most_optimizations", True)  # halves the compile time; float64 results do not need speed
         self.root = Path(sys.path[0])
+        reach.count(self.root)
         use_roots(self.arguments.get("roots", ()))
         self.given = self.inputs["given"]
         self.requests = [Request.from_json(row) for row in self.arguments["scenarios"]]
@@ -61,6 +62,7 @@ class Session:
         self.programs: Programs = Programs(self.arguments["renamed"], self.draws) if shared is self else shared.programs
         self.candidates: dict[int, Candidate] = {} if shared is self else shared.candidates
         self._made: dict[Any, Any] = {} if shared is self else shared._made
+        self.reached: dict[str, set[int]] = {} if shared is self else shared.reached
         compiling = partial(ThreadPoolExecutor, budgets.COMPILING_THREADS, thread_name_prefix="compile")
         self.pool: ThreadPoolExecutor = compiling() if shared is self else shared.pool
 
@@ -79,6 +81,10 @@ class Session:
         if key not in self._made:
             self._made[key] = make()
         return cast(Made, self._made[key])
+
+    def ran(self, scenario: str = "") -> None:
+        """Note that the places of the candidate's code that ran since the last call ran for a scenario, or for all of them."""
+        self.reached.setdefault(scenario, set()).update(reach.take())
 
     def candidate(self, example: int) -> Candidate:
         """The candidate of an example, constructed in the first call. Raises the errors of import, setup and constructor."""

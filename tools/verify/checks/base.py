@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from migrate_agent.tools.verify.evidence.candidate import Results
 
 NEW_PROCESS = 5
-STAGES = ("static", "spec", "numeric", "behavioural", "compile", "portable", "performance")
+STAGES = ("static", "spec", "numeric", "behavioural", "compile", "portable", "reach", "performance")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files, tolerances
 from migrate_agent.tools.harness.common.input_sampling import Array, Extreme
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing
+from migrate_agent.tools.harness.common.reach import Reached
 from migrate_agent.tools.types import Job, Raised
 from migrate_agent.tools.verify.contract.jobs import discard
 
@@ -289,6 +290,8 @@ class Expectations:
     trained: Mapping[str, Array] = field(default_factory=dict)
     """The buffers after the steps of a training curve."""
     noise: Noise | None = None
+    reached: Mapping[str, Reached] = field(default_factory=dict, repr=False)
+    """Name of a scenario → places of the original that it ran."""
     unrun: str = ""
     """What of the class no example runs, in words."""
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Timed = Literal["", "eager", "compile"]
+Unreached = Literal["", "stub", "keep"]
+"""What becomes of lines of the port that no compared call ran: they stay as they are, and the port is unverified; whoever commits it puts stubs in
+their place; or they are kept, and told of."""
 
 
 @dataclass(frozen=True)

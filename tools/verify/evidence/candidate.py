@@ -14,7 +14,7 @@ from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.harness.common import tensor_files
 from migrate_agent.tools.harness.common.argument_changes import words
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, SourceFile, Unit
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Reach, Run, SourceFile, Unit
 from migrate_agent.tools.verify.compare.pairs import doubtful
 from migrate_agent.tools.verify.contract import jobs
 from migrate_agent.tools.verify.contract.jobs import discard, source_file, tensor_inputs, texts
@@ -31,7 +31,7 @@ from migrate_agent.tools.verify.contract.scenario import (
     Scenario,
     raised_in,
 )
-from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable
+from migrate_agent.tools.verify.contract.settings import NOT_COMPILED, NOT_TIMED, Performance, Portable, Unreached
 from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, uses
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ class Results:
     """Median seconds of a step, by what ran it, where they were measured (`evidence.performance`)."""
     tpu_costs: Sequence[Cost] = ()
     """What the programs are for each configured TPU topology, where they were compiled (`evidence.tpu`)."""
+    unreached: Unreached = ""
+    reached_before: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reach: Reach | None = None
+    """How much of the port ran, once it was asked for (`evidence.reach.judged`)."""
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2), repr=False)
     original: Expectations | None = field(default=None, repr=False)
     """The original's results, as far as they were asked for."""

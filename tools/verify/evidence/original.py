@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.harness.common import budgets, tensor_files
+from migrate_agent.tools.harness.common import budgets, reach, tensor_files
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 from migrate_agent.tools.verify.contract.jobs import discard, entry, importing, original_job, source_file, tensor_inputs, texts
@@ -62,6 +62,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
     """What a run of the examples gave, and a further one of other configurations."""
     examples, scenarios, lines = run.result["examples"], run.result["scenarios"], Lines(job.arguments["name"], job.root)
     lines.add(run.result["lines"])
+    reached = reach.heard(run.result["reach"])
     outputs, given_folder = [run.output], folder / "given"
     # A lost run says nothing about the original: to go on would compare less than the next verification does.
     if configured.status == "lost":
@@ -72,6 +73,7 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
     else:
         examples, scenarios = [*examples, *configured.result["examples"]], [*scenarios, *configured.result["scenarios"]]
         lines.add(configured.result["lines"])
+        reached |= reach.heard(configured.result["reach"])
         outputs.append(configured.output)
     # Candidates may read this folder, so nothing of an earlier run, and nothing of `expected`, may lie in it.
     shutil.rmtree(given_folder, ignore_errors=True)
@@ -88,7 +90,18 @@ def _collect(run: Run, configured: Run, folder: Path, given_examples: Sequence[E
     }
     trained = tensor_files.load(expected["trained.safetensors"]) if "trained.safetensors" in expected else {}
     peak, unrun = max(run.peak_memory_bytes, configured.peak_memory_bytes), lines.missed(run.result["lines"]["file"])
-    return Expectations(examples, run.result["errors"], loaded, initial, given_folder, peak, trained=trained, noise=noise, unrun=unrun)
+    return Expectations(
+        examples,
+        run.result["errors"],
+        loaded,
+        initial,
+        given_folder,
+        peak,
+        trained=trained,
+        noise=noise,
+        reached=reached,
+        unrun=unrun,
+    )
 
 
 def _noise(

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from migrate_agent.tools.harness.common import budgets, input_sampling
+from migrate_agent.tools.harness.common import budgets, input_sampling, reach
 from migrate_agent.tools.harness.common.argument_changes import Changes, never_given
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
@@ -92,6 +92,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     scenarios: list[Scenario] = []
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
+    reached: dict[str, frozenset[int]] = {}
     for one in example_units:
         cls = one.original.cls
         calls.append(one.original.call)
@@ -109,6 +110,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
             continue
         example_units.ran(one)
         scenarios += writer.scenarios
+        reached |= writer.reached
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
@@ -117,6 +119,7 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
         "scenarios": [scenario.to_json() for scenario in scenarios],
         "errors": example_units.errors,
         "lines": lines,
+        "reach": reach.told(reached),
         "torch": torch.__version__,
     }
 
@@ -150,7 +153,13 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
     except Exception as error:
         return {**result, "wrong": {"reason": undetermined_reason(error)}}
     scenarios = [scenario.to_json() for writer in writers for scenario in writer.scenarios]
-    return {**result, "scenarios": scenarios, "lines": example_units.lines.told(ran[-1].original.cls)}
+    reached = {name: numbers for writer in writers for name, numbers in writer.reached.items()}
+    return {
+        **result,
+        "scenarios": scenarios,
+        "reach": reach.told(reached),
+        "lines": example_units.lines.told(ran[-1].original.cls),
+    }
 
 
 def exercised(one: One, lines: Lines) -> bool:

@@ -61,6 +61,8 @@ class ScenarioWriter:
     """Seed (or `COUNTED`) → parameters and buffers."""
     compared: tuple[float, ...] = ()
     """Numbers that uniform draws are compared with."""
+    reached: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
+    """Name of a scenario → places of the user's code that it ran, the constructor's too."""
     _ran: dict[str, Result] = field(default_factory=dict, repr=False)
 
     def once(self, state: State, values: Sequence[Array], mode: str) -> Result:
@@ -210,3 +212,4 @@ class ScenarioWriter:
         native = {f"native/{key}": value for key, value in plain.arrays.items()} if plain is not None else {}
         tensor_files.save(self.folder / f"expected/{scenario.name}.safetensors", {**result.arrays, **native})
         self.scenarios.append(scenario)
+        self.reached[scenario.name] = self.original.constructed | result.reached | (plain.reached if plain is not None else frozenset())

@@ -1,0 +1,217 @@
+"""Counts which statements and branches of the user's functions run, on either side of the sandbox. Standard library only.
+
+Each place gets a call of `set.add` when its file is imported, so that running it costs about 40 ns, and other code nothing. Source positions
+and files stay valid. Only places inside functions count: what importing a file runs, it always runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib.machinery
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.util import decode_source
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Literal, NamedTuple
+
+from migrate_agent.tools.harness.common.partial_import import reduced
+
+PROBE = "__migrate_agent_reach__"
+"""The name of the function that notes a place: no code of a user may call it."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SILENT = (ast.Pass, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""Statements that compute nothing: they do not count."""
+Reached = Mapping[str, frozenset[int]]
+"""Path of a file relative to the root → numbers of the places that ran."""
+
+
+class Place(NamedTuple):
+    """A statement in a function (`kind` "statement"), or an expression in one that may be left out while its statement runs ("part").
+
+    `owner` is the qualified name of the innermost function that has a name.
+    """
+
+    node: ast.stmt | ast.expr
+    kind: Literal["statement", "part"]
+    owner: str
+
+    @property
+    def line(self) -> int:
+        """The first line."""
+        return self.node.lineno
+
+
+def places(tree: ast.Module) -> tuple[Place, ...]:
+    """All places of a file, in a fixed order: their numbers are indices into it."""
+    return tuple(_below(tree.body, "", False))
+
+
+def _below(body: Sequence[ast.stmt], owner: str, inside: bool) -> Iterator[Place]:
+    for statement in body:
+        if inside and not isinstance(statement, SILENT) and not _is_text(statement):
+            yield Place(statement, "statement", owner)
+        if isinstance(statement, (ast.ClassDef, *FUNCTIONS)):
+            name = f"{owner}.{statement.name}" if owner else statement.name
+            yield from _below(statement.body, name, isinstance(statement, FUNCTIONS))
+            continue
+        yield from (Place(part, "part", owner) for part in _parts(statement) if inside)
+        for inner in blocks(statement):
+            yield from _below(inner, owner, inside)
+
+
+def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The bodies of a compound statement, without those of functions and classes."""
+    for field in ("body", "orelse", "finalbody"):
+        yield getattr(statement, field, [])
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def _parts(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Expressions of a statement's own line that may be left out: sides of `a if c else b`, what follows `and` and `or`, bodies of lambdas."""
+    waiting: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if isinstance(child, (ast.expr, ast.withitem, ast.keyword))
+    ]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.JoinedStr):
+            continue  # its parts have no position of their own on older versions of Python
+        if isinstance(node, ast.IfExp):
+            yield from (node.body, node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+        elif isinstance(node, ast.Lambda):
+            yield node.body
+        waiting += ast.iter_child_nodes(node)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+class Instrument(ast.NodeTransformer):
+    """Puts a probe before each numbered statement, and around each numbered expression."""
+
+    def __init__(self, numbers: Mapping[int, int]) -> None:
+        self._numbers = numbers
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
+        """The node with its probe."""
+        number = self._numbers.get(id(node))
+        visited = self.generic_visit(node)
+        if number is None:
+            return visited
+        probe = ast.Call(ast.Name(PROBE, ast.Load()), [ast.Constant(number)], [])
+        if isinstance(visited, ast.stmt):
+            return [_at(ast.Expr(probe), visited), visited]
+        assert isinstance(visited, ast.expr)
+        return _at(ast.BoolOp(ast.Or(), [probe, visited]), visited)  # `set.add` gives None, which is false
+
+
+def _at(new: ast.AST, node: ast.AST) -> ast.AST:
+    """The new node with the position of an old one, which keeps its own."""
+    for part in ast.walk(new):
+        if not hasattr(part, "lineno") and isinstance(part, (ast.expr, ast.stmt)):
+            ast.copy_location(part, node)
+    return new
+
+
+class _Counter:
+    """The places of this process: a range of numbers for each file, and those that ran since they were last taken."""
+
+    def __init__(self) -> None:
+        self.root = ""
+        self.starts: dict[str, tuple[int, int]] = {}
+        self.ran: set[int] = set()
+        self.total = 0
+
+    def instrumented(self, tree: ast.Module, path: str) -> ast.Module:
+        """What is to run of a file, with probes."""
+        every = places(tree)
+        # New numbers each time: functions of an import that failed half-way may still run, and count no more.
+        first, self.total = self.total, self.total + len(every)
+        self.starts[path] = first, len(every)
+        tree = reduced(tree, path)
+        return Instrument({id(place.node): first + number for number, place in enumerate(every)}).visit(tree)  # type: ignore[return-value]
+
+
+_COUNTER = _Counter()
+
+
+class CountingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a file with probes, past the bytecode cache."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of what is to run of the file."""
+        source = decode_source(self.get_data(self.path))
+        return compile(_COUNTER.instrumented(ast.parse(source, self.path), self.path), self.path, "exec", dont_inherit=True)
+
+
+class CountingFinder(MetaPathFinder):
+    """Finds the files below the root."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of such a file; `None` for all others."""
+        if fullname.partition(".")[0] in sys.stdlib_module_names:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
+            return None
+        if not spec.origin.startswith(_COUNTER.root):
+            return None
+        spec.loader = CountingLoader(fullname, spec.origin)
+        return spec
+
+
+def count(root: Path) -> None:
+    """From now on count in the files that are imported from below `root`."""
+    _COUNTER.root = f"{root}{os.sep}"
+    _COUNTER.ran.clear()
+    setattr(builtins, PROBE, _COUNTER.ran.add)
+    if not any(isinstance(finder, CountingFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, CountingFinder())
+
+
+def take() -> frozenset[int]:
+    """The places that ran since the last call."""
+    taken = frozenset(_COUNTER.ran)
+    _COUNTER.ran.clear()
+    return taken
+
+
+def by_file(numbers: Iterable[int]) -> dict[str, list[int]]:
+    """Places of this process by file, as JSON."""
+    chosen = sorted(numbers)
+    rows = {}
+    for path, (first, length) in _COUNTER.starts.items():
+        if path.startswith(_COUNTER.root) and (inside := [number - first for number in chosen if first <= number < first + length]):
+            rows[path.removeprefix(_COUNTER.root)] = inside
+    return rows
+
+
+def told(sets: Mapping[str, Iterable[int]]) -> dict[str, object]:
+    """Sets of places by name, as JSON: equal sets once."""
+    different: dict[frozenset[int], int] = {}
+    names = {name: different.setdefault(frozenset(numbers), len(different)) for name, numbers in sets.items()}
+    return {"sets": [by_file(numbers) for numbers in different], "of": names}
+
+
+def heard(row: object) -> dict[str, Reached]:
+    """What `told` gave, by name. Raises `KeyError`, `TypeError`, `ValueError`, `AttributeError`, `IndexError` where it is of another form."""
+    sets = [{str(path): frozenset(map(int, numbers)) for path, numbers in files.items()} for files in row["sets"]]  # type: ignore[index]
+    return {str(name): sets[index] for name, index in row["of"].items()}  # type: ignore[index]
+
+
+def union(rows: Iterable[Reached]) -> dict[str, frozenset[int]]:
+    """All places of several."""
+    joined: dict[str, frozenset[int]] = {}
+    for row in rows:
+        for path, numbers in row.items():
+            joined[path] = joined.get(path, frozenset()) | numbers
+    return joined

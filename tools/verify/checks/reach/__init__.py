@@ -1,0 +1,1 @@
+"""Was every line run and compared?"""

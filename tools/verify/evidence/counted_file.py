@@ -1,0 +1,142 @@
+"""A file with its places, and which of its statements did not run."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from migrate_agent.tools.harness.common.reach import FUNCTIONS, Place, blocks, places
+from migrate_agent.tools.verify.evidence.parsed_source import dotted
+
+SAYING = ("warn", "warning", "info", "debug", "print", "warn_once", "warning_once", "deprecate")
+"""Last names of calls that tell people something, and compute nothing."""
+UNTOLD = frozenset({"extra_repr", "__repr__", "__str__", "_get_name"})
+"""Methods that are for people alone."""
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+DIGITS = 10
+
+
+class Missed(NamedTuple):
+    """Consecutive statements of the function `owner` that did not run. `condition` says when they would, where that is known."""
+
+    path: str
+    owner: str
+    nodes: tuple[ast.stmt, ...]
+    condition: str
+    text: str
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line."""
+        last = self.nodes[-1]
+        return self.nodes[0].lineno, last.end_lineno or last.lineno
+
+    def __str__(self) -> str:
+        first, last = self.lines
+        return f"{self.path}:{first}{f'-{last}' if last > first else ''} ({self.owner}): {self.text}"
+
+
+class CountedFile:
+    """The places of a file, and digests by which they are found again where other text of the file is another."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
+        self.places: tuple[Place, ...] = places(self.tree)
+
+    @cached_property
+    def _digests(self) -> tuple[str, ...]:
+        """A digest of each place: its own text without the statements in it, and which of equal ones in its function it is."""
+        seen: Counter[tuple[str, str]] = Counter()
+        digests = []
+        for place in self.places:
+            text = ast.dump(_bare(place.node))
+            seen[place.owner, text] += 1
+            digests.append(hashlib.sha256(f"{seen[place.owner, text]} {text}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS])
+        return tuple(digests)
+
+    def digests_of(self, numbers: Collection[int]) -> dict[str, frozenset[str]]:
+        """Function → digests of these places in it."""
+        rows: dict[str, set[str]] = {}
+        for number in numbers:
+            rows.setdefault(self.places[number].owner, set()).add(self._digests[number])
+        return {owner: frozenset(digests) for owner, digests in rows.items()}
+
+    def numbers_of(self, ran: Mapping[str, Collection[str]], path: str) -> set[int]:
+        """The places whose digests are among those of their function (`path:function`)."""
+        pairs = enumerate(zip(self.places, self._digests, strict=True))
+        return {number for number, (place, digest) in pairs if digest in ran.get(f"{path}:{place.owner}", ())}
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(place.node): number for number, place in enumerate(self.places)}
+
+    def missed(self, names: Collection[str], done: Collection[int]) -> list[Missed]:
+        """The statements of these definitions that did not run, without those that only refuse or tell something."""
+        return list(self._missed(self.tree.body, "", False, names, done, ""))
+
+    def _missed(
+        self, body: Sequence[ast.stmt], owner: str, inside: bool, names: Collection[str], done: Collection[int], condition: str
+    ) -> Iterator[Missed]:
+        row: list[ast.stmt] = []
+        for statement in body:
+            if isinstance(statement, (ast.ClassDef, *FUNCTIONS)):
+                name = f"{owner}.{statement.name}" if owner else statement.name
+                if name.partition(".")[0] in names and statement.name not in UNTOLD:
+                    yield from self._missed(statement.body, name, isinstance(statement, FUNCTIONS), names, done, "")
+            elif not inside or self._numbers.get(id(statement), -1) in done:
+                for inner in blocks(statement):
+                    yield from self._missed(inner, owner, inside, names, done, _condition(statement, inner))
+            elif id(statement) in self._numbers and not _says(statement):
+                row.append(statement)
+        if row and not refuses(row):
+            yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
+
+
+@lru_cache(maxsize=64)
+def counted_file(text: str) -> CountedFile:
+    """The file of a text, which parses."""
+    return CountedFile(text)
+
+
+def _bare(node: ast.AST) -> ast.AST:
+    """The node without the statements in it."""
+    bare = copy.copy(node)
+    for field in BODIES:
+        if isinstance(node, ast.stmt) and hasattr(node, field):
+            setattr(bare, field, [])
+    return bare
+
+
+def _condition(statement: ast.stmt, inner: Sequence[ast.stmt]) -> str:
+    """When a body of a compound statement runs, in words; "" where that is not known."""
+    if isinstance(statement, (ast.If, ast.While)):
+        holds = "holds" if inner is statement.body else "does not hold"
+        return f"for which `{_short(statement.test)}` {holds}"
+    if isinstance(statement, (ast.For, ast.AsyncFor)) and inner is statement.body:
+        return f"for which `{_short(statement.iter)}` is not empty"
+    if isinstance(statement, ast.Match):
+        return f"in which `{_short(statement.subject)}` is that"
+    return ""
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"{text[:58]} …"
+
+
+def refuses(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements that follow each other end in a `raise`, whatever they do before."""
+    returns = any(isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) for part in body for node in ast.walk(part))
+    return isinstance(body[-1], ast.Raise) and not returns
+
+
+def _says(statement: ast.stmt) -> bool:
+    """Whether a statement only tells people something."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in SAYING

@@ -1,0 +1,181 @@
+"""Which statements of the original and of the port ran in calls that were compared, and which did not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from migrate_agent.tools.harness.common.reach import Reached, heard, union
+from migrate_agent.tools.types import Reach
+from migrate_agent.tools.verify.evidence.candidate import Results
+from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, counted_file
+from migrate_agent.tools.verify.evidence.stubs import may_go
+
+Side = Literal["original", "port"]
+Names = Mapping[str, Collection[str]]
+"""Path of a file → top-level names in it."""
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """What the compared calls of a candidate reached, in its files as they ran.
+
+    `texts` are the port's files; `port` and `original` the top-level names of each side that are judged here: neither other units nor copied helpers.
+    """
+
+    results: Results
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The text of each file of the port."""
+        return {source.path: source.text for source in self.results.sources if not source.error}
+
+    @cached_property
+    def _ran(self) -> tuple[Reached, Reached]:
+        """What ran of the original, and of the port, in calls that both sides answered."""
+        results = self.results
+        both = {scenario.name for scenario, answer in results.answers() if not answer.error and "state" not in answer.facts}
+        original = union(results.expected.reached.get(name, {}) for name in both)
+        rows = []
+        for kind in ("exact", "native"):
+            run = results.of(kind).result
+            wrong = {name for name, facts in run["scenarios"].items() if "error" in facts}
+            reached = heard(run.get("reach", {"sets": [], "of": {}}))
+            rows += [row for name, row in reached.items() if not name or (name in both and name not in wrong)]
+        return original, union(rows)
+
+    @cached_property
+    def ran(self) -> Mapping[str, frozenset[str]]:
+        """`file:function` of the port → digests of its statements that ran, here or where another unit was verified."""
+        ran = {key: frozenset(digests) for key, digests in self.results.reached_before.items()}
+        for path, text in self.texts.items():
+            for key, digests in counted_file(text).digests_of(self._ran[1].get(path, frozenset())).items():
+                ran[f"{path}:{key}"] = ran.get(f"{path}:{key}", frozenset()) | digests
+        return ran
+
+    @cached_property
+    def port(self) -> Names:
+        """What is judged of the port."""
+        from migrate_agent.tools.closure import Closures, Name  # here alone: the sandbox imports this room without the rewriter
+        from migrate_agent.tools.scan.layout import layout
+
+        unit = self.results.unit
+        mirror = self.results.port is None
+        without = {Name(other.target, _head(other.name)) for other in self.results.inventory.units if other.id != unit.id and mirror}
+        closures = Closures(layout(sorted(self.texts), self.texts), self.texts)
+        names = _by_path(closures.of([Name(unit.target, _head(unit.name))], without).digests)
+        return {path: {name for name in inside if not is_copied(name, self.texts[path])} for path, inside in names.items()}
+
+    @cached_property
+    def original(self) -> tuple[Names, Mapping[str, str]]:
+        """What is judged of the original, and the texts of its files."""
+        from migrate_agent.tools.closure import Closures, Name
+        from migrate_agent.tools.scan.walk import Sources
+
+        unit, inventory = self.results.unit, self.results.inventory
+        own = [file for file in inventory.files if not file.adopted]
+        sources = Sources(self.results.original_root, tuple(file.path for file in own))
+        without = {Name(other.source, _head(other.name)) for other in inventory.units if other.id != unit.id}
+        return _by_path(Closures(own, sources).of([Name(unit.source, _head(unit.name))], without).digests), sources
+
+    def judged(self) -> Reach:
+        """How much of the port ran, and what is missed of either side."""
+        lines = reached = stubs = 0
+        missed: list[str] = []
+        for path, names in self.port.items():
+            file = counted_file(self.texts[path])
+            done = file.numbers_of(self.ran, path)
+            own = [number for number, place in enumerate(file.places) if place.kind == "statement" and _head(place.owner) in names]
+            rows = [row._replace(path=path) for row in file.missed(names, done)]
+            left = [row for row in rows if not (self.results.unreached == "stub" and may_go(file, row))]
+            lines, reached = lines + len(own), reached + len(done.intersection(own))
+            stubs += sum(is_stub(file.places[number].node) for number in own) + len(rows) - len(left)
+            missed += map(str, left)
+        judged = tuple(f"{path}:{name}" for path, names in self.port.items() for name in sorted(names))
+        ran = {key: tuple(sorted(digests)) for key, digests in sorted(self.ran.items()) if digests}
+        return Reach(lines, reached, stubs, (*missed, *map(str, self._left_out())), ran, judged)
+
+    def _missed_of_original(self) -> Iterator[Missed]:
+        """What did not run of the functions of the original that ran, and of the unit's own methods."""
+        names, sources = self.original
+        own = self.results.unit
+        for path, inside in names.items():
+            file = counted_file(sources[path])
+            done = self._ran[0].get(path, frozenset())
+            ran = {file.places[number].owner for number in done}
+            for row in file.missed(inside, done):
+                if row.owner in ran or (path == own.source and row.owner.startswith(f"{own.name}.")):
+                    yield row._replace(path=path)
+
+    def _left_out(self) -> Iterator[Missed]:
+        """What did not run of a function of the original that has fewer places in the port that did not run, or that refuse."""
+        rows: dict[tuple[str, str], list[Missed]] = {}
+        for row in self._missed_of_original():
+            rows.setdefault((row.path, row.owner), []).append(row)
+        targets = {file.path: file.target for file in self.results.inventory.files}
+        for (path, owner), missed in rows.items():
+            # What the original itself refuses so is no stub.
+            own = _stubs(counted_file(self.original[1][path]), owner)
+            if self._places_left(targets.get(path, ""), _in_port(owner)) - own < len(missed):
+                yield from missed
+
+    def _places_left(self, path: str, owner: str) -> int:
+        if path not in self.texts:
+            return 0
+        file = counted_file(self.texts[path])
+        missed = [row for row in file.missed({_head(owner)}, file.numbers_of(self.ran, path)) if row.owner == owner]
+        return len(missed) + _stubs(file, owner)
+
+
+def judged(results: Results) -> Reach:
+    """How much of the candidate's port ran. Where its proposer puts stubs in the place of the rest, they count as being there.
+
+    Raises `CandidateFailed`, `OriginalFailed`.
+    """
+    if results.reach is None:
+        results.reach = Reaching(results).judged()
+    return results.reach
+
+
+def _stubs(file: CountedFile, owner: str) -> int:
+    return sum(is_stub(place.node) for place in file.places if place.owner == owner)
+
+
+def _in_port(owner: str) -> str:
+    """The name of a function of the original in a mirror."""
+    head, _, last = owner.rpartition(".")
+    return f"{head}.__call__" if head and last == "forward" else owner
+
+
+def _head(owner: str) -> str:
+    return owner.partition(".")[0]
+
+
+def _by_path(digests: Mapping[str, str]) -> dict[str, set[str]]:
+    names: dict[str, set[str]] = {}
+    for key, digest in digests.items():
+        path, _, name = key.partition(":")
+        if digest and name:
+            names.setdefault(path, set()).add(name)
+    return names
+
+
+def is_copied(name: str, text: str) -> bool:
+    """Whether a file defines a name as the project's own helper of that name, which has tests of its own."""
+    from migrate_agent.tools.closure import canonical
+    from migrate_agent.tools.rewrite.tables.helpers import symbols
+
+    symbol = symbols().get(name)
+    nodes = [node for node in counted_file(text).tree.body if getattr(node, "name", "") == name] if symbol else []
+    return symbol is not None and bool(nodes) and canonical(nodes[-1]) == canonical(ast.parse(symbol.text).body[-1])
+
+
+def is_stub(node: ast.AST) -> bool:
+    """Whether a statement is `raise NotImplementedError("…")`."""
+    call = node.exc if isinstance(node, ast.Raise) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "NotImplementedError":
+        return False
+    return len(call.args) == 1 and isinstance(call.args[0], ast.Constant)
