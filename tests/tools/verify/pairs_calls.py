@@ -393,10 +393,10 @@ UNREACHED = Pair(
         def forward(self, x):
             return torch.softmax(x, -1)
 
-        def most_likely(self, x, k):
+        def refuse(self, x, k):
             p = self(x)
             p[p < p.topk(k).values[:, -1:]] = 0
-            return p
+            raise ValueError(f"likely are {p}")
     """,
     """
 class M(nnx.Module):
@@ -406,21 +406,63 @@ class M(nnx.Module):
     def __call__(self, x):
         return jax.nn.softmax(x, -1)
 
-    def most_likely(self, x, k):
+    def refuse(self, x, k):
         p = self(x)
-        return jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)
+        raise ValueError(f"likely are {jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)}")
 """,
     call="torch.randn(3, 4)",
     wrongs=(
         Wrong(
             "writes into an array where no call comes",
             "leftovers",
-            "return jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)",
-            "p[p < jax.lax.top_k(p, k)[0][:, -1:]] = 0\n        return p",
+            'raise ValueError(f"likely are {jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)}")',
+            'p[p < jax.lax.top_k(p, k)[0][:, -1:]] = 0\n        raise ValueError(f"likely are {p}")',
             alone=True,
         ),
         Wrong("a method that arrays lack where no call comes", "leftovers", "0, p)", "0, p.unsqueeze(0))", alone=True),
     ),
 )
 
-PAIRS = (NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED)
+REACH = Pair(
+    "reach",
+    """
+    class M(nn.Module):
+        def forward(self, x, table=None):
+            if table is not None:
+                x = x + table["bias"]
+            return torch.tanh(x)
+    """,
+    """
+class M(nnx.Module):
+    def __init__(self, *, rngs):
+        pass
+
+    def __call__(self, x, table=None):
+        if table is not None:
+            raise NotImplementedError("this part of M.__call__ was not exercised: add an [[example]] for which `table is not None` holds")
+        return jnp.tanh(x)
+""",
+    call="torch.randn(3, 4)",
+    wrongs=(
+        Wrong(
+            "takes away what no example adds",
+            "reach",
+            'raise NotImplementedError("this part of M.__call__ was not exercised: add an [[example]] for which `table is not None` holds")',
+            'x = x - table["bias"]',
+            alone=True,
+            status="unverified",
+        ),
+        Wrong(
+            "leaves out what no example adds",
+            "reach",
+            """        if table is not None:
+            raise NotImplementedError("this part of M.__call__ was not exercised: add an [[example]] for which `table is not None` holds")
+""",
+            "",
+            alone=True,
+            status="unverified",
+        ),
+    ),
+)
+
+PAIRS = (REACH, NORM, STREAM, DAMPED, FORCED, ARGUMENTS, UNTRAINED, ALWAYS, LABELS, AVERAGE, TRAINED, MASKED, FUSED, UNREACHED)

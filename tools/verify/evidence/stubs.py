@@ -46,9 +46,11 @@ def _replaced(file: CountedFile, rows: Iterable[Missed], keep: bool) -> str:
         first, last = row.lines
         indent = lines[first - 1][: row.nodes[0].col_offset]
         if keep:
-            lines[first - 1 : first - 1] = [] if KEPT in lines[first - 2] else [f"{indent}{KEPT}\n"]
+            lines[first - 1 : first - 1] = [f"{indent}{KEPT}\n"]
         else:
-            lines[first - 1 : last] = [f"{indent}raise NotImplementedError({reason(file, row)!r})\n"]
+            # An `elif` is a statement of the `else` that its keyword stands for.
+            above = [f"{indent}else:\n"] if lines[first - 1].lstrip().startswith("elif") else []
+            lines[first - 1 : last] = [*above, f"{indent}{'    ' * len(above)}raise NotImplementedError({reason(file, row)!r})\n"]
     return "".join(lines)
 
 
