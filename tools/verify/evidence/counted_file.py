@@ -17,6 +17,8 @@ SAYING = ("warn", "warning", "info", "debug", "print", "warn_once", "warning_onc
 """Last names of calls that tell people something, and compute nothing."""
 UNTOLD = frozenset({"extra_repr", "__repr__", "__str__", "_get_name"})
 """Methods that are for people alone."""
+COMPILING = ("script", "script_method", "jit")
+"""Last names of decorators of the original whose function a compiler reads from its source."""
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 DIGITS = 10
 
@@ -80,6 +82,16 @@ class CountedFile:
         """The statements of these definitions that did not run, without those that only refuse or tell something."""
         return list(self._missed(self.tree.body, "", False, names, done, ""))
 
+    @cached_property
+    def compiled(self) -> frozenset[str]:
+        """The functions whose lines never run, since a compiler reads them: `torch.jit.script`, `triton.jit`."""
+        return frozenset(
+            name
+            for name, node in _functions(self.tree.body, "")
+            for decorator in node.decorator_list
+            if dotted(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2] in COMPILING
+        )
+
     def _missed(
         self, body: Sequence[ast.stmt], owner: str, inside: bool, names: Collection[str], done: Collection[int], condition: str
     ) -> Iterator[Missed]:
@@ -96,6 +108,19 @@ class CountedFile:
                 row.append(statement)
         if row and not refuses(row):
             yield Missed("", owner, tuple(row), condition, self.text.splitlines()[row[0].lineno - 1].strip())
+
+
+def _functions(body: Sequence[ast.stmt], owner: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The functions of a file by qualified name."""
+    for statement in body:
+        if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            name = f"{owner}.{statement.name}" if owner else statement.name
+            if not isinstance(statement, ast.ClassDef):
+                yield name, statement
+            yield from _functions(statement.body, name)
+        else:
+            for inner in blocks(statement):
+                yield from _functions(inner, owner)
 
 
 @lru_cache(maxsize=64)

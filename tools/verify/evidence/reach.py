@@ -107,7 +107,7 @@ class Reaching:
             done = self._ran[0].get(path, frozenset())
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
-                if row.owner in ran or (path == own.source and row.owner.startswith(f"{own.name}.")):
+                if row.owner not in file.compiled and (row.owner in ran or (path == own.source and row.owner.startswith(f"{own.name}."))):
                     yield row._replace(path=path)
 
     def _left_out(self) -> Iterator[Missed]:
