@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
-from migrate_agent.tools.types import Reach
+from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, counted_file
 from migrate_agent.tools.verify.evidence.stubs import may_go
@@ -56,6 +56,11 @@ class Reaching:
                 ran[f"{path}:{key}"] = ran.get(f"{path}:{key}", frozenset()) | digests
         return ran
 
+    @property
+    def _others(self) -> Iterator[Unit]:
+        """The modules that are judged on their own. Functions are judged here too: what is theirs runs as part of this unit."""
+        return (unit for unit in self.results.inventory.units if unit.id != self.results.unit.id and unit.kind == "module")
+
     @cached_property
     def port(self) -> Names:
         """What is judged of the port."""
@@ -63,8 +68,7 @@ class Reaching:
         from migrate_agent.tools.scan.layout import layout
 
         unit = self.results.unit
-        mirror = self.results.port is None
-        without = {Name(other.target, _head(other.name)) for other in self.results.inventory.units if other.id != unit.id and mirror}
+        without = {Name(other.target, _head(other.name)) for other in self._others if self.results.port is None}
         closures = Closures(layout(sorted(self.texts), self.texts), self.texts)
         names = _by_path(closures.of([Name(unit.target, _head(unit.name))], without).digests)
         return {path: {name for name in inside if not is_copied(name, self.texts[path])} for path, inside in names.items()}
@@ -78,7 +82,7 @@ class Reaching:
         unit, inventory = self.results.unit, self.results.inventory
         own = [file for file in inventory.files if not file.adopted]
         sources = Sources(self.results.original_root, tuple(file.path for file in own))
-        without = {Name(other.source, _head(other.name)) for other in inventory.units if other.id != unit.id}
+        without = {Name(other.source, _head(other.name)) for other in self._others}
         return _by_path(Closures(own, sources).of([Name(unit.source, _head(unit.name))], without).digests), sources
 
     def judged(self) -> Reach:
