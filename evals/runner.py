@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +43,9 @@ def run(name: str, options: Options, jobs: int = 1, output: Path = records.FOLDE
     groups = _groups(suite, options, output, resume)
     outcomes: list[Outcome] = []
     started = time.monotonic()
-    keep = suite.kept and not options.quick and set(groups) <= set(suite.groups(Options()))  # a part of a group is never kept
+    keep = (
+        suite.kept and not options.quick and set(groups) <= set(suite.groups(replace(options, filter="", seed=None)))
+    )  # a part of a group is never kept
 
     def store(complete: bool) -> Path:
         if keep:
