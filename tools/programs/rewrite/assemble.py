@@ -14,8 +14,9 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, find_core
-from migrate_agent.tools.programs.rewrite.functions import plan_step
+from migrate_agent.tools.programs.rewrite.functions import plan_step, scope_of
 from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.groups import optimizers_of
 from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
@@ -67,9 +68,9 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     imports = Imports(text)
     core, inside = find_core(module, imports, _modules(positions, observed))
-    step = plan_step(core, list(_outside(module, core)), _local(core, inside))
+    step = plan_step(core, list(_outside(module, core)), scope_of(module, inside))
     traced = traced_functions(module, core)
-    host = RewriteHost(imports, core, step, inside, traced, inject=False)
+    host = RewriteHost(imports, core, step, traced, _called_modules(positions, observed), optimizers_of(module, imports))
     new = module.visit(host)
     assert isinstance(new, cst.Module)
     moved = _moved(new, host.origin, positions, observed)
@@ -95,6 +96,21 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
         ):
             names.add(node.value)
     return frozenset(names)
+
+
+def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:
+    """Calls of modules of the repository on tensors alone."""
+    calls = set()
+    for node in positions:
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or not node.args:
+            continue
+        facts = [observed.get(_span(positions[part])) for part in (node.func, *(argument.value for argument in node.args))]
+        kinds = [fact.kinds if fact is not None else () for fact in facts]
+        # A loss of torch has no parameters, and is compiled with whatever calls it.
+        own = bool(kinds[0]) and all(kind.startswith("module:") and not kind.startswith("module:torch.") for kind in kinds[0])
+        if own and all(kind == ("tensor",) for kind in kinds[1:]) and not any(argument.star for argument in node.args):
+            calls.add(node)
+    return frozenset(calls)
 
 
 def _moved(
@@ -125,18 +141,6 @@ def _outside(module: cst.Module, core: Core) -> Iterator[cst.CSTNode]:
                     yield header
             for item in getattr(statement, "items", ()):
                 yield item.item
-
-
-def _local(core: Core, inside: Sequence[cst.CSTNode]) -> frozenset[str]:
-    """Names that may differ from one step to the next: those bound in the loops around it, and the arguments of its function."""
-    names: set[str] = set()
-    for statement in inside:
-        if isinstance(statement, (cst.For, cst.While)):
-            names |= set(bound(statement))
-        elif isinstance(statement, cst.FunctionDef):
-            names |= {name for line in body(statement.body) for name in bound(line)}
-            names |= {param.name.value for param in statement.params.params}
-    return frozenset(names)
 
 
 def _seed(module: cst.Module, imports: Imports) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, call_of
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, called
 from migrate_agent.tools.programs.rewrite.names import bound, code, read
 
 
@@ -24,6 +24,8 @@ class Step:
     loss: str
     outputs: tuple[str, ...]
     norm: str = ""
+    anchor: cst.CSTNode | None = None
+    """The statement before which the functions stand."""
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -31,8 +33,45 @@ class Step:
         return (*([self.loss] if self.loss else []), *self.outputs, *([self.norm] if self.norm else []))
 
 
-def plan_step(core: Core, outside: Sequence[cst.CSTNode], local: frozenset[str]) -> Step:
-    """The names of the step. `outside` are the statements of the program around it, `local` the names that differ from step to step."""
+@dataclass(frozen=True)
+class Scope:
+    """Where a step stands: names that may differ from one step to the next, names of its function that do not, and where functions may be defined.
+
+    `outer` is the statement of the file, `inner` that of the function, which hold the loop. `repeated`: the function is called several times.
+    """
+
+    varying: frozenset[str]
+    fixed: frozenset[str]
+    outer: cst.CSTNode
+    inner: cst.CSTNode
+    repeated: bool
+
+
+def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
+    """The scope of the innermost block of `inside`. Raises `NotUnderstoodError` where the step stands in no loop."""
+    functions = [i for i, statement in enumerate(inside) if isinstance(statement, cst.FunctionDef)]
+    loops = [i for i, statement in enumerate(inside) if isinstance(statement, (cst.For, cst.While)) and i > max(functions, default=-1)]
+    if any(isinstance(statement, cst.ClassDef) for statement in inside) or len(functions) > 1 or not inside:
+        raise NotUnderstoodError("the training step stands in a class or in a function of a function")
+    varying = frozenset(name for i in loops for name in bound(inside[i]))
+    if not functions:
+        return Scope(varying, frozenset(), inside[0], inside[0], False)
+    function = inside[functions[0]]
+    assert isinstance(function, cst.FunctionDef)
+    names = {param.name.value for param in function.params.params} | {name for line in function.body.body for name in bound(line)}
+    if not loops:
+        raise NotUnderstoodError("the training step is a function of its own, called once a step", function)
+    return Scope(varying, frozenset(names - varying), inside[0], inside[loops[0]], _repeated(module, function.name.value))
+
+
+def _repeated(module: cst.Module, name: str) -> bool:
+    """Whether a function is called in several places, or in a loop."""
+    calls = [inside for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and name in called(s)]
+    return len(calls) != 1 or any(isinstance(statement, (cst.For, cst.While, cst.FunctionDef)) for statement in calls[0])
+
+
+def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope) -> Step:
+    """The names of the step. `outside` are the statements of the program around it."""
     if len(core.models) != 1:
         raise NotUnderstoodError(f"the loss depends on several modules ({', '.join(core.models)})", core.backward)
     made = dict.fromkeys(name for statement in core.slice for name in bound(statement))
@@ -44,9 +83,12 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], local: frozenset[str])
         known |= set(bound(statement)) if not isinstance(statement, cst.BaseExpression) else set()
     norms = [name for clip in core.clips for name in bound(clip)]
     loss = core.loss.value if isinstance(core.loss, cst.Name) else ""
-    inputs = tuple(name for name in needed if name in local and name not in core.models)
+    inputs = tuple(name for name in needed if name in scope.varying and name not in core.models)
+    closure = [name for name in needed if name in scope.fixed and name not in core.models]
+    if closure and scope.repeated:
+        raise NotUnderstoodError(f"the step uses {', '.join(closure)} of a function that is called again and again", core.backward)
     outputs = tuple(name for name in made if name in used and name != loss)
-    return Step(core.models[0], core.optimizer, inputs, loss if loss in used else "", outputs, next((n for n in norms if n in used), ""))
+    return Step(core.models[0], core.optimizer, inputs, loss if loss in used else "", outputs, next((n for n in norms if n in used), ""), scope.inner if closure else scope.outer)
 
 
 def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:

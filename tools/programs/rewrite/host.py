@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import Step, call_statement, loss_function, step_function
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, rate_of
 from migrate_agent.tools.programs.rewrite.names import Imports, code, read
 from migrate_agent.tools.programs.rewrite.optimizers import transform
 
@@ -39,26 +40,29 @@ class RewriteHost(cst.CSTTransformer):
     """
 
     def __init__(
-        self, imports: Imports, core: Core, step: Step, inside: tuple[cst.CSTNode, ...], traced: frozenset[str], inject: bool
+        self,
+        imports: Imports,
+        core: Core,
+        step: Step,
+        traced: frozenset[str],
+        forwards: frozenset[cst.CSTNode],
+        optimizers: Mapping[str, OptimizerCall],
     ) -> None:
         super().__init__()
-        self.imports, self.core, self.step, self.traced, self.inject = imports, core, step, traced, inject
-        self.inside = inside
+        self.imports, self.core, self.step, self.traced = imports, core, step, traced
+        self.forwards, self.optimizers = forwards, optimizers
+        self.idle = {statement for one in optimizers.values() for statement in one.statements}
+        self.evaluates: list[cst.Call] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.helpers: set[str] = set()
         self.result_of: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         self._kept = 0
-        self._functions: list[str] = []
-        self._seeded: set[tuple[str, ...]] = set()
-        self.nested: list[cst.BaseStatement] = []
 
     # -- walking ------------------------------------------------------------------------------------------------------
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Count how deep the walk is in code that is traced."""
         if self._stays(node):
             self._kept += 1
-        if isinstance(node, cst.FunctionDef):
-            self._functions.append(node.name.value)
         return super().on_visit(node) and not isinstance(node, (cst.Import, cst.ImportFrom))
 
     def _stays(self, node: cst.CSTNode) -> bool:
@@ -71,8 +75,6 @@ class RewriteHost(cst.CSTTransformer):
         kept = self._kept > 0
         if self._stays(original_node):
             self._kept -= 1
-        if isinstance(original_node, cst.FunctionDef):
-            self._functions.pop()
         result = updated_node if kept else super().on_leave(original_node, updated_node)
         if isinstance(result, cst.CSTNode):
             self.origin[result] = original_node
@@ -87,8 +89,10 @@ class RewriteHost(cst.CSTTransformer):
     def _block(self, original: Any, updated: Any) -> Any:
         if original is self.core.block:
             updated = updated.with_changes(body=self._new_body(original))
-        if len(self.inside) and any(statement is self.inside[0] for statement in original.body) and isinstance(original, cst.Module):
-            updated = updated.with_changes(body=self._with_functions(original, updated))
+        if any(statement is self.step.anchor for statement in original.body):
+            updated = updated.with_changes(body=self._with_functions(original))
+        if isinstance(original, cst.Module) and self.evaluates:
+            updated = updated.with_changes(body=self._with_evaluation(list(updated.body)))
         return updated
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
@@ -115,36 +119,51 @@ class RewriteHost(cst.CSTTransformer):
                 lines += self.result_of[statement]
         return lines
 
-    def functions(self) -> list[cst.BaseStatement]:
+    def functions(self) -> list[Any]:
         """`loss_fn` and `train_step`."""
-        statements = [one.with_changes(leading_lines=()) for s in self.core.slice for one in self.result_of[s]]
+        statements: list[Any] = [one for s in self.core.slice for one in self.result_of[s]]
+        # What stands above the first of them stays in the loop, above the call.
+        statements[:1] = [one.with_changes(leading_lines=()) for one in statements[:1]]
         loss = loss_function(self.core, self.step, statements, self.loss, "loss_fn")
         if self.core.clips:
             self.helpers.add("clip_grad_norm")
-        blank = [cst.EmptyLine(indent=False)] * 2
-        return [
-            loss.with_changes(leading_lines=blank),
-            step_function(self.core, self.step, "loss_fn", "train_step").with_changes(leading_lines=blank),
-        ]
+        return [loss, step_function(self.core, self.step, "loss_fn", "train_step")]
 
-    def _with_functions(self, original: cst.Module, updated: cst.Module) -> list[cst.BaseStatement]:
+    def _with_functions(self, original: Any) -> list[cst.BaseStatement]:
         lines: list[cst.BaseStatement] = []
+        blank = [cst.EmptyLine(indent=False)] * (2 if isinstance(original, cst.Module) else 1)
         for statement in original.body:
-            if statement is self.inside[0]:
-                lines += self.functions()
+            if statement is self.step.anchor:
+                lines += [function.with_changes(leading_lines=blank) for function in self.functions()]
             lines += self.result_of[statement]
         return lines
+
+    def _with_evaluation(self, lines: list[Any]) -> list[Any]:
+        """`eval_step` before the first function or statement that calls it."""
+        call = self.evaluates[0]
+        count = max(len(one.args) for one in self.evaluates)
+        names = [argument.value.value if isinstance(argument.value, cst.Name) else f"x{i}" for i, argument in enumerate(call.args)]
+        if any(len(one.args) != count or any(a.keyword is not None for a in one.args) for one in self.evaluates) or len(set(names)) != count:
+            names = ["*args"]
+        parameters = ", ".join(names)
+        text = f"@nnx.jit\ndef eval_step(model, {parameters}):\n    return model({parameters})\n"
+        first = next(i for i, line in enumerate(lines) if "eval_step(" in code(line))
+        blank = [cst.EmptyLine(indent=False)] * 2
+        function: Any = cst.parse_statement(text)
+        return [*lines[:first], function.with_changes(leading_lines=blank), *lines[first:]]
 
     # -- statements ---------------------------------------------------------------------------------------------------
     def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine) -> Any:
         """Seeds, settings of torch, and the construction of optimizers."""
+        if original_node in self.idle:
+            return cst.RemoveFromParent()
         if len(original_node.body) != 1:
             return updated_node
         small = original_node.body[0]
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             return self._call_line(small.value, updated_node)
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call) and is_optimizer(self.imports.of(small.value.func)):
-            return self._optimizer(small.value, updated_node)
+            return self._optimizer(code(small.targets[0].target), small.value, updated_node)
         if isinstance(small, cst.Assign) and self.imports.of(small.targets[0].target).startswith(IDLE_PREFIX):
             return cst.RemoveFromParent()
         return updated_node
@@ -159,13 +178,23 @@ class RewriteHost(cst.CSTTransformer):
             return cst.RemoveFromParent()
         return updated
 
-    def _optimizer(self, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
-        if not call.args or code(call.args[0].value) != f"{self.step.model}.parameters()":
+    def _optimizer(self, name: str, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
+        optimizer = self.optimizers.get(name)
+        if optimizer is None or optimizer.model != self.step.model:
             raise NotUnderstoodError("an optimizer over other parameters than those of one module has no rule", call)
-        text = f"nnx.Optimizer({self.step.model}, {transform(self.imports.of(call.func), call, self.inject)}, wrt=nnx.Param)"
+        text = f"nnx.Optimizer({self.step.model}, {transform(self.imports.of(call.func), call, optimizer)}, wrt=nnx.Param)"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
         return updated.with_changes(body=[small.with_changes(value=cst.parse_expression(text))])
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
+        """`for group in optimizer.param_groups: group["lr"] = rate` → the rate is set in the optimizer's state."""
+        rate = rate_of(original_node, self.optimizers)
+        if rate is None:
+            return updated_node
+        self.helpers.add("set_learning_rate")
+        optimizer, value = rate
+        return cst.parse_statement(f"set_learning_rate({optimizer}, {code(value)})").with_changes(leading_lines=updated_node.leading_lines)
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.no_grad():` goes, and what stands in it stays: no gradient is taken outside of the step."""
@@ -187,6 +216,9 @@ class RewriteHost(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """Draws come from a generator with torch's stream."""
         dotted = self.imports.of(original_node.func)
+        if original_node in self.forwards:
+            self.evaluates.append(original_node)
+            return cst.Call(cst.Name("eval_step"), [cst.Arg(updated_node.func), *updated_node.args])
         if dotted == "torch.Generator":
             self.helpers.add("TorchGenerator")
             return updated_node.with_changes(func=cst.Name("TorchGenerator"), args=[])

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall
 from migrate_agent.tools.programs.rewrite.names import code
 
-DROPPED = frozenset({"foreach", "fused", "capturable", "differentiable", "maximize"})
+DROPPED = frozenset({"foreach", "fused", "capturable", "differentiable"})
 SIGNATURES: Mapping[str, Mapping[str, str]] = {
     "torch.optim.Adam": {"lr": "1e-3", "betas": "(0.9, 0.999)", "eps": "1e-8", "weight_decay": "0", "amsgrad": "False"},
     "torch.optim.AdamW": {"lr": "1e-3", "betas": "(0.9, 0.999)", "eps": "1e-8", "weight_decay": "1e-2", "amsgrad": "False"},
@@ -17,8 +18,8 @@ SIGNATURES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def transform(dotted: str, call: cst.Call, inject: bool) -> str:
-    """The text of the transform. `inject`: the rate is set from outside. Raises `NotUnderstoodError`."""
+def transform(dotted: str, call: cst.Call, optimizer: OptimizerCall) -> str:
+    """The text of the transform. Raises `NotUnderstoodError`."""
     signature = SIGNATURES.get(dotted)
     if signature is None:
         raise NotUnderstoodError(f"{dotted} has no row in the table of optimizers", call)
@@ -27,47 +28,41 @@ def transform(dotted: str, call: cst.Call, inject: bool) -> str:
         name = argument.keyword.value if argument.keyword is not None else list(signature)[position]
         if name in values:
             values[name] = code(argument.value)
-        elif (
-            name not in DROPPED
-            or code(argument.value) not in ("None", "True", "False")
-            or (name == "maximize" and code(argument.value) != "False")
-        ):
+        elif name not in DROPPED:
             raise NotUnderstoodError(f"{dotted}({name}=…) has no rule", call)
-    return _ROWS[dotted](values, inject, call)
+    for name in ("amsgrad", "dampening"):
+        if values.get(name, "0") not in ("0", "0.0", "False"):
+            raise NotUnderstoodError(f"{dotted}({name}=…) has no rule", call)
+    mask = ""
+    if optimizer.decays:
+        values["weight_decay"] = optimizer.weight_decay
+        mask = f", mask=lambda params: jax.tree.map(lambda p: {optimizer.decays}, params)"
+    rate = values["lr"]
+    if optimizer.inject:
+        # The other values stay constants: injected ones are rounded, and float32 has no exact 0.999.
+        return f"optax.inject_hyperparams(lambda learning_rate: {_ROWS[dotted]({**values, 'lr': 'learning_rate'}, mask)})(learning_rate={rate})"
+    return _ROWS[dotted](values, mask)
 
 
-def _adam(values: Mapping[str, str], inject: bool, call: cst.Call) -> str:
-    if values["amsgrad"] != "False":
-        raise NotUnderstoodError("amsgrad has no rule", call)
-    adam = _call("optax.adam", f"{values['lr']}, {_moments(values)}", inject)
-    if values["weight_decay"] in ("0", "0.0"):
-        return adam
-    if inject:
-        raise NotUnderstoodError("Adam with weight decay and a rate that is set from outside has no rule", call)
-    return f"optax.chain(optax.add_decayed_weights({values['weight_decay']}), {adam})"
+def _adam(values: Mapping[str, str], mask: str) -> str:
+    return _decayed(values, f"optax.adam({values['lr']}, {_moments(values)})", mask)
 
 
-def _adamw(values: Mapping[str, str], inject: bool, call: cst.Call) -> str:
-    if values["amsgrad"] != "False":
-        raise NotUnderstoodError("amsgrad has no rule", call)
-    return _call("optax.adamw", f"{values['lr']}, {_moments(values)}, weight_decay={values['weight_decay']}", inject)
+def _adamw(values: Mapping[str, str], mask: str) -> str:
+    return f"optax.adamw({values['lr']}, {_moments(values)}, weight_decay={values['weight_decay']}{mask})"
 
 
-def _sgd(values: Mapping[str, str], inject: bool, call: cst.Call) -> str:
-    if values["dampening"] not in ("0", "0.0"):
-        raise NotUnderstoodError("SGD with dampening has no rule", call)
+def _sgd(values: Mapping[str, str], mask: str) -> str:
     momentum = "" if values["momentum"] in ("0", "0.0") else f", momentum={values['momentum']}"
     nesterov = "" if values["nesterov"] == "False" else f", nesterov={values['nesterov']}"
-    sgd = _call("optax.sgd", f"{values['lr']}{momentum}{nesterov}", inject)
+    return _decayed(values, f"optax.sgd({values['lr']}{momentum}{nesterov})", mask)
+
+
+def _decayed(values: Mapping[str, str], text: str, mask: str) -> str:
+    """With torch's weight decay, which is part of the gradient."""
     if values["weight_decay"] in ("0", "0.0"):
-        return sgd
-    if inject:
-        raise NotUnderstoodError("SGD with weight decay and a rate that is set from outside has no rule", call)
-    return f"optax.chain(optax.add_decayed_weights({values['weight_decay']}), {sgd})"
-
-
-def _call(function: str, arguments: str, inject: bool) -> str:
-    return f"optax.inject_hyperparams({function})({arguments})" if inject else f"{function}({arguments})"
+        return text
+    return f"optax.chain(optax.add_decayed_weights({values['weight_decay']}{mask}), {text})"
 
 
 def _moments(values: Mapping[str, str]) -> str:
@@ -79,7 +74,7 @@ def _moments(values: Mapping[str, str]) -> str:
     return f"b1={first}, b2={second}, eps={values['eps']}"
 
 
-_ROWS: Mapping[str, Callable[[Mapping[str, str], bool, cst.Call], str]] = {
+_ROWS: Mapping[str, Callable[[Mapping[str, str], str], str]] = {
     "torch.optim.Adam": _adam,
     "torch.optim.AdamW": _adamw,
     "torch.optim.SGD": _sgd,

@@ -1,0 +1,152 @@
+"""Which parameters an optimizer is constructed with, in groups or not, and how its rate is set from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError, blocks, body, optimizer_names
+from migrate_agent.tools.programs.rewrite.names import Imports, code, read
+
+RANK = frozenset({"dim", "ndimension"})
+
+
+@dataclass(frozen=True)
+class OptimizerCall:
+    """An optimizer over the parameters of the module `model`.
+
+    With groups, `decays` is the text of the condition on a parameter `p` for which `weight_decay` holds, and which leaves the others without.
+    `statements` are those that make the groups. `inject`: the program sets the rate while it runs.
+    """
+
+    model: str
+    inject: bool
+    decays: str = ""
+    weight_decay: str = ""
+    statements: tuple[cst.CSTNode, ...] = ()
+
+
+def optimizers_of(module: cst.Module, imports: Imports) -> dict[str, OptimizerCall]:
+    """Name → the optimizer that it is assigned. One of another form is left out; its construction then has no rule."""
+    names = optimizer_names(module, imports)
+    loops = [s for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.For)]
+    result: dict[str, OptimizerCall] = {}
+    for name, call in names.items():
+        plain = {name: OptimizerCall("", False)}
+        inject = any(rate_of(loop, plain) is not None for loop in loops)
+        argument = call.args[0].value if call.args else None
+        if argument is None:
+            continue
+        if (model := parameters_of(argument)) is not None:
+            result[name] = OptimizerCall(model, inject)
+        elif (groups := _groups(module, argument, inject)) is not None:
+            result[name] = groups
+    return result
+
+
+def parameters_of(node: cst.BaseExpression) -> str | None:
+    """The name of the module in `model.parameters()`."""
+    if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "parameters":
+        return None
+    return node.func.value.value if isinstance(node.func.value, cst.Name) else None
+
+
+def rate_of(loop: cst.CSTNode, optimizers: Mapping[str, OptimizerCall]) -> tuple[str, cst.BaseExpression] | None:
+    """Optimizer and rate of `for group in optimizer.param_groups: group["lr"] = rate`."""
+    if not isinstance(loop, cst.For) or not isinstance(loop.iter, cst.Attribute) or loop.iter.attr.value != "param_groups":
+        return None
+    name, target = code(loop.iter.value), code(loop.target)
+    lines = list(body(loop.body))
+    small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
+    if name not in optimizers or not isinstance(small, cst.Assign) or code(small.targets[0].target) not in (f'{target}["lr"]', f"{target}['lr']"):
+        return None
+    if target in read(small.value):
+        return None
+    return name, small.value
+
+
+def _assigned(module: cst.Module, name: str) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
+    """The only assignment of a name, and its value."""
+    found = []
+    for block, _ in blocks(module):
+        for statement in body(block):
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+            if isinstance(small, cst.Assign) and len(small.targets) == 1 and code(small.targets[0].target) == name:
+                found.append((statement, small.value))
+    return found[0] if len(found) == 1 else None
+
+
+def _groups(module: cst.Module, argument: cst.BaseExpression, inject: bool) -> OptimizerCall | None:
+    """Two groups of one module's parameters, told apart by their rank, of which one has no weight decay."""
+    statements: list[cst.CSTNode] = []
+
+    def value(node: cst.BaseExpression) -> cst.BaseExpression | None:
+        if not isinstance(node, cst.Name):
+            return node
+        found = _assigned(module, node.value)
+        if found is not None:
+            statements.append(found[0])
+        return found[1] if found is not None else None
+
+    listed = value(argument)
+    if not isinstance(listed, cst.List) or len(listed.elements) != 2:
+        return None
+    rows = [_group(element.value, value) for element in listed.elements]
+    if None in rows:
+        return None
+    (model, one, first), (other, two, second) = [row for row in rows if row is not None]
+    if model != other or not _opposite(one, two) or (first in ("0", "0.0")) == (second in ("0", "0.0")):
+        return None
+    decays, weight_decay = (one, first) if second in ("0", "0.0") else (two, second)
+    _refuse_other_uses(module, statements)
+    return OptimizerCall(model, inject, decays, weight_decay, tuple(statements))
+
+
+def _refuse_other_uses(module: cst.Module, statements: list[cst.CSTNode]) -> None:
+    for statement in statements:
+        assert isinstance(statement, cst.SimpleStatementLine)
+        small = statement.body[0]
+        assert isinstance(small, cst.Assign)
+        name = code(small.targets[0].target)
+        uses = sum(name in read(s) for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine))
+        if uses > 1:
+            raise NotUnderstoodError(f"{name} holds parameters of torch, and is used for more than an optimizer", statement)
+
+
+def _group(node: cst.BaseExpression, value: object) -> tuple[str, str, str] | None:
+    """Module, condition and weight decay of `{"params": [p for p in model.parameters() if …], "weight_decay": …}`."""
+    if not isinstance(node, cst.Dict):
+        return None
+    entries = {code(e.key).strip("\"'"): e.value for e in node.elements if isinstance(e, cst.DictElement)}
+    if set(entries) != {"params", "weight_decay"}:
+        return None
+    chosen = value(entries["params"])  # type: ignore[operator]
+    if not isinstance(chosen, cst.ListComp):
+        return None
+    loop = chosen.for_in
+    model = parameters_of(loop.iter)
+    if model is None or code(chosen.elt) != code(loop.target) or len(loop.ifs) != 1:
+        return None
+    condition = _condition(loop.ifs[0].test, code(loop.target))
+    return (model, condition, code(entries["weight_decay"])) if condition else None
+
+
+def _condition(test: cst.BaseExpression, name: str) -> str:
+    """A comparison of a parameter's rank with a number, as text over `p`; "" for anything else."""
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return ""
+    left, right = test.left, test.comparisons[0].comparator
+    rank = code(left) in (f"{name}.ndim", f"len({name}.shape)", *(f"{name}.{method}()" for method in RANK))
+    return f"p.ndim {code(test.comparisons[0].operator).strip()} {code(right)}" if rank and isinstance(right, cst.Integer) else ""
+
+
+def _opposite(one: str, other: str) -> bool:
+    """Whether each rank from 0 to 8 satisfies exactly one of two conditions."""
+    return all(bool(eval(one, {}, {"p": _Rank(n)})) != bool(eval(other, {}, {"p": _Rank(n)})) for n in range(9))
+
+
+@dataclass(frozen=True)
+class _Rank:
+    ndim: int
