@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from migrate_agent.agent.config.errors import UsageError
+from migrate_agent.agent.loop.program_tables import note_program
 from migrate_agent.agent.loop.scope import require_units
 from migrate_agent.agent.repository.git import open_repository
 from migrate_agent.agent.runs.folder import home_of, locked
@@ -36,6 +37,8 @@ def record(root: Path, command: Sequence[str]) -> int:
     for subject, line in recording.errors.items():
         progress.warn(f"{subject}: {line}")
     _tell(inventory, recording)
+    if (line := note_program(repository.root, command)) and recording.examples:
+        progress.note(line)
     return 0 if recording.examples else 1
 
 

@@ -13,7 +13,8 @@ from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.agent.config.json_files import plain
 from migrate_agent.agent.loop.scope import plan_scope, require_units
 from migrate_agent.agent.runs.progress import stdout
-from migrate_agent.agent.runs.tables import finding_table, inventory_table, problem_table
+from migrate_agent.agent.runs.tables import finding_table, inventory_table, problem_table, program_table
+from migrate_agent.tools.programs.profile import profiles
 from migrate_agent.tools.scan import scan as read_repository
 from migrate_agent.tools.scan.adopt import adopted_packages
 from migrate_agent.tools.types import Inventory
@@ -28,7 +29,8 @@ def scan(root: Path, as_json: bool) -> None:
     require_units(inventory, str(root.resolve()))
     order = plan_scope(inventory, (), config.run.exclude).order
     if as_json:
-        print(json.dumps({"version": 1, "order": order, **plain(inventory)}, indent=1, ensure_ascii=False))
+        programs = [plain(program) for program in profiles(inventory)]
+        print(json.dumps({"version": 1, "order": order, **plain(inventory), "programs": programs}, indent=1, ensure_ascii=False))
     else:
         _show(stdout(), inventory, order)
 
@@ -37,7 +39,9 @@ def _show(console: Console, inventory: Inventory, order: tuple[str, ...]) -> Non
     broken = [file for file in inventory.files if file.error]
     skipped = len(inventory.units) - len(order)
     console.print(inventory_table(inventory.units))
+    programs = profiles(inventory)
     for title, rows, table in (
+        ("Programs:", programs, program_table(programs)),
         ("No model maths:", inventory.findings, finding_table(inventory.findings)),
         ("Files left out:", broken, problem_table(broken)),
     ):

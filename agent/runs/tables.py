@@ -16,6 +16,7 @@ from migrate_agent.tools.types import Finding, SourceFile, Unit, UnitReport, Ver
 
 if TYPE_CHECKING:
     from migrate_agent.tools.checkpoint.matching import Row
+    from migrate_agent.tools.programs.profile import Profile
     from migrate_agent.tools.verify.report.replay import Call
 
 WEIGHTS = {
@@ -42,6 +43,15 @@ def unit_table(units: Sequence[UnitReport]) -> RenderableType:
         [Text("\nTo exercise the units that no example reached, complete this and add it to migrate.toml:"), *snippets] if snippets else []
     )
     return Group(table, total, *advice)
+
+
+def program_table(programs: Sequence[Profile]) -> RenderableType:
+    """Training scripts, with what they use and why they will be refused."""
+    table = _table("program", "optimizers", "schedules", "uses", "refused for")
+    for program in programs:
+        columns = (", ".join(part) for part in (program.optimizers, program.schedules, program.features))
+        table.add_row(escape(f"{program.source}:{program.line}"), *columns, escape("; ".join(program.refused)))
+    return table
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:

@@ -6,6 +6,7 @@ Train a character-level GPT on a tiny text and print a sample.
 """
 
 import argparse
+import math
 import time
 
 import torch
@@ -30,6 +31,26 @@ def get_batch(data, block_size, batch_size, device):
     return x.to(device), y.to(device)
 
 
+def get_lr(step, args):
+    # linear warm-up, then a cosine down to a tenth
+    if step < args.warmup:
+        return args.lr * (step + 1) / args.warmup
+    ratio = (step - args.warmup) / max(1, args.steps - args.warmup)
+    return args.lr * (0.1 + 0.45 * (1.0 + math.cos(math.pi * ratio)))
+
+
+@torch.no_grad()
+def estimate_loss(model, data, args):
+    model.eval()
+    losses = torch.zeros(args.eval_batches)
+    for k in range(args.eval_batches):
+        x, y = get_batch(data, args.block_size, args.batch_size, args.device)
+        _, loss = model(x, y)
+        losses[k] = loss.item()
+    model.train()
+    return losses.mean().item()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--input", help="text file (default: a built-in paragraph)")
@@ -41,6 +62,12 @@ def main():
     parser.add_argument("--n-embd", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--weight-decay", type=float, default=0.1)
+    parser.add_argument("--grad-clip", type=float, default=1.0)
+    parser.add_argument("--eval-every", type=int, default=20)
+    parser.add_argument("--eval-batches", type=int, default=4)
+    parser.add_argument("--sample", type=int, default=100, help="characters to print at the end")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=1337)
     args = parser.parse_args()
@@ -50,6 +77,8 @@ def main():
     chars = sorted(set(text))
     stoi = {ch: i for i, ch in enumerate(chars)}
     data = torch.tensor([stoi[ch] for ch in text], dtype=torch.long)
+    n = int(0.8 * len(data))
+    train_data, val_data = data[:n], data[n:]
 
     config = GPTConfig(
         block_size=args.block_size,
@@ -65,24 +94,29 @@ def main():
     # no weight decay on biases and norms
     decay = [p for p in model.parameters() if p.dim() >= 2]
     no_decay = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": decay, "weight_decay": 0.1}, {"params": no_decay, "weight_decay": 0.0}]
+    groups = [{"params": decay, "weight_decay": args.weight_decay}, {"params": no_decay, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.95))
 
     model.train()
     t0 = time.time()
     for step in range(args.steps):
-        x, y = get_batch(data, args.block_size, args.batch_size, args.device)
+        lr = get_lr(step, args)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+
+        x, y = get_batch(train_data, args.block_size, args.batch_size, args.device)
         _, loss = model(x, y)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), args.grad_clip)
         optimizer.step()
-        if step % 20 == 0 or step == args.steps - 1:
-            print(f"step {step}: loss {loss.item():.4f} ({time.time() - t0:.1f}s)")
+        if step % args.eval_every == 0 or step == args.steps - 1:
+            val_loss = estimate_loss(model, val_data, args)
+            print(f"step {step}: loss {loss.item():.4f}, val {val_loss:.4f}, lr {lr:.2e} ({time.time() - t0:.1f}s)")
 
     model.eval()
     start = torch.zeros((1, 1), dtype=torch.long, device=args.device)
-    out = model.generate(start, 100, temperature=0.8, top_k=10)[0].tolist()
+    out = model.generate(start, args.sample, top_k=1)[0].tolist()
     print("".join(chars[i] for i in out))
 
 

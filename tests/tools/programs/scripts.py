@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-import types
 from pathlib import Path
 
 from migrate_agent.tools.programs.program import Program
@@ -62,16 +61,19 @@ def rewritten(text: str, folder: Path) -> Draft:
     root = folder / "repository"
     root.mkdir()
     (root / "train.py").write_text(text)
-    recorder = Recorder(Kinds(lambda module: "train" if module == "observed_main" else ""))
+    recorder = Recorder(Kinds(lambda module: "train" if module == "__main__" else ""))
     for name, function in (
         (OBSERVE, recorder.observe),
         (OBSERVE_CALL, recorder.observe_call),
         (OBSERVE_ATTRIBUTE, recorder.observe_attribute),
     ):
         setattr(builtins, name, function)
-    main = types.ModuleType("observed_main")
-    sys.modules["observed_main"] = main
-    exec(compile_instrumented(text, str(root / "train.py"), "train.py", recorder, script=True), vars(main) | {"__name__": "observed_main"})
+    compiled = compile_instrumented(text, str(root / "train.py"), "train.py", recorder, script=True)
+    arguments, sys.argv = sys.argv, ["train.py"]
+    try:
+        exec(compiled, {"__name__": "__main__"})
+    finally:
+        sys.argv = arguments
     return rewrite_program(scan(root), recorder.table(), Program(("train.py",)), folder)
 
 

@@ -13,11 +13,11 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, find_core
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_core
 from migrate_agent.tools.programs.rewrite.functions import plan_step, scope_of
-from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
 from migrate_agent.tools.programs.rewrite.groups import optimizers_of
-from migrate_agent.tools.programs.rewrite.names import Imports, bound, code
+from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.names import Imports, code
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
 from migrate_agent.tools.rewrite.rules.context import Host
@@ -68,13 +68,13 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     imports = Imports(text)
     core, inside = find_core(module, imports, _modules(positions, observed))
-    step = plan_step(core, list(_outside(module, core)), scope_of(module, inside))
+    step = plan_step(core, list(_outside(module, core, inside)), scope_of(module, inside))
     traced = traced_functions(module, core)
     host = RewriteHost(imports, core, step, traced, _called_modules(positions, observed), optimizers_of(module, imports))
     new = module.visit(host)
     assert isinstance(new, cst.Module)
     moved = _moved(new, host.origin, positions, observed)
-    return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seed(module, imports), traced | {"loss_fn"}))
+    return _Intermediate(new.code, moved, frozenset(host.helpers), Host(_seeds(module, imports), traced | {"loss_fn"}))
 
 
 def _span(place: object) -> Span:
@@ -127,10 +127,14 @@ def _moved(
     return facts
 
 
-def _outside(module: cst.Module, core: Core) -> Iterator[cst.CSTNode]:
-    """Statements and headers of statements that are no part of the step."""
+def _outside(module: cst.Module, core: Core, inside: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """Statements and headers of statements of the function around the step, or of the file, that are no part of the step."""
     gone = {*core.slice, core.backward, core.step, *core.clips, *core.zeros}
-    for block, _ in blocks(module):
+    function = next((statement for statement in inside if isinstance(statement, cst.FunctionDef)), None)
+    for block, around in blocks(module):
+        own = next((statement for statement in around if isinstance(statement, cst.FunctionDef)), None)
+        if own is not function:
+            continue
         for statement in body(block):
             if statement in gone or isinstance(statement, (cst.ClassDef, cst.FunctionDef)):
                 continue
@@ -143,14 +147,19 @@ def _outside(module: cst.Module, core: Core) -> Iterator[cst.CSTNode]:
                 yield item.item
 
 
-def _seed(module: cst.Module, imports: Imports) -> str:
-    """The text of the seed that the script sets; `0` where it sets none that can be written anywhere."""
-    for block, _ in blocks(module):
+def _seeds(module: cst.Module, imports: Imports) -> dict[str, str]:
+    """Function, or "" for the file → the text of the seed that it sets. Numbers that are set anywhere stand for every function."""
+    seeds: dict[str, str] = {}
+    for block, inside in blocks(module):
         for statement in body(block):
-            match = re.fullmatch(r"([\w.]+)\((\d+)\)", code(statement).strip().splitlines()[-1] if code(statement).strip() else "")
-            if match and imports.of(cst.parse_expression(match[1])) in SEEDS:
-                return match[2]
-    return "0"
+            call = call_of(statement)
+            if call is None or imports.of(call.func) not in SEEDS or not call.args:
+                continue
+            functions = [s.name.value for s in inside if isinstance(s, cst.FunctionDef)]
+            seeds.setdefault(functions[0] if functions else "", code(call.args[0].value))
+    number = next((text for text in seeds.values() if text.isdecimal()), "0")
+    functions = [s.name.value for s in module.body if isinstance(s, cst.FunctionDef)]
+    return {name: seeds.get(name, number) for name in ("", *functions)}
 
 
 class _ProgramComposer(_Composer):

@@ -66,7 +66,9 @@ def scope_of(module: cst.Module, inside: Sequence[cst.CSTNode]) -> Scope:
 
 def _repeated(module: cst.Module, name: str) -> bool:
     """Whether a function is called in several places, or in a loop."""
-    calls = [inside for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and name in called(s)]
+    calls = [
+        inside for block, inside in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine) and name in called(s)
+    ]
     return len(calls) != 1 or any(isinstance(statement, (cst.For, cst.While, cst.FunctionDef)) for statement in calls[0])
 
 
@@ -88,7 +90,15 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope) -> Step:
     if closure and scope.repeated:
         raise NotUnderstoodError(f"the step uses {', '.join(closure)} of a function that is called again and again", core.backward)
     outputs = tuple(name for name in made if name in used and name != loss)
-    return Step(core.models[0], core.optimizer, inputs, loss if loss in used else "", outputs, next((n for n in norms if n in used), ""), scope.inner if closure else scope.outer)
+    return Step(
+        core.models[0],
+        core.optimizer,
+        inputs,
+        loss if loss in used else "",
+        outputs,
+        next((n for n in norms if n in used), ""),
+        scope.inner if closure else scope.outer,
+    )
 
 
 def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:

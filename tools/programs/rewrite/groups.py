@@ -60,7 +60,11 @@ def rate_of(loop: cst.CSTNode, optimizers: Mapping[str, OptimizerCall]) -> tuple
     name, target = code(loop.iter.value), code(loop.target)
     lines = list(body(loop.body))
     small = lines[0].body[0] if len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) else None
-    if name not in optimizers or not isinstance(small, cst.Assign) or code(small.targets[0].target) not in (f'{target}["lr"]', f"{target}['lr']"):
+    if (
+        name not in optimizers
+        or not isinstance(small, cst.Assign)
+        or code(small.targets[0].target) not in (f'{target}["lr"]', f"{target}['lr']")
+    ):
         return None
     if target in read(small.value):
         return None

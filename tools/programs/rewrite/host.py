@@ -143,7 +143,10 @@ class RewriteHost(cst.CSTTransformer):
         call = self.evaluates[0]
         count = max(len(one.args) for one in self.evaluates)
         names = [argument.value.value if isinstance(argument.value, cst.Name) else f"x{i}" for i, argument in enumerate(call.args)]
-        if any(len(one.args) != count or any(a.keyword is not None for a in one.args) for one in self.evaluates) or len(set(names)) != count:
+        if (
+            any(len(one.args) != count or any(a.keyword is not None for a in one.args) for one in self.evaluates)
+            or len(set(names)) != count
+        ):
             names = ["*args"]
         parameters = ", ".join(names)
         text = f"@nnx.jit\ndef eval_step(model, {parameters}):\n    return model({parameters})\n"
@@ -185,6 +188,9 @@ class RewriteHost(cst.CSTTransformer):
         text = f"nnx.Optimizer({self.step.model}, {transform(self.imports.of(call.func), call, optimizer)}, wrt=nnx.Param)"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
+        # What the source says above the groups, which go, is about the optimizer.
+        above = [line for one in reversed(optimizer.statements) for line in getattr(one, "leading_lines", ())]
+        updated = updated.with_changes(leading_lines=[*sorted(above, key=lambda line: line.comment is not None), *updated.leading_lines])
         return updated.with_changes(body=[small.with_changes(value=cst.parse_expression(text))])
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:

@@ -89,11 +89,18 @@ class Workspace:
         """Which functions need `rngs`, and which write to their arguments."""
         facts = {path: self.facts(path) for path in self.repo.files}
         result = analyse(self.repo, facts)
+        # A script's own functions make the `rngs` of what they construct.
+        result.parameter -= {key for key in result.parameter if key[0] in self.hosts and self._at_host(key)}
         result.written = written_parameters(self.repo, facts)
         result.mutated, result.out_of_reach = mutated_parameters(self.repo, facts)
         result.walked = walked_classes(self.repo, facts)
         result.intermediates = intermediates(self.repo, facts, result)
         return result
+
+    def _at_host(self, key: tuple[str, str]) -> bool:
+        path, name = key
+        first = name.partition(".")[0]
+        return first not in self.repo.files[path].classes and first not in self.hosts[path].traced
 
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""

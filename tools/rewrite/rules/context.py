@@ -30,10 +30,10 @@ NO_FACTS = ClassFacts()
 class Host:
     """A file that is a script: what it says outside of classes and of the `traced` functions runs in Python, with all values there.
 
-    `seed` is the text of the seed with which its modules draw their parameters.
+    `seeds` are the texts of the seeds with which modules draw their parameters: name of a function, or "" for the file itself → text.
     """
 
-    seed: str
+    seeds: Mapping[str, str]
     traced: frozenset[str]
 
 
@@ -250,7 +250,8 @@ class Context:
     def rngs(self) -> cst.BaseExpression | None:
         """The expression for the `nnx.Rngs` reachable here."""
         if self.at_host and self.host is not None:
-            return cst.parse_expression(f"nnx.Rngs({self.host.seed})")
+            place = self.functions[0].name.value if self.functions else ""
+            return cst.parse_expression(f"nnx.Rngs({self.host.seeds.get(place, '0')})")
         outer = self.method()
         if any(isinstance(n, cst.Lambda) and self.lambda_takes_rngs(n) for n in self.stack):
             return cst.Name("rngs")

@@ -1,0 +1,55 @@
+"""What a file's syntax says of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_agent.agent.loop.program_tables import note_program
+from migrate_agent.tools.programs.profile import profile
+from migrate_agent.tools.programs.program import NoProgramError, parse_command
+from tests.tools.programs.corpus import SCRIPT
+
+
+def test_profile_of_a_script() -> None:
+    """Optimizers and features are named by what is used."""
+    row = profile("train.py", SCRIPT)
+    assert row is not None
+    assert (row.optimizers, row.schedules, row.refused) == (("AdamW",), (), ())
+    assert set(row.features) == {"clipping", "evaluation", "rate set by hand"}
+
+
+def test_what_will_be_refused() -> None:
+    """A reason each."""
+    row = profile(
+        "train.py", SCRIPT.replace("torch.optim.AdamW", "torch.optim.LBFGS").replace("loss.backward()", "loss.backward(); loss.backward()")
+    )
+    assert row is not None
+    assert any("LBFGS" in reason for reason in row.refused)
+    assert any("several" in reason for reason in row.refused)
+
+
+def test_a_library_is_no_program() -> None:
+    """Functions that take gradients, in a file that runs nothing."""
+    assert profile("lib.py", "import torch\n\ndef step(loss):\n    loss.backward()\n") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["python train.py --steps 2", "CUDA_VISIBLE_DEVICES= python3 -u train.py --steps 2", "python -m train --steps 2"]
+)
+def test_commands(tmp_path: Path, text: str) -> None:
+    """The ways to write one command."""
+    (tmp_path / "train.py").touch()
+    assert parse_command(text, tmp_path) == ("train.py", "--steps", "2")
+    with pytest.raises(NoProgramError, match="no script"):
+        parse_command("make train", tmp_path)
+
+
+def test_a_recorded_command_becomes_a_table(tmp_path: Path) -> None:
+    """Once, and with what stood in the file before."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "migrate.toml").write_text("[run]\njobs = 2\n")
+    assert "a table" in note_program(tmp_path, ["python", "train.py", "--steps", "2"])
+    assert (tmp_path / "migrate.toml").read_text() == '[run]\njobs = 2\n\n[[program]]\nrun = "python train.py --steps 2"\n'
+    assert note_program(tmp_path, ["python", "train.py"]) == ""
