@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import calls_reset
-from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel
+from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FunctionNode
+from migrate_agent.tools.rewrite.analysis.self_references import family
 from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
 from migrate_agent.tools.rewrite.rules.rule import Rule
@@ -107,7 +109,8 @@ class ConvertModuleClass(Rule):
 class ConvertMethods(Rule):
     """Convert methods and functions: `forward` → `__call__`; what constructs or draws gains a keyword-only `rngs`.
 
-    `super().__init__()` of `nn.Module` is removed. Declines (a hole) for a `__call__` of the class's own.
+    `super().__init__()` of `nn.Module` is removed, and so is a `__call__` that only calls torch's own.
+    Declines (a hole) for another `__call__` beside a `forward`.
     """
 
     KEEP = ("class Plain:\n    def forward(self, x):\n        return x\n",)
@@ -124,9 +127,17 @@ class ConvertMethods(Rule):
             "class B(A):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d + 1\n\n\n"
             "class C(B):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        super(C, self).__init__(d, rngs=rngs)\n",
         ),
+        (
+            "from torch import nn\n\nclass Typed(nn.Module):\n    def __call__(self, x, *, k=1):\n        return super().__call__(x, k=k)\n\n"
+            "    def forward(self, x, *, k=1):\n        return x * k\n\n\n"
+            "class Called(nn.Module):\n    def __call__(self, x):\n        return -x\n",
+            "class Typed(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n"
+            "    def __call__(self, x, *, k=1):\n        return x * k\n\n\n"
+            "class Called(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        pass\n\n    def __call__(self, x):\n        return -x\n",
+        ),
     )
 
-    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | None:
+    def leave_FunctionDef(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef | cst.RemovalSentinel | None:
         context = self.context
         changes: dict[str, object] = {}
         # A function inside a method is no method, whatever its name.
@@ -134,11 +145,17 @@ class ConvertMethods(Rule):
             if context.cls and context.repo.is_module_class(context.cls) and original.name.value == "forward":
                 changes["name"] = cst.Name("__call__")
             elif context.cls and context.repo.is_module_class(context.cls) and original.name.value == "__call__":
-                context.hole(
-                    original.name,
-                    "a `__call__` of its own: `forward` becomes `__call__` in NNX, so say in `forward` what it does",
-                    "module-method",
-                )
+                methods = context.cls.methods
+                if (
+                    passes_on(methods["__call__"])
+                    and same_defaults(methods["__call__"], methods.get("forward"))
+                    and len(context.cls.node.body) > 1
+                ):
+                    return cst.RemoveFromParent()
+                # Where nobody has a `forward`, nothing else becomes `__call__`.
+                if any("forward" in model.methods for model in family(context.repo, context.cls)) or names_forward(original):
+                    reason = "a `__call__` of its own: `forward` becomes `__call__` in NNX, so say in `forward` what it does"
+                    context.hole(original.name, reason, "module-method")
             if context.function_key in context.randomness.parameter:
                 changes["params"] = add_rngs(updated.params)
         return updated.with_changes(**changes) if changes else None
@@ -212,6 +229,43 @@ class ConvertMethods(Rule):
                 if base in layers():
                     return rngs_of(layers()[base].vendored) == "required"
         return False
+
+
+def passes_on(function: FunctionNode) -> bool:
+    """Whether a `__call__` only calls torch's own with its own arguments, as one that is there for its annotations does."""
+    body = [node for node in function.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    match body:
+        case [
+            ast.Return(
+                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__call__"), args=args, keywords=keywords)
+            )
+        ]:
+            arguments = function.args
+            positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)][1:]
+            positional += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+            named = {argument.arg: argument.arg for argument in arguments.kwonlyargs}
+            named |= {"**": arguments.kwarg.arg} if arguments.kwarg else {}
+            by_name = {keyword.arg or "**": ast.unparse(keyword.value) for keyword in keywords}
+            given = [ast.unparse(argument) for argument in args]
+            # Positional arguments may be passed on by their names.
+            named |= {name: name for name in positional[len(given) :] if not name.startswith("*")}
+            return given == positional[: len(given)] and by_name == named
+    return False
+
+
+def same_defaults(function: FunctionNode, other: FunctionNode | None) -> bool:
+    """Whether what a caller leaves out is the same for both functions."""
+
+    def defaults(one: FunctionNode) -> list[str]:
+        return [ast.unparse(value) for value in (*one.args.defaults, *one.args.kw_defaults) if value is not None]
+
+    return not defaults(function) or (other is not None and defaults(function) == defaults(other))
+
+
+def names_forward(function: cst.FunctionDef) -> bool:
+    """Whether a function names `forward` or a `__call__` above it."""
+    text = cst.Module([]).code_for_node(function.body)
+    return ".forward" in text or ".__call__" in text
 
 
 def add_rngs(params: cst.Parameters) -> cst.Parameters:
