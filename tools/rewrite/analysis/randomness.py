@@ -195,6 +195,7 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
         if owner is None and qualname.rpartition(".")[0] in file.functions:
             continue
         function = _Function((file.file.path, qualname), node, owner)
+        cls = class_parameter(node) if owner and repo.is_module_class(owner) else ""
         stored = {id(value) for child in walk(node) for value in _stored_values(child)}
         # `self.apply(f)` runs at once, so that `f` still sees the constructor's `rngs`.
         stored -= {id(part) for child in walk(node) if _is_apply(child) for part in walk(child)}
@@ -202,13 +203,23 @@ def _functions(repo: Repo, file: FileModel, facts: Facts) -> Iterator[_Function]
             if isinstance(child, ast.Call):
                 _note_call(repo, file, facts, function, child, passing)
                 function.calls |= _base_method(repo, owner, child)
+                function.needs |= bool(cls) and isinstance(child.func, ast.Name) and child.func.id == cls
             elif isinstance(child, ast.Attribute) and owner and id(child) in owner.own:
                 _note_method(repo, function, owner, child.attr, stored=id(child) in stored)
             elif isinstance(child, ast.Attribute):
                 function.mentions.add(child.attr)
+                if owner and cls and isinstance(child.value, ast.Name) and child.value.id == cls:
+                    _note_method(repo, function, owner, child.attr)
         if owner and qualname.endswith(".__init__") and calls_reset(repo, owner):
             _note_method(repo, function, owner, "reset_parameters")
         yield function
+
+
+def class_parameter(node: FunctionNode) -> str:
+    """The name of the class in a class method, "" in any other function."""
+    is_class_method = any(isinstance(one, ast.Name) and one.id == "classmethod" for one in node.decorator_list)
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    return arguments[0].arg if is_class_method and arguments else ""
 
 
 def lambda_name(line: int) -> str:

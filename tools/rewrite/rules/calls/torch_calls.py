@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.facts import PLAIN_METHODS, is_tensor, tensor_only
-from migrate_agent.tools.rewrite.analysis.randomness import constructs_module, inherited, observed_functions, overrides
+from migrate_agent.tools.rewrite.analysis.randomness import class_parameter, constructs_module, inherited, observed_functions, overrides
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES
 from migrate_agent.tools.rewrite.rules.apply_tables import apply_layer, apply_op, bare, changes_dtype, stays_narrow, with_rngs
 from migrate_agent.tools.rewrite.rules.calls.torch_references import VERSION
@@ -61,6 +61,13 @@ class ReplaceTorchCalls(Rule):
             "        self.mid.fc = nn.Linear(d, d)\n        self.mid.add_module('act', nn.ReLU())\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.mid = nnx.Module()\n"
             "        self.mid.fc = Linear(d, d, rngs=rngs)\n        self.mid.act = jax.nn.relu\n",
+        ),
+        (
+            "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n        self.fc = nn.Linear(d, d)\n\n"
+            "    @classmethod\n    def make(cls, d):\n        return cls(d)\n\n    @classmethod\n    def tiny(cls):\n        return cls.make(2)\n",
+            "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.fc = Linear(d, d, rngs=rngs)\n\n"
+            "    @classmethod\n    def make(cls, d, *, rngs: nnx.Rngs):\n        return cls(d, rngs=rngs)\n\n"
+            "    @classmethod\n    def tiny(cls, *, rngs: nnx.Rngs):\n        return cls.make(2, rngs=rngs)\n",
         ),
         (
             "import torch\n\ndef f(x: torch.Tensor, shape, axes, ends):\n"
@@ -128,6 +135,8 @@ class ReplaceTorchCalls(Rule):
         # `**kwargs` already brings the caller's `rngs`: a second one would be an error.
         if (context.file.file.path, context.span(original.func)) in context.randomness.passing:
             return None
+        if self._is_own_class(original.func):
+            return self._construct(original, updated, "the class itself")
         if constructs_module(context.repo, dotted, context.observed(original.func)):
             return self._construct(original, updated, dotted)
         if dotted.startswith(f"{VERSION}."):
@@ -209,7 +218,7 @@ class ReplaceTorchCalls(Rule):
     def _method_call(self, original: cst.Call, func: cst.Attribute, updated: cst.Call, new: cst.Attribute) -> cst.BaseExpression | None:
         context = self.context
         name = func.attr.value
-        if context.is_self(func.value):
+        if context.is_self(func.value) or self._is_own_class(func.value):
             return self._own_method_call(updated, name)
         # `ConvertMethods` hands `rngs` to constructors of bases.
         if self._is_super(func.value) and context.cls is not None and name != "__init__":
@@ -238,6 +247,14 @@ class ReplaceTorchCalls(Rule):
         if row and fact is None and name not in PLAIN_METHODS and not context.dotted(func.value) and not self._is_super(func.value):
             raise Refuse(f"what {name} is called on was neither observed nor inferred", "unknown-receiver")
         return None
+
+    def _is_own_class(self, node: cst.BaseExpression) -> bool:
+        """Whether this is the module class inside one of its class methods."""
+        context = self.context
+        if context.cls is None or not context.functions or not context.repo.is_module_class(context.cls):
+            return False
+        method = context.cls.methods.get(context.functions[0].name.value)
+        return method is not None and isinstance(node, cst.Name) and node.value == class_parameter(method)
 
     def _is_spelled_as_torch(self, call: cst.Call, name: str) -> bool:
         """Whether the arguments are spelled in torch's way: `dim=`, or `size` called at all."""
