@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.rules.calls.torch_references import NAMESPACES, ReplaceTorchReferences
 from migrate_agent.tools.rewrite.rules.rule import Rule
+from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import Refuse, layers, ops
+from migrate_agent.tools.types import Observed
+
+COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
 class ReplaceLookups(Rule):
     """Replace lookups by name: `getattr(nn, "ReLU")` → `ReLU`, `getattr(nn, name)` → `{"ELU": ELU, "ReLU": ReLU}[name]`.
 
     The table has the layers that were observed or are named in the file; `getattr(F, name)` likewise with
-    functions. Declines (a hole) where there is none, and where one draws random numbers.
+    functions, and so is `eval(f"nn.{name}")`. Declines (a hole) where there is none, and where one draws
+    random numbers.
     """
 
     KEEP = ("def f(options, name):\n    return getattr(options, name)\n",)
@@ -29,12 +36,19 @@ class ReplaceLookups(Rule):
             "class M(nnx.Module):\n    def __init__(self, act='ELU', *, rngs: nnx.Rngs):\n        self.act = {'ELU': ELU}[act](inplace=True)\n",
         ),
         (
+            "from torch import nn\n\ndef f(name='ELU', other='ReLU'):\n    return eval(f'nn.{name}')(0.5), eval('nn.' + other)(), eval(f'nn.{name}()')\n",
+            "def f(name='ELU', other='ReLU'):\n    return {'ELU': ELU, 'ReLU': ReLU}[name](0.5), {'ELU': ELU, 'ReLU': ReLU}[other](), "
+            "{'ELU': ELU, 'ReLU': ReLU}[name]()\n",
+        ),
+        (
             "import torch.nn.functional as F\n\ndef f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return getattr(F, name)\n",
             "def f(x, name='relu'):\n    assert name in ('relu', 'tanh', 'sum')\n    return {'relu': jax.nn.relu, 'tanh': jnp.tanh}[name]\n",
         ),
     )
 
     def leave_Call(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        if isinstance(original.func, cst.Name) and original.func.value == "eval" and len(original.args) == 1:
+            return self._evaluated(original, updated)
         if not (isinstance(original.func, cst.Name) and original.func.value == "getattr" and len(original.args) in (2, 3)):
             return None
         namespace = self.context.dotted(original.args[0].value)
@@ -44,7 +58,7 @@ class ReplaceLookups(Rule):
         try:
             if isinstance(name, cst.SimpleString):
                 return self._by_literal(namespace, name, updated)
-            return self._by_table(namespace, original, updated)
+            return self._by_table(namespace, original, updated.args[1].value, updated.args[2:])
         except Refuse as refusal:
             self.context.hole(original, refusal.reason, refusal.code)
             return None
@@ -57,18 +71,35 @@ class ReplaceLookups(Rule):
             return updated.args[2].value
         raise Refuse(f"{dotted} is looked up by its name", "unknown-op")
 
-    def _by_table(self, namespace: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    def _evaluated(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`eval(f"nn.{name}")` → as `getattr(nn, name)`; with parentheses in the text → its call."""
+        parts = _parts_of_text(updated.args[0].value)
+        namespace = self.context.file.bindings.get(parts.head, "") if parts else ""
+        if parts is None or namespace not in NAMESPACES or "eval" in self.context.taken:
+            return None
+        try:
+            value = self._by_table(namespace, original, parts.name, ())
+        except Refuse as refusal:
+            self.context.hole(original, refusal.reason, refusal.code)
+            return None
+        # `eval` itself was a hole by its name.
+        self.context.drop_holes(original.func)
+        return cst.Call(value) if parts.is_called else value
+
+    def _by_table(self, namespace: str, original: cst.Call, name: cst.BaseExpression, default: Sequence[cst.Arg]) -> cst.BaseExpression:
         fact = self.context.observed(original)
-        observed = {kind.removeprefix("class:").removeprefix("function:") for kind in fact.kinds} if fact else set()
+        observed = {re.sub("^(class|function|module):", "", kind) for kind in fact.kinds} if fact else set()
+        if any(dotted in layers() and rngs_of(layers()[dotted].vendored) == "required" for dotted in observed) and _is_made(fact):
+            raise Refuse("a layer with parameters is made from text", "dynamic-name")
         if not all(_has_counterpart(dotted) for dotted in observed):
             raise Refuse("what a computed name of torch stands for is not known to be a layer", "dynamic-name")
         candidates = sorted(observed | set(self._names_in_file(namespace)))
         if not candidates:
             raise Refuse("no example shows which layer a computed name stands for", "dynamic-name")
         elements = [cst.DictElement(cst.SimpleString(repr(dotted.rpartition(".")[2])), self._value(dotted)) for dotted in candidates]
-        index = cst.SubscriptElement(cst.Index(updated.args[1].value))
-        if len(updated.args) == 3:
-            return cst.Call(cst.Attribute(cst.Dict(elements), cst.Name("get")), updated.args[1:])
+        index = cst.SubscriptElement(cst.Index(name))
+        if default:
+            return cst.Call(cst.Attribute(cst.Dict(elements), cst.Name("get")), [cst.Arg(name, comma=COMMA), *default])
         return cst.Subscript(cst.Dict(elements), [index])
 
     def _value(self, dotted: str) -> cst.BaseExpression:
@@ -81,6 +112,31 @@ class ReplaceLookups(Rule):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and namespace != "torch":
                 if _has_counterpart(dotted := f"{namespace}.{node.value}"):
                     yield dotted
+
+
+class _Text(NamedTuple):
+    """Text that names a part of a module: `nn.{name}()` is `head` `nn`, `name`, and `is_called`."""
+
+    head: str
+    name: cst.BaseExpression
+    is_called: bool
+
+
+def _parts_of_text(text: cst.BaseExpression) -> _Text | None:
+    """The parts of `f"nn.{name}"` or `"nn." + name`; `None` for any other text."""
+    match text:
+        case cst.FormattedString(parts=[cst.FormattedStringText(value=head), cst.FormattedStringExpression() as part, *rest]):
+            tail = "".join(one.value for one in rest if isinstance(one, cst.FormattedStringText))
+            if len(rest) <= 1 and tail in ("", "()") and part.conversion is None and part.format_spec is None and head.endswith("."):
+                return _Text(head[:-1], part.expression, bool(tail))
+        case cst.BinaryOperation(left=cst.SimpleString() as left, operator=cst.Add(), right=name):
+            head = left.raw_value
+            return _Text(head[:-1], name, False) if head.endswith(".") else None
+    return None
+
+
+def _is_made(fact: Observed | None) -> bool:
+    return fact is not None and any(kind.startswith("module:") for kind in fact.kinds)
 
 
 def _has_counterpart(dotted: str) -> bool:
