@@ -174,6 +174,11 @@ class Original:
         with FilledMemory(unset) if self.leaves_memory else nullcontext():
             return construct(changed(self.cls, self.changes), self.example, namespace or self.namespace)
 
+    @property
+    def is_function(self) -> bool:
+        """Whether the unit is a function, and the module stands for it."""
+        return hasattr(self.cls, "function")
+
     def proposals(self) -> dict[str, tuple[Any, ...]]:
         """Other values of the arguments of the call and of the constructor, by name."""
         return self._by_name(proposals, partial(proposals, absent=True))
@@ -183,6 +188,8 @@ class Original:
         return self._by_name(strings, strings)
 
     def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
+        # What a constructor takes of a module, a function takes in its call.
+        called = constructed if self.is_function else called
         of_call = {f"{CALL}{name}": value for name, value in called(bind(self.cls.forward, *self.call)).items()}
         return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 

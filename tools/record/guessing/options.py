@@ -13,6 +13,7 @@ from typing import Any
 from migrate_agent.tools.record.guessing.call_sites import LARGEST, call_sites
 from migrate_agent.tools.record.guessing.choices import choices
 from migrate_agent.tools.record.guessing.configs import CONFIGS, accessed, object_texts
+from migrate_agent.tools.record.guessing.functions import SCORES, shown_values, usual_starts, words
 from migrate_agent.tools.record.guessing.rows import (
     EMPTY,
     INTEGERS,
@@ -61,6 +62,8 @@ class Options:
         """Arguments of the first calls of an instance."""
         self._mains = self._ordered_mains(main_inputs(instance))
         needed = required(self.trial.call_parameters)
+        if self.trial.function is not None:
+            yield from self._calls_of_function(needed)
         variadic = [p for p in self.trial.call_parameters if p.kind is p.VAR_POSITIONAL]
         for main in self._mains:
             if not needed:
@@ -69,6 +72,14 @@ class Options:
                     return
                 continue
             yield tuple((parameter.name, self._call_domain(parameter, main, index)[0]) for index, parameter in enumerate(needed))
+
+    def _calls_of_function(self, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[tuple[str, Value], ...]]:
+        """First calls of a function: with labels, and with what the repository itself gives it."""
+        known = vars(self.trial.module)
+        shown = shown_values([path for path, _ in self._files], self.trial.function, self.trial.call_parameters, known)
+        for start in (*usual_starts(needed), *shown[:2]):
+            values = {item.name: self._call_domain(item, SCORES, index)[0] for index, item in enumerate(needed)}
+            yield tuple({**values, **start}.items())
 
     def _ordered_mains(self, mains: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Integers first where the first parameter's name says so; the ranks that the documentation names first."""
@@ -80,6 +91,8 @@ class Options:
 
     def _call_domain(self, parameter: inspect.Parameter, main: Tensor, index: int) -> tuple[Value, ...]:
         annotation = annotation_text(parameter.annotation)
+        if self.trial.function is not None and (texts := words(self.trial.function, parameter)):
+            return texts
         fields = accessed(self.trial.cls, parameter.name) if annotation != "Tensor" else None
         if isinstance(fields, Fields) and fields.form == "dict":
             held: tuple[tuple[str, Value], ...] = tuple((name, call_values(name, "", main)[0]) for name, _ in fields.items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import re
 from collections.abc import Iterator, Sequence
@@ -25,10 +26,12 @@ class Place(NamedTuple):
     statement: str = ""
 
 
-def place_of(error: BaseException, cls: type) -> Place:
-    """Read the traceback of an error that the constructor or the call of `cls` raised."""
+def place_of(error: BaseException, cls: type, function: Any = None) -> Place:
+    """Read the traceback of an error that the constructor or the call of `cls` raised, or the `function` that the call stands for."""
     frames = list(_frames(error.__traceback__))
+    code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
     own = [row for row in frames if isinstance(row[0].f_locals.get("self"), cls) and _is_users(row[0])]
+    own = [row for row in frames if row[0].f_code is code] if function is not None else own
     init: tuple[str, ...] = ()
     call: tuple[str, ...] = ()
     line, statement = 0, ""
@@ -43,7 +46,7 @@ def place_of(error: BaseException, cls: type) -> Place:
             init = reached
         else:
             call = reached
-            init = _constructor_names(cls, [name for name in reached if name.startswith("self.")])
+            init = reached if function is not None else _constructor_names(cls, [name for name in reached if name.startswith("self.")])
     message = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w.]*\w)", str(error))]
     return Place(init, call, tuple(dict.fromkeys([*_sizes_at(frames), *_small(message)]))[:MOST_NUMBERS], line, statement)
 

@@ -18,7 +18,7 @@ from migrate_agent.tools.record.guessing.values import Sequence as Items
 SMALL = ("1", "2", "3", "4", "8", "16", "32", "64", "128")
 DTYPES: tuple[tuple[str, Kind], ...] = (
     (r"\b[Bb]ool(ean)?\b|invert", "bool"),
-    (r"indices|Long|Int\b|integer|tensors used as indices|Expected.*Byte|dtype int64", "integer"),
+    (r"indices|Long|Int\b|integer|tensors used as indices|Expected.*Byte|dtype int(32|64)", "integer"),
     (r"ComplexFloat|[Cc]omplex", "complex"),
     (r"[Ff]loat|Half|not implemented for|floating", "normal"),
 )

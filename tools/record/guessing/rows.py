@@ -154,10 +154,14 @@ def call_values(name: str, annotation: str, main: Tensor) -> tuple[Value, ...]:
         )
         return (*masks, "None") if TENSORS.fullmatch(kind) else ("None", *masks)
     if re.fullmatch(r"(.*_)?(t|time|times|timesteps?|sigma)", lower):
-        return Tensor((batch,), "positive"), Tensor((batch,), "integer"), Tensor((batch, 1), "positive"), main
+        return Tensor((batch,), "positive"), Tensor((batch,), "integer"), Tensor((batch, 1), "positive"), main, "16"
+    if re.fullmatch(r"(.*_)?(lengths|lens|seqlens|seq_?lengths)", lower):
+        return Tensor((batch,), "integer"), main
+    if re.fullmatch(r"(.*_)?shape", lower):
+        return f"({', '.join(map(str, main.shape))}{',' if len(main.shape) == 1 else ''})", "(2, 3, 8, 8)", main
     if re.fullmatch(r"(.*_)?(h|hidden|hx|state|states|cache|past|past_key_values|kv_cache|mems?)", lower):
         return "None", main, Sequence((main, main), "()"), replace_shape(main, (batch, main.shape[-1] if main.shape else 1))
-    if re.fullmatch(r"(size|n|k|length|h|w|height|width|num_\w+|seq_len|epoch|step|layer_idx)", lower):
+    if re.fullmatch(r"(size|n|k|length|h|w|height|width|num_\w+|seq_len|max_len|epoch|step|n?_?steps|layer_idx|dim|d_model|n_\w+)", lower):
         return "8", "1", "(16, 16)"
     integer = Tensor((batch, length), "integer"), Tensor((batch,), "integer")
     if main.kind != "integer" and INTEGERS.fullmatch(lower):

@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, make_namespace
+from migrate_agent.tools.harness.common.function_module import function_module
+from migrate_agent.tools.record.guessing.functions import called_parameters
 from migrate_agent.tools.record.guessing.place import Place, place_of
 from migrate_agent.tools.record.guessing.values import Sequence as Items
 from migrate_agent.tools.record.guessing.values import Value, text
@@ -101,10 +103,14 @@ class Trial:
     """Runs attempts on one class. `own` are the folders of the user's code."""
 
     def __init__(self, cls: type, module: Any, own: Sequence[str]) -> None:
-        self.cls, self.module = cls, module
+        self.function: Any = getattr(cls, "function", None)
+        held = called_parameters(self.function) if self.function else ()
+        self.cls, self.module = function_module(self.function, held) if self.function else cls, module
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
-        self.init_parameters = constructor_parameters(cls)
-        self.call_parameters = parameters(cls.forward)[1:] if hasattr(cls, "forward") else []
+        named = [item.replace(kind=item.KEYWORD_ONLY) for item in parameters(self.function) if item.name in held]
+        self.init_parameters = named if self.function else constructor_parameters(cls)
+        forward = getattr(self.cls, "forward", None)
+        self.call_parameters = parameters(forward)[1:] if forward else []
         self.instance: Any = None
         self.setups = {"types": "import types"}
         """Names that texts may hold and the unit's file lacks → the line that imports them."""
@@ -137,7 +143,7 @@ class Trial:
             return self._failure(stage, error)
 
     def _failure(self, stage: Stage, error: Exception) -> Outcome:
-        place = place_of(error, self.cls)
+        place = place_of(error, self.cls, self.function)
         abstract = isinstance(error, NotImplementedError) or "abstract class" in str(error)
         hopeless = abstract and (stage is Stage.CONSTRUCT or not self._places)
         missing = isinstance(error, NotImplementedError) and "is missing the required" in str(error)
@@ -158,7 +164,9 @@ class Trial:
                     raise
                 return self._failure(Stage.EVALUATION_ONLY, error)
             tensors = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
-            if not tensors or not all(bool(torch.isfinite(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
+            # A function may give infinities on purpose: the scores of a mask.
+            is_number: Any = torch.isfinite if self.function is None else lambda tensor: ~torch.isnan(tensor)
+            if not tensors or not all(bool(is_number(tensor).all()) for tensor in tensors if tensor.numel() and not tensor.is_meta):
                 return Outcome(Stage.RESULT, len(self._places) * 10_000, NOT_FINITE if tensors else NO_TENSOR)
         return Outcome(Stage.DONE, len(self._places))
 

@@ -28,11 +28,11 @@ def attempt(action: Callable[[], Given]) -> Given | None:
         return None
 
 
-def finite_share(result: Result) -> float:
-    """Share of finite elements among all float outputs."""
+def finite_share(result: Result, infinite: bool = False) -> float:
+    """Share of finite elements among all float outputs; with `infinite`, of all that are numbers."""
     floats = [value for key, value in result.arrays.items() if key.startswith("out/") and value.dtype.kind in "fc"]
     count = sum(value.size for value in floats)
-    return sum(int(np.isfinite(value).sum()) for value in floats) / count if count else 1.0
+    return sum(int((~np.isnan(value) if infinite else np.isfinite(value)).sum()) for value in floats) / count if count else 1.0
 
 
 def make_targets(result: Result, seed: int) -> dict[int, Array]:

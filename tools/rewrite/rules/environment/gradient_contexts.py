@@ -18,6 +18,8 @@ DROPPED = frozenset(
     torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.autograd.set_detect_anomaly
     """.split()
 )
+_PLAIN = frozenset({"int", "float", "bool", "str", "none", "size", "dtype", "device"})
+"""Kinds of values that have no gradient."""
 AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast"})
 
 
@@ -34,6 +36,12 @@ class ReplaceGradientContexts(Rule):
         (
             "import torch\n\ndef f(x: torch.Tensor):\n    with torch.no_grad():\n        y = x * 2\n    return x + y\n",
             "def f(x: jax.Array):\n    y = lax.stop_gradient(x * 2)\n    return x + y\n",
+        ),
+        (
+            "import torch\n\ndef f(x: torch.Tensor, ks=(1,)):\n    with torch.no_grad():\n        n = max(ks)\n        found = []\n"
+            "        for k in ks:\n            y = x * k\n            found.append(y / n)\n        return found\n",
+            "def f(x: jax.Array, ks=(1,)):\n    n = max(ks)\n    found = []\n    for k in ks:\n        y = x * k\n"
+            "        found.append(y / n)\n    return lax.stop_gradient(found)\n",
         ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def rows(self):\n        with torch.no_grad():\n"
@@ -90,7 +98,8 @@ class ReplaceGradientContexts(Rule):
         )
         # A constructor is not differentiated.
         if any(name in NO_GRADIENT for name in names) and not self.context.constructing:
-            body = [self._with_stopped_gradients(statement) for statement in body]
+            stopping = _StopGradient(only_returns=self._is_all_of_a_function(original), plain=self._plain_targets(original))
+            body = [self._with_stopped_gradients(statement, stopping) for statement in body]
         first = body[0] if body else None
         if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             body[0] = first.with_changes(leading_lines=[*updated.leading_lines, *first.leading_lines])
@@ -99,8 +108,29 @@ class ReplaceGradientContexts(Rule):
     def _context_name(self, node: cst.BaseExpression) -> str:
         return self.context.dotted(node.func if isinstance(node, cst.Call) else node)
 
-    def _with_stopped_gradients(self, statement: cst.BaseStatement) -> cst.BaseStatement:
-        result = statement.visit(_StopGradient())
+    def _is_all_of_a_function(self, block: cst.With) -> bool:
+        """Whether nothing but its `return`s leaves the block: it is the whole body of a function, and changes nothing from outside."""
+        function = self.context.functions[-1] if self.context.functions and not any(self.context.classes) else None
+        if function is None or not isinstance(function.body, cst.IndentedBlock) or function.body.body[-1] is not block:
+            return False
+        leaving = _Leaving()
+        block.body.visit(leaving)
+        return all(map(_is_docstring, function.body.body[:-1])) and not leaving.found
+
+    def _plain_targets(self, block: cst.With) -> frozenset[str]:
+        """The names that the block assigns nothing but plain Python values, of which `stop_gradient` would make arrays."""
+        assigned = _Assigned()
+        block.body.visit(assigned)
+        return frozenset(name for name, values in assigned.values.items() if all(map(self._is_plain, values)))
+
+    def _is_plain(self, value: cst.BaseExpression) -> bool:
+        if isinstance(value, cst.List):
+            return not value.elements
+        seen = self.context.observed(value)
+        return seen is not None and bool(seen.kinds) and set(seen.kinds) <= _PLAIN
+
+    def _with_stopped_gradients(self, statement: cst.BaseStatement, stopping: _StopGradient) -> cst.BaseStatement:
+        result = statement.visit(stopping)
         assert isinstance(result, cst.BaseStatement)
         return result
 
@@ -122,8 +152,58 @@ def idle(name: str, node: cst.BaseExpression) -> bool:
     return False
 
 
+def _is_docstring(statement: cst.BaseStatement | cst.BaseSmallStatement) -> bool:
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return all(isinstance(part, cst.Expr) and isinstance(part.value, cst.BaseString) for part in parts) and bool(parts)
+
+
+class _Assigned(cst.CSTVisitor):
+    """The values that a block assigns to each name. Names that it unpacks into are left out."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[cst.BaseExpression]] = {}
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Name):
+                self.values.setdefault(target.target.value, []).append(node.value)
+
+
+class _Leaving(cst.CSTVisitor):
+    """Whether a block hands a value on by another way than `return`: it assigns to an attribute, an item or an outer name, or calls
+    something for its effect on what it did not make itself."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self._own: set[str] = set()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        names = [part.value for part in _targets(node.target) if isinstance(part, cst.Name)]
+        self._own |= set(names)
+        self.found |= len(names) < len(_targets(node.target))
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        owner = node.value.func.value if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute) else None
+        self.found |= not (isinstance(node.value, cst.BaseString) or (isinstance(owner, cst.Name) and owner.value in self._own))
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found = True
+
+    visit_Lambda = visit_Global = visit_Nonlocal = visit_Yield = visit_ClassDef = visit_AugAssign = visit_FunctionDef  # type: ignore[assignment]
+
+
+def _targets(target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return [part for element in target.elements for part in _targets(element.value)]
+    return [target]
+
+
 class _StopGradient(cst.CSTTransformer):
-    """Wraps what is assigned or returned in `lax.stop_gradient`."""
+    """Wraps what is assigned or returned in `lax.stop_gradient`; with `only_returns` what is returned. `plain` names hold no arrays."""
+
+    def __init__(self, only_returns: bool = False, plain: frozenset[str] = frozenset()) -> None:
+        super().__init__()
+        self._only_returns, self._plain = only_returns, plain
 
     # An inner function may be called outside of the context.
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
@@ -132,6 +212,8 @@ class _StopGradient(cst.CSTTransformer):
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
         # A parameter that is written without a gradient is still one itself: `KeepParameterGradients` has seen to it.
         keeps_gradient = isinstance(updated_node.value, cst.Call) and _last_name(updated_node.value.func) == "keep_gradient"
+        names = {target.target.value for target in updated_node.targets if isinstance(target.target, cst.Name)}
+        keeps_gradient |= self._only_returns or (len(names) == len(updated_node.targets) and names <= self._plain)
         return updated_node if keeps_gradient else updated_node.with_changes(value=_stop_gradient(updated_node.value))
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:

@@ -249,7 +249,8 @@ def elements(unit: Original) -> int:
 
 def share(unit: Original, watch: Any = None) -> float:
     """The share of finite elements in its outputs for the example's inputs. Raises its errors."""
-    return finite_share(_result(unit, watch))
+    # A function may give infinities on purpose: logits that are filtered out, the scores of a mask.
+    return finite_share(_result(unit, watch), infinite=unit.is_function)
 
 
 def _result(unit: Original, watch: Any = None) -> Result:

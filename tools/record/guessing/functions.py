@@ -1,0 +1,64 @@
+"""What the parameters of a function take: those that it calls are modules or functions, and labels are integers beside scores."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.record.guessing.call_sites import call_sites
+from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.rows import EMPTY, TARGETS
+from migrate_agent.tools.record.guessing.values import Tensor, Value
+
+SCORES = Tensor((4, 10))
+LABELS = Tensor((4,), "integer", 10)
+TABLE = Tensor((16,))
+PLACES = Tensor((4,), "integer", 16)
+
+
+def called_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters that a function's code calls, in the order of its signature."""
+    function = inspect.unwrap(function)
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return ()
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return tuple(name for name, item in inspect.signature(function).parameters.items() if name in called and item.default is EMPTY)
+
+
+def usual_starts(needed: Sequence[inspect.Parameter]) -> Iterator[Mapping[str, Value]]:
+    """Scores of classes with their labels, and a table with places in it, for a function whose parameters are called like these."""
+    labels = [item.name for item in needed if TARGETS.fullmatch(item.name.lower())]
+    places = [item.name for item in needed[1:] if re.fullmatch(r"ts?|timesteps?|idx|index|indices", item.name.lower())]
+    if places:
+        yield {needed[0].name: TABLE} | dict.fromkeys(places, PLACES)
+    if labels and len(needed) > 1:
+        yield dict.fromkeys(labels, LABELS) | ({needed[0].name: SCORES} if needed[0].name not in labels else {needed[1].name: SCORES})
+
+
+def shown_values(
+    files: Collection[Path], function: Callable[..., Any], parameters: Sequence[inspect.Parameter], known: Collection[str]
+) -> list[Mapping[str, str]]:
+    """Literal arguments of the repository's own calls of a function, by parameter."""
+    sites = call_sites(files, function.__name__, list(parameters), known)
+    return [literal for site in sites if (literal := {name: text for name, text in site.items() if _is_literal(text)})]
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    # Sizes of real runs would make a slow example.
+    return not re.search(r"\d{5,}", text) and value is not None
+
+
+def words(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The strings that a function compares a required parameter with."""
+    return choices(function, parameter) if parameter.default is EMPTY else ()
