@@ -1,7 +1,7 @@
 """The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats.
 
 A right rewrite is a JAX module in a file of its own; its docstring says in its first line what it is, and below, as `key: value` lines,
-which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`.
+which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`; of an original with `kind: function` the function `f`.
 
 A wrong rewrite or a cheat is a list of edits of a right rewrite: a row `[[case]]` of `wrong/<original>.toml` with `name`, `title`, `family`,
 the `place` of the divergence, `from` (the right rewrite's name), and `old` and `new`, or several `[[case.edit]]` with these two. Each `old`
@@ -27,12 +27,13 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 FOLDER = Path(__file__).parents[2] / "tests" / "corpus"
 HELPERS = "nnx_layers_jax"
 UNIT = Unit("model.py", "M", "model_jax.py", "rewrite")
+FUNCTION = Unit("model.py", "f", "model_jax.py", "rewrite", kind="function")
 SELF = "the unit itself"
 """The name of the unit in verdicts where no submodule of it diverges; in a header it is `.`."""
 CASE_KEYS = {"original", "family", "place", "only", "skip"}
 ROW_KEYS = {"name": True, "title": True, "family": True, "place": False, "only": False, "skip": False, "from": True}
 """Facts of a row of a table, and whether each must be there; beside them it has `old` and `new`, or `edit`."""
-ORIGINAL_KEYS = {"init", "call", "setup", "train", "domain"}
+ORIGINAL_KEYS = {"kind", "init", "call", "setup", "train", "domain"}
 DOCSTRING = re.compile(r'\Ar?"""(.+?)"""\n*', re.DOTALL)
 CASE_SECONDS = 120.0
 LOCALISED = frozenset(
@@ -55,12 +56,13 @@ cheats/mlp_patches_clock cheats/mlp_forges_result
 
 @dataclass(frozen=True)
 class Original:
-    """A torch module with its examples: constructor arguments and calls, as text."""
+    """A torch module, or a function, with its examples: constructor arguments and calls, as text."""
 
     name: str
     title: str
     source: str
     examples: tuple[Example, ...]
+    unit: Unit = UNIT
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ def _original(path: Path) -> Original:
     low_high = [float(text) for text in facts.get("domain", [""])[0].split()]
     domain = (low_high[0], low_high[1]) if low_high else None
     init, setup = facts.get("init", [""])[0], facts.get("setup", [""])[0]
-    examples = tuple(Example(UNIT.id, init, call, setup, domain=domain, train=train) for call in facts["call"])
-    return Original(path.stem, title, source, examples)
+    unit = FUNCTION if facts.get("kind") == ["function"] else UNIT
+    examples = tuple(Example(unit.id, init, call, setup, domain=domain, train=train) for call in facts["call"])
+    return Original(path.stem, title, source, examples, unit)
 
 
 def _case(kind: Kind, path: Path) -> Case:
@@ -213,9 +216,9 @@ def write_trees(original: Original, candidate: str, folder: Path) -> tuple[Path,
     return theirs, ours
 
 
-def inventory(root: Path) -> Inventory:
+def inventory(root: Path, unit: Unit = UNIT) -> Inventory:
     """The inventory of an original's tree."""
-    return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (UNIT,))
+    return Inventory(root, (SourceFile("model.py", "model", "model_jax.py", "model_jax", True),), (unit,))
 
 
 def with_rngs(example: Example) -> Example:
@@ -229,7 +232,8 @@ def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Pa
     theirs, ours = write_trees(original, candidate, folder)
     options = options or Options(limits=Limits(seconds=CASE_SECONDS))
     translated = [with_rngs(example) for example in original.examples]
-    return verify(UNIT, original.examples, translated, theirs, ours, inventory(theirs), sandbox, folder / "work", options)
+    unit = original.unit
+    return verify(unit, original.examples, translated, theirs, ours, inventory(theirs, unit), sandbox, folder / "work", options)
 
 
 def named_place(evidence: Evidence) -> str | None:

@@ -109,7 +109,7 @@ def _port(subject: str, name: str, folder: Path) -> Target:
     text = (corpus.FOLDER / "right" / f"{name}.py").read_text(encoding="utf-8")
     theirs, ours = corpus.write_trees(original, text, folder)
     translated = tuple(corpus.with_rngs(example) for example in original.examples)
-    return Target(subject, corpus.UNIT, original.examples, translated, corpus.inventory(theirs), ours)
+    return Target(subject, original.unit, original.examples, translated, corpus.inventory(theirs, original.unit), ours)
 
 
 def _repository(subject: str, root: Path, sandbox: Sandbox, folder: Path) -> list[Target]:

@@ -47,7 +47,8 @@ def test_cases_are_well_formed() -> None:
     for case in CASES.values():
         assert case.title.endswith((".", "?", "!")), case.id
         assert case.original in ORIGINALS, case.id
-        assert "M" in {node.name for node in ast.parse(case.source).body if isinstance(node, ast.ClassDef)}, case.id
+        names = {node.name for node in ast.parse(case.source).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        assert ORIGINALS[case.original].unit.name in names, case.id
         assert corpus.helper_names(case.source) <= helpers, case.id
         assert bool(case.only) == bool(case.skip), case.id
         assert case.kind == "wrong" or not case.place, case.id

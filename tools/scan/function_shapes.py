@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from migrate_agent.tools.scan.scripts import ACTING, acts, is_main
+from migrate_agent.tools.scan.scripts import ACTING, TRAINING, acts, is_main
 
 TENSOR_METHODS = frozenset(
     """abs add amax amin argmax argmin argsort bmm ceil chunk clamp clamp_ clamp_max clamp_min clone contiguous cos cosh cross cumprod cumsum
@@ -26,6 +26,8 @@ HANDLING = frozenset(
 """Methods of modules and optimizers."""
 READING = frozenset("memmap fromfile frombuffer imdecode imwrite".split())
 """Further calls that reach out of the program."""
+DRAWING = frozenset("rand randn randint randperm rand_like randn_like multinomial bernoulli normal choice".split())
+"""Last names of calls that draw random numbers."""
 _TENSOR = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor"})
 
 
@@ -45,13 +47,18 @@ def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
         for target in statement.targets
         if isinstance(target, ast.Name)
     }
-    return {node.name: _shape(node, loaded) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    trains = bool(set(_methods(tree)) & TRAINING)
+    return {node.name: _shape(node, loaded, trains) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
-def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str]) -> FunctionShape:
+def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], trains: bool) -> FunctionShape:
     methods = set(_methods(node))
     annotations = {name for annotation in _annotations(node) for name in _names(annotation)}
-    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), _reason(node, methods, loaded))
+    reason = _reason(node, methods, loaded)
+    # The order of a program's draws is the program's: its batches are judged with it.
+    if trains and not reason and methods & DRAWING:
+        reason = "it draws random numbers beside a training loop, and is part of a program"
+    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), reason)
 
 
 def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loaded: set[str]) -> str:

@@ -30,6 +30,7 @@ NO_UNITS = (
     "data = torch.load('a.pt')\ndef f(i): return torch.stack([data[i]])",
     "class A(nn.Module): ...\ndef f(x): return torch.relu(A()(x))",
     "def _f(x): return torch.relu(x)",
+    "def f(x): return x[torch.randint(9, (4,))]\ndef main(loss): loss.backward()",
 )
 
 
