@@ -1,7 +1,8 @@
 """The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats.
 
 A right rewrite is a JAX module in a file of its own; its docstring says in its first line what it is, and below, as `key: value` lines,
-which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`; of an original with `kind: function` the function `f`.
+which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`;
+of an original with `kind: function` it is the function `f`.
 
 A wrong rewrite or a cheat is a list of edits of a right rewrite: a row `[[case]]` of `wrong/<original>.toml` with `name`, `title`, `family`,
 the `place` of the divergence, `from` (the right rewrite's name), and `old` and `new`, or several `[[case.edit]]` with these two. Each `old`

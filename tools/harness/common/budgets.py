@@ -131,6 +131,10 @@ QUIET_TIMES: Final = (16.0, 1 / 16, 1000.0, 1 / 1000)
 
 APART: Final = 3
 """So many arguments with which other code runs are changed alone, at most."""
+FAR: Final = 1000
+"""An int of a function is also this, alone: so many steps a schedule has, where an example has a few."""
+FAR_OPERATORS: Final = 200
+"""Operators that a function may run with such an int, at most: a loop over so many steps is left out."""
 STRINGS: Final = 4
 """So many other configurations in which one string is another, at most."""
 

@@ -129,9 +129,24 @@ def others(plain: Original, make: Callable[[Changes], Original], lines: Lines) -
     alone = [{name: value} for name, value in apart.items()][: budgets.APART]
     lists = [{name: 0} for name in values if name.startswith(CALL) and name.endswith(f".{LENGTH}")][: budgets.EMPTIED]
     empty = [changes for changes in lists if trials.takes(changes)]
-    return [make(changes) for changes in (*together, *alone, *empty)] + list(
+    far = list(islice(_far(numbers, trials), budgets.APART)) if plain.is_function else []
+    return [make(changes) for changes in (*together, *alone, *empty, *far)] + list(
         islice(_with_strings(plain, words[:tries], trials), budgets.STRINGS)
     )
+
+
+def _far(numbers: Mapping[str, tuple[Any, ...]], trials: Trials) -> Iterator[Changes]:
+    """Ints of a function that are as large as real runs have them: limits of a schedule are met only there.
+
+    Left out where that makes the function longer, whose loop over so many steps nobody would wait for.
+    """
+    for name, options in numbers.items():
+        changes = {name: budgets.FAR}
+        if type(options[0]) is not int or name.endswith(f".{LENGTH}") or not trials.takes(changes):
+            continue
+        count = Count()
+        if attempt(lambda: share(trials.make(changes), count)) is not None and count.number <= budgets.FAR_OPERATORS:  # noqa: B023
+            yield changes
 
 
 def _small(numbers: Mapping[str, tuple[Any, ...]], plain: Original, trials: Trials) -> list[Changes]:
