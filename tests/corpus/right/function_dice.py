@@ -4,13 +4,16 @@ original: function_dice
 family: plain port
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
 
 def f(pred, target, smooth=1.0, reduction="mean"):
-    pred = jax.nn.sigmoid(pred).reshape(*pred.shape[:2], -1)
-    target = target.reshape(*target.shape[:2], -1).astype(jnp.float32)
+    flat = (*pred.shape[:2], math.prod(pred.shape[2:]))
+    pred = jax.nn.sigmoid(pred).reshape(flat)
+    target = target.reshape(flat).astype(jnp.float32)
     inter = jnp.sum(pred * target, axis=-1)
     loss = 1 - (2 * inter + smooth) / (jnp.sum(pred, axis=-1) + jnp.sum(target, axis=-1) + smooth)
     if reduction == "mean":

@@ -11,10 +11,10 @@ REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum}
 
 
 def f(pred, target, smooth=1.0, reduction="mean"):
-    probability = 1 / (1 + jnp.exp(-pred))
+    probability = jax.nn.sigmoid(pred)
     truth = target.astype(probability.dtype)
     axes = tuple(range(2, pred.ndim))
     both = jnp.sum(probability * truth, axes)
     total = jnp.sum(probability + truth, axes)
-    loss = (total - 2 * both) / (total + smooth)
+    loss = 1 - (2 * both + smooth) / (total + smooth)
     return REDUCTIONS.get(reduction, lambda value: value)(loss)

@@ -21,6 +21,8 @@ CALL = "call:"
 LENGTH = "length"
 ABSENT = (8, 0.5)
 """Values for an argument of the constructor that is None: a size, a share."""
+FINITE = 100.0
+"""The magnitude of a value for an argument that is infinite, such as what masked scores are filled with."""
 Changes = Mapping[str, Any]
 """Name of an argument → its other value."""
 
@@ -126,6 +128,8 @@ def others(value: Any) -> tuple[Any, ...]:
         return (value - 1,) if value < 0 else (1, 2)
     if isinstance(value, float):
         # Smaller ones: many floats are probabilities or slopes, and more than 1 is refused.
+        if math.isinf(value):
+            return (math.copysign(FINITE, value),)
         return tuple(share * (value or 0.1) for share in (0.5, 0.25, 0.75)) if math.isfinite(value) else ()
     if type(value) in (tuple, list) and value and all(type(item) is type(value[0]) and isinstance(item, (int, float)) for item in value):
         rows = zip(*(others(item) for item in value), strict=False)

@@ -78,7 +78,7 @@ def made(changes: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
         (-1, (-2,)),
         (0.5, (0.25, 0.125, 0.375)),
         (0.0, (0.05, 0.025, 0.75 * 0.1)),
-        (float("inf"), ()),
+        (float("inf"), (100.0,)),
         ("relu", ()),
         (None, ()),
         ((2, 4), ([3, 5], [4, 8], [1, 2])),
