@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 from typing import Any
 
 import jax
@@ -46,6 +47,18 @@ class TorchGenerator:
         self._seed, self._spare, self._bits.state = state["seed"], state["spare"], state["bits"]
         return self
 
+    def set_torch_state(self, state: Any) -> TorchGenerator:
+        """Go on where `torch.get_rng_state()` was asked, whose bytes these are, uint8 (5056,); gives the generator."""
+        data = np.asarray(state, np.uint8).tobytes()
+        # A C structure: seed, how many numbers are left, a flag, the next one's place, the words, and the spare normal number.
+        self._seed, left, _, place = struct.unpack_from("<QiiQ", data, 0)
+        words = np.frombuffer(data, np.uint64, 624, 24).astype(np.uint32)
+        _, spare, _, valid = struct.unpack_from("<dddi", data, 24 + 624 * 8)
+        self._spare = spare if valid else None
+        self._bits = np.random.MT19937()
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": 624 if left == 1 else place}}
+        return self
+
     def integer(self) -> int:
         """One integer of 63 bits, which torch draws as the seed of a further stream."""
         return int(self._wide(1)[0] % np.uint64(2**63))
@@ -66,10 +79,14 @@ class TorchGenerator:
         """`torch.randint`; like there, the lower bound may be left out."""
         if size is None:
             low, high, size = 0, low, high
-        span, count = int(high) - int(low), math.prod(size)
+        return jnp.asarray(self.integers(int(low), int(high), size))
+
+    def integers(self, low: int, high: int, size: Any) -> np.ndarray[Any, Any]:
+        """`randint` as a NumPy array, int64 of the shape `size`."""
+        span, count = high - low, math.prod(size)
         # torch goes over to two words a number where the remainder would be skewed.
         raw = self._wide(count) if span >= 2**28 else self._words(count)
-        return jnp.asarray(int(low) + (raw % np.uint64(span)).astype(np.int64).reshape(size))
+        return low + (raw % np.uint64(span)).astype(np.int64).reshape(size)
 
     def rand(self, *size: Any) -> jax.Array:
         """`torch.rand`."""

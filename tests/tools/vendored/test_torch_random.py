@@ -28,3 +28,18 @@ def test_state_goes_on_where_it_was() -> None:
     state = generator.get_state()
     first = np.asarray(generator.randn(5))
     assert np.array_equal(first, generator.set_state(state).randn(5))
+
+
+@pytest.mark.parametrize("draws", [0, 1, 3, 623, 624, 625, 2000])
+def test_torch_hands_its_state_over(draws: int) -> None:
+    """After any number of draws, with a spare normal number and without."""
+    torch.manual_seed(11)
+    torch.rand(draws)
+    for spare in (False, True):
+        if spare:
+            torch.randn(1)
+        state = torch.get_rng_state()
+        generator = TorchGenerator().set_torch_state(state.numpy())
+        assert np.abs(np.asarray(generator.randn(3)) - torch.randn(3).numpy()).max() < 1e-6
+        assert np.array_equal(generator.permutation(1000), torch.randperm(1000))
+        assert generator.initial_seed() == 11
