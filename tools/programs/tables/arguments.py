@@ -64,7 +64,8 @@ def bind(signature: str, call: str, values: Mapping[str, Any] | None = None) -> 
     except TypeError as error:
         raise Refuse(f"the call does not fit torch's signature: {error}") from None
     passed.apply_defaults()
-    return {name: literal(text, (values or {}).get(name, UNKNOWN)) for name, text in passed.arguments.items()}
+    texts = {name: ", ".join(text) if isinstance(text, tuple) else text for name, text in passed.arguments.items()}
+    return {name: literal(text, (values or {}).get(name, UNKNOWN)) for name, text in texts.items()}
 
 
 def source(node: ast.expr, text: str) -> str:
@@ -82,6 +83,7 @@ def parse_signature(signature: str) -> inspect.Signature:
     kinds: list[tuple[ast.arg, ast.expr | None, Any]] = [
         (a, d, inspect.Parameter.POSITIONAL_OR_KEYWORD) for a, d in zip(spec.args, defaults, strict=True)
     ]
+    kinds += [(spec.vararg, None, inspect.Parameter.VAR_POSITIONAL)] if spec.vararg else []
     kinds += [(a, d, inspect.Parameter.KEYWORD_ONLY) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
     empty = inspect.Parameter.empty
     return inspect.Signature([inspect.Parameter(a.arg, kind, default=source(d, text) if d else empty) for a, d, kind in kinds])

@@ -77,6 +77,19 @@ class Schedule:
 
 
 @dataclass(frozen=True)
+class Function:
+    """A function or class of torch beside the optimizers. `signature` is torch's; `to(arguments)` gives the text of the call.
+
+    Where torch takes parameters to change their gradients, the text that stands for them is that of the gradients.
+    """
+
+    name: str
+    signature: str
+    to: Callable[[Arguments], str]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Text:
     """Source text as the target holds it, and the helpers that it calls."""
 
@@ -114,6 +127,12 @@ def schedules() -> Mapping[str, Schedule]:
 
 
 @cache
+def functions() -> Mapping[str, Function]:
+    """Dotted name → row. Raises `ValueError` on two rows of one name."""
+    return _index(Function)
+
+
+@cache
 def refused() -> Mapping[str, Refused]:
     """Dotted name → what is refused, with the reason."""
     return _index(Refused)
@@ -141,3 +160,9 @@ def optimizer_arguments(name: str, call: str, values: Mapping[str, Any] | None =
 def optimizer_text(name: str, arguments: Arguments) -> Text:
     """The optax form of a torch optimizer with these arguments. Raises `Refuse`."""
     return resolve(row_of(name, optimizers()).to(arguments))
+
+
+def function_text(name: str, call: str, values: Mapping[str, Any] | None = None) -> Text:
+    """The form of a call of one of `functions()`, from its source text. Raises `Refuse`."""
+    row = row_of(name, functions())
+    return resolve(row.to(bind(row.signature, call, values)))
