@@ -122,6 +122,8 @@ class Example:
     domain: tuple[float, float] | None = None
     origin: Literal["config", "convention", "recording", "inference", "llm"] = "config"
     tensors: Path | None = None
+    method: str = ""
+    """The method, static or class method that is called, or the property that is read; "" where the module itself is called."""
 
 
 @dataclass(frozen=True)

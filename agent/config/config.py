@@ -86,14 +86,22 @@ class ExampleTable(_Table):
     module: Annotated[str, AfterValidator(_unit_id)]
     setup: Annotated[str, AfterValidator(_statements)] = ""
     init: Annotated[str, AfterValidator(_arguments)] = ""
-    call: Annotated[str, AfterValidator(_arguments)]
+    call: Annotated[str, AfterValidator(_arguments)] = ""
+    method: str = Field(default="", pattern=r"^([A-Za-z_]\w*)?$")
+    """The method that is called in place of the module, or the property that is read."""
     train: bool | None = None
     domain: DomainTable | None = None
 
     def example(self) -> Example:
         """The same as the type that the stages exchange."""
         domain = (self.domain.min, self.domain.max) if self.domain else None
-        return Example(self.module, self.init, self.call, self.setup, self.train, domain, origin="config")
+        return Example(self.module, self.init, self.call, self.setup, self.train, domain, origin="config", method=self.method)
+
+    @model_validator(mode="after")
+    def _called(self) -> Self:
+        if not self.method and "call" not in self.model_fields_set:
+            raise ValueError("needs call, what stands between the parentheses of the call (or method, for a property)")
+        return self
 
 
 def _inside(path: str) -> str:

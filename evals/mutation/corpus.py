@@ -1,8 +1,8 @@
 """The corpora that the verifier is measured on (`tests/corpus/`): hand-written wrong and right rewrites and cheats.
 
 A right rewrite is a JAX module in a file of its own; its docstring says in its first line what it is, and below, as `key: value` lines,
-which `original` it stands for (a file of `originals/`, whose docstring holds the examples) and its `family`. The unit is the class `M`;
-of an original with `kind: function` it is the function `f`.
+which `original` it stands for (a file of `originals/`, whose docstring holds the examples, `call: …` and `method: name(…)`) and its `family`.
+The unit is the class `M`; of an original with `kind: function` it is the function `f`.
 
 A wrong rewrite or a cheat is a list of edits of a right rewrite: a row `[[case]]` of `wrong/<original>.toml` with `name`, `title`, `family`,
 the `place` of the divergence, `from` (the right rewrite's name), and `old` and `new`, or several `[[case.edit]]` with these two. Each `old`
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,7 +34,7 @@ SELF = "the unit itself"
 CASE_KEYS = {"original", "family", "place", "only", "skip"}
 ROW_KEYS = {"name": True, "title": True, "family": True, "place": False, "only": False, "skip": False, "from": True}
 """Facts of a row of a table, and whether each must be there; beside them it has `old` and `new`, or `edit`."""
-ORIGINAL_KEYS = {"kind", "init", "call", "setup", "train", "domain"}
+ORIGINAL_KEYS = {"kind", "init", "call", "method", "setup", "train", "domain"}
 DOCSTRING = re.compile(r'\Ar?"""(.+?)"""\n*', re.DOTALL)
 CASE_SECONDS = 120.0
 LOCALISED = frozenset(
@@ -161,7 +161,12 @@ def _original(path: Path) -> Original:
     domain = (low_high[0], low_high[1]) if low_high else None
     init, setup = facts.get("init", [""])[0], facts.get("setup", [""])[0]
     unit = FUNCTION if facts.get("kind") == ["function"] else UNIT
-    examples = tuple(Example(unit.id, init, call, setup, domain=domain, train=train) for call in facts["call"])
+    calls = [("", call) for call in facts["call"]]
+    calls += [(name, call) for name, _, call in (text.partition("(") for text in facts.get("method", ()))]
+    examples = tuple(
+        Example(unit.id, init, call.removesuffix(")") if name else call, setup, domain=domain, train=train, method=name)
+        for name, call in calls
+    )
     return Original(path.stem, title, source, examples, unit)
 
 
@@ -225,7 +230,7 @@ def inventory(root: Path, unit: Unit = UNIT) -> Inventory:
 def with_rngs(example: Example) -> Example:
     """The example for the candidate: the same texts, with `rngs`."""
     init = f"{example.init}, rngs=rngs" if example.init else "rngs=rngs"
-    return Example(example.unit, init, example.call, example.setup, domain=example.domain, train=example.train)
+    return replace(example, init=init)
 
 
 def verify_case(original: Original, candidate: str, sandbox: Sandbox, folder: Path, options: Options | None = None) -> Evidence:

@@ -15,7 +15,7 @@ class ExampleError(ValueError):
 
 
 def from_config(inventory: Inventory, example_rows: Iterable[Any]) -> tuple[Example, ...]:
-    """The `[[example]]` rows (mappings or objects with `module`, `init`, `call`, `setup`, `train`, `domain`) as examples.
+    """The `[[example]]` rows (mappings or objects with `module`, `init`, `call`, `setup`, `train`, `domain`, `method`) as examples.
 
     `module` is `file:qualified name`, or a class name that one unit alone has. Raises `ExampleError` on one that names no unit
     (naming near matches), on several, on texts that are no argument lists, and on an empty or unordered domain.
@@ -29,7 +29,8 @@ def _example(inventory: Inventory, row: Any, index: int) -> Example:
         return default if value is None else value
 
     unit = find_unit(inventory, str(get("module")), f"example {index}")
-    example = Example(unit, get("init"), get("call"), get("setup"), get("train", None), _domain(get("domain", None), index), "config")
+    domain = _domain(get("domain", None), index)
+    example = Example(unit, get("init"), get("call"), get("setup"), get("train", None), domain, "config", method=get("method"))
     label = f"example {index} ({unit})"
     try:
         ast.parse(example.setup)

@@ -28,6 +28,7 @@ def example_to_json(example: Example) -> dict[str, Any]:
         "domain": list(example.domain) if example.domain else None,
         "origin": example.origin,
         "tensors": example.tensors.name if example.tensors else None,
+        **({"method": example.method} if example.method else {}),
     }
 
 
@@ -44,6 +45,7 @@ def example_from_json(data: Mapping[str, Any], folder: Path) -> Example:
         (float(domain[0]), float(domain[1])) if domain else None,
         data.get("origin", "recording"),
         tensors,
+        str(data.get("method", "")),
     )
 
 
@@ -114,7 +116,9 @@ def merge_recordings(parts: Iterable[Recording]) -> Recording:
         for call in part.kernel_calls:
             calls.setdefault((call.source, call.name, json.dumps(call.arguments), *shapes(call.tensors)), call)
         for example in part.examples:
-            examples.setdefault((example.unit, example.init, example.call, example.setup, *shapes(example.tensors)), example)
+            examples.setdefault(
+                (example.unit, example.method, example.init, example.call, example.setup, *shapes(example.tensors)), example
+            )
         for path, rows in part.observations.items():
             merged = observations.setdefault(path, {})
             merged.update({span: merge(merged.get(span), observed) for span, observed in rows.items()})

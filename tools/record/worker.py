@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.harness.common.example_text import (
     call_arguments,
     construct,
@@ -94,7 +95,7 @@ def run_example(session: Session, module: str, example: Example) -> None:
         args, kwargs = call_arguments(example, namespace)
         try:
             with session.functions.example_of(example.unit):
-                backward(in_mode(instance, training=training)(*args, **kwargs))
+                backward(methods.bound(in_mode(instance, training=training), example.method)(*args, **kwargs))
         except Exception as error:
             failures.append(error)
     if len(failures) == len(modes):
@@ -142,4 +143,4 @@ def rerun(session: Session, example: Example) -> None:
     instance = construct(load_unit(module.__name__, name, example.init), example, namespace)
     args, kwargs = call_arguments(example, namespace)
     with torch.no_grad():
-        instance(*args, **kwargs)
+        methods.bound(instance, example.method)(*args, **kwargs)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.harness.common import budgets
 from migrate_agent.tools.scan.visible import visible_from
 from migrate_agent.tools.types import Evidence, Example, Inventory, Limits, Unit, Verdict
 from migrate_agent.tools.verify.checks.base import NEW_PROCESS, Check, load_checks
@@ -79,7 +80,7 @@ def verify(
     started = time.monotonic()
     inventory = visible_from(inventory, unit.source)
     folder.mkdir(parents=True, exist_ok=True)
-    unit_examples = list(examples)
+    unit_examples, translated = _in_order(examples, translated)
     first_attempt = False
 
     def make(given_folder: Path) -> Expectations:
@@ -121,6 +122,15 @@ def verify(
         return Evidence(
             unit.id, verdicts, seconds, notes(results, unrun=options.unrun), figures(results), weight_map(results), results.reach
         )
+
+
+def _in_order(examples: Sequence[Example], translated: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Both with the calls of the module itself in front, and of these and of each method no more than the budgets allow."""
+    calls = [number for number, example in enumerate(examples) if not example.method][: budgets.MAX_EXAMPLES]
+    names = list(dict.fromkeys(example.method for example in examples if example.method))[: budgets.MAX_METHODS]
+    of_methods = [[number for number, example in enumerate(examples) if example.method == name] for name in names]
+    order = [*calls, *(number for numbers in of_methods for number in numbers[: budgets.METHOD_EXAMPLES])]
+    return [examples[number] for number in order], [translated[number] for number in order]
 
 
 def _run_exact(results: Results, look_first: bool, ahead: bool) -> None:

@@ -141,6 +141,13 @@ STRINGS: Final = 4
 MAX_EXAMPLES: Final = 4
 """Examples of a unit that are run, first come first served; only the first gets all seeds."""
 
+MAX_METHODS: Final = 12
+METHOD_EXAMPLES: Final = 2
+METHOD_SEEDS: Final = 2
+METHOD_CHANGES: Final = 3
+"""Calls of so many methods beside them, of each up to so many examples, with so many seeds and so many other arguments: each of these costs a
+compilation."""
+
 MAX_SHAPES: Final = 4
 """Shape variants per example, an empty batch aside: each costs one compilation."""
 

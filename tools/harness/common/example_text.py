@@ -119,7 +119,7 @@ def construct(cls: Callable[..., Any], example: Example, namespace: Mapping[str,
     """
     seed_python()
     instance = _evaluate(f"_unit({example.init}\n)", "init", {**namespace, "_unit": cls})
-    if example.call:
+    if example.call and not example.method:
         _materialise(instance, example, namespace)
     return instance
 

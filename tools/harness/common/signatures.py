@@ -1,9 +1,12 @@
-"""Signatures as data, so that the two sides can be compared outside of their processes. Standard library only."""
+"""Signatures as data, so that the two sides can be compared outside of their processes. Imports no framework."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
+
+from migrate_agent.tools.harness.common import methods
 
 PLAIN = (type(None), bool, int, float, str)
 
@@ -20,7 +23,21 @@ def describe(cls: type, method: str, base: type) -> list[dict[str, str]] | None:
         return None
     # The module of a function has the function's own parameters, those that it holds included.
     described = getattr(cls, "described", None) if method != "__init__" else None
-    parameters = described if described is not None else list(inspect.signature(getattr(cls, method)).parameters.values())[1:]
+    return _rows(list(inspect.signature(getattr(cls, method)).parameters.values())[1:] if described is None else described)
+
+
+def describe_methods(cls: type, base: type) -> dict[str, list[dict[str, str]]]:
+    """The parameters of each public method by its name, as `describe` gives them; properties have none."""
+    rows = {}
+    for name in methods.public_methods(cls, base):
+        try:
+            rows[name] = _rows(list(inspect.signature(methods.unbound(cls, name)).parameters.values())[1:])
+        except (TypeError, ValueError):  # a function of C, whose parameters Python does not know
+            continue
+    return rows
+
+
+def _rows(parameters: Sequence[inspect.Parameter]) -> list[dict[str, str]]:
     return [{"name": item.name, "kind": item.kind.name, "default": _default(item.default)} for item in parameters]
 
 

@@ -36,7 +36,7 @@ def torch_curve(
     """
     import torch
 
-    from migrate_agent.tools.harness.common import trees
+    from migrate_agent.tools.harness.common import methods, trees
     from migrate_agent.tools.harness.common.random_streams import Stream
     from migrate_agent.tools.harness.torch_side.module import comparable, is_leaf, loss, tensors_of, to_numpy
 
@@ -55,7 +55,7 @@ def torch_curve(
         _, args, kwargs, _ = unit.arguments(batches[batch], native=native)
         with comparable(Stream(0), module, native=native, noise=noise, share=share):
             outputs: list[Any] = []
-            trees.encode(module(*args, **kwargs), outputs, is_leaf)
+            trees.encode(methods.bound(module, unit.method)(*args, **kwargs), outputs, is_leaf)
             value = loss(outputs, targets[batch])
             step.zero_grad()
             if value.requires_grad:

@@ -99,6 +99,8 @@ class Candidate:
     omitted: Sequence[str] = ()
     """State names of the original that this module does not have."""
     customs = NO_CUSTOMS
+    method = ""
+    """The method that the example calls; "" where it calls the module."""
 
     def __init__(
         self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, *, exact: bool, kind: Kind = "module"

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.harness.common import host_random, trees
+from migrate_agent.tools.harness.common import host_random, methods, trees
 from migrate_agent.tools.harness.common.random_streams import NO_CUSTOMS, USUAL, Customs, Drawing, Stream
 from migrate_agent.tools.harness.common.xla_flags import quick
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, Keys
@@ -49,7 +49,9 @@ class Program:
         paired: bool,
         drawing: Drawing = USUAL,
         customs: Customs = NO_CUSTOMS,
+        method: str = "",
     ) -> None:
+        self.method = method
         self.graphdef, self.tree, self.renamed, self.draws = graphdef, tree, renamed, draws
         self.gradient, self.paired, self.drawing, self.customs = gradient, paired, drawing, customs
         self.traced = Traced()
@@ -156,7 +158,7 @@ class Program:
         stream = Stream(0, self.drawing, mask_ones, customs=self.customs)
         owners = [module for _, module in nnx.iter_modules(model)] if isinstance(model, nnx.Module) else []
         with self.draws.paired(stream) if self.paired else nullcontext(), host_random.noticed(stream, owners):
-            result = model(*args, **kwargs)
+            result = methods.bound(model, self.method)(*args, **kwargs)
         self.rearranged = trees.rearranged(self.tree, (args, kwargs), is_leaf)
         return result, stream
 
@@ -220,5 +222,6 @@ class Programs:
                 paired=paired,
                 drawing=drawing,
                 customs=candidate.customs,
+                method=candidate.method,
             )
         return self._made[key]

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 import torch
 
-from migrate_agent.tools.harness.common import host_random, reach, tolerances, trees
+from migrate_agent.tools.harness.common import host_random, methods, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
@@ -137,7 +137,8 @@ class Original:
 
     def __init__(self, module: str, name: str, texts: Mapping[str, Any], tensors: Path | None, seed: int = 0) -> None:
         reach.take()
-        self.example = Example(unit="", init=texts["init"], call=texts["call"], setup=texts["setup"], tensors=tensors)
+        self.method = str(texts.get("method", ""))
+        self.example = Example("", texts["init"], texts["call"], texts["setup"], tensors=tensors, method=self.method)
         self.cls = cast(Any, load_unit(module, name, texts["init"]))
         self.leaves_memory = True
         self.changes: Changes = texts.get("changes") or {}
@@ -146,7 +147,7 @@ class Original:
         self.native = self.fresh()
         seed_draws(seed)
         args, kwargs = call_arguments(self.example, self.namespace)
-        self.call = called(self.cls.forward, self.changes, args, kwargs)
+        self.call = called(methods.unbound(self.cls, self.method), self.changes, args, kwargs)
         leaves: list[Any] = []
         self.tree = trees.encode(self.call, leaves, is_leaf)
         self.leaves = [Leaf(wide(to_numpy(leaf)), dtype_name(leaf)) for leaf in leaves]
@@ -190,7 +191,8 @@ class Original:
     def _by_name(self, called: Callable[..., dict[str, Given]], constructed: Callable[..., dict[str, Given]]) -> dict[str, Given]:
         # What a constructor takes of a module, a function takes in its call.
         called = constructed if self.is_function else called
-        of_call = {f"{CALL}{name}": value for name, value in called(bind(self.cls.forward, *self.call)).items()}
+        function = methods.unbound(self.cls, self.method)
+        of_call = {f"{CALL}{name}": value for name, value in called(bind(function, *self.call)).items()}
         return of_call | constructed(bind(self.cls.__init__, *init_arguments(self.example, self.namespace)))
 
     def unset(self, seed: int) -> frozenset[str]:
@@ -213,7 +215,7 @@ class Original:
         }
         shapes = [[leaf.value.shape, leaf.dtype] for leaf in self.leaves]
         states = {name: tuple(value.shape) for name, value in tensors_of(self.native).items()}
-        return repr((str(self.native), modules, shapes, states, self.tree))
+        return repr((self.method, str(self.native), modules, shapes, states, self.tree))
 
     def state(self) -> dict[str, Array]:
         """Parameters and persistent buffers as constructed, float64."""
@@ -257,7 +259,7 @@ class Original:
         """Call the module for its effect on its state. Raises the errors of the original."""
         _, args, kwargs, _ = self.arguments(values, native=native)
         with comparable(Stream(0, drawing), module, native=native, noise=noise, share=share), torch.no_grad():
-            module(*args, **kwargs)
+            methods.bound(module, self.method)(*args, **kwargs)
 
     def run(
         self,
@@ -300,7 +302,7 @@ class Original:
             watch or nullcontext(),
             torch.set_grad_enabled(targets is not None),
         ):
-            output = module(*args, **kwargs)
+            output = methods.bound(module, self.method)(*args, **kwargs)
             outputs: list[Any] = []
             result.tree = trees.encode(output, outputs, is_leaf)
             result.dtypes = [dtype_name(item) for item in outputs]

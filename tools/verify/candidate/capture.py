@@ -41,6 +41,7 @@ def capture(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pa
         paired=True,
         drawing=scenario.drawing,
         customs=candidate.customs,
+        method=candidate.method,
     )
     recorder = Recorder(kind == "gradients")
     recorder.watch({type(module) for _, module in nnx.iter_modules(candidate.model)})

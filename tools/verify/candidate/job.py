@@ -16,7 +16,7 @@ from flax import nnx
 
 from migrate_agent.tools.harness.common import budgets, reach, tensor_files
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.signatures import describe
+from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
 from migrate_agent.tools.harness.jax_side.module import Candidate, modes
 from migrate_agent.tools.harness.jax_side.program import Program, moved
@@ -64,7 +64,8 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     cls = candidate.cls
     mirror = isinstance(cls, type) and issubclass(cls, nnx.Module)
     methods = (("constructor", "__init__"), ("call", "__call__"))
-    signatures = {key: describe(cls, method, nnx.Module) if mirror else None for key, method in methods}
+    signatures: dict[str, Any] = {key: describe(cls, method, nnx.Module) if mirror else None for key, method in methods}
+    signatures["methods"] = describe_methods(cls, nnx.Module) if mirror else {}
     try:
         state = session.state("e0-s0", 0)
         names = {name: list(value.shape) for name, value in candidate.state().items()}

@@ -90,8 +90,8 @@ def contract(session: Session) -> dict[str, Any]:
 
 def compile_contract(session: Session, scenario: Request) -> dict[str, Any]:
     """Tracer leaks, stability of the module's structure, and lowering for TPU and CUDA, of one forward pass."""
-    candidate = session.candidate(0)
-    candidate.load(session.state(scenario.state, 0))
+    candidate = session.candidate(scenario.example)
+    candidate.load(session.state(scenario.state, scenario.example))
     program = session.programs.get(candidate, scenario.mode, session.tree(scenario), gradient=False, paired=False)
     graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, _ = session.leaves(scenario)
@@ -121,7 +121,7 @@ def _settles(program: Program, trainable: Any, rest: Any, leaves: Sequence[Any])
     first = program.traced.graphdef
     try:
         after = jax.eval_shape(program.candidate_step, trainable, rest, leaves, {})[2]
-        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False)
+        again = Program(first, program.tree, program.renamed, program.draws, gradient=False, paired=False, method=program.method)
         jax.eval_shape(again.candidate_step, trainable, after, leaves, {})
     except Exception:  # what the call left behind is no state of a module
         return False
@@ -224,7 +224,8 @@ def dropout(session: Session) -> dict[str, Any] | None:
     candidate = session.candidate(scenario.example)
     candidate.load(session.state(scenario.state, scenario.example))
     graphdef, trainable, rest = candidate.parts("train")
-    program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, gradient=False, paired=False)
+    options: dict[str, Any] = {"gradient": False, "paired": False, "method": candidate.method}
+    program = Program(graphdef, session.tree(scenario), session.programs.renamed, session.draws, **options)
     leaves, _ = session.leaves(scenario)
     kinds: list[tuple[str, float | None]] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -91,11 +92,26 @@ class Session:
         if example not in self.candidates:
             texts, tensors = self.arguments["examples"][example], self.inputs.get(f"tensors{example}")
             module, name = self.arguments["module"], self.arguments["name"]
-            kind = self.arguments["kind"]
-            port = self._port(module, name, tensors, example) if kind == "module" else None
-            constructed = self.candidates[example] = port or Candidate(module, name, texts, tensors, exact=self.exact, kind=kind)
+            kind, alike = self.arguments["kind"], self._alike(texts, tensors)
+            port = self._port(module, name, tensors, example) if kind == "module" and not alike else None
+            constructed = alike or port or Candidate(module, name, texts, tensors, exact=self.exact, kind=kind)
+            self.candidates[example] = constructed
+            constructed.method = texts.get("method", "")
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
+
+    def _alike(self, texts: Mapping[str, Any], tensors: Path | None) -> Candidate | None:
+        """For an example of a method: the module of an example that constructs it alike. Each scenario loads its state into it."""
+
+        def construction(row: Mapping[str, Any]) -> tuple[Any, ...]:
+            changes = {name: value for name, value in row.get("changes", {}).items() if not name.startswith(CALL)}
+            return row["init"], row["setup"], changes
+
+        if not texts.get("method") or "_tensors" in texts["init"]:
+            return None
+        rows = self.arguments["examples"]
+        twin = next((one for number, one in self.candidates.items() if construction(rows[number]) == construction(texts)), None)
+        return copy.copy(twin) if twin is not None else None
 
     def _port(self, module: str, name: str, tensors: Path | None, example: int) -> Candidate | None:
         """The candidate as a port, where a port file describes it or it is no NNX class; None for a mirror."""

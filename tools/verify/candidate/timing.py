@@ -21,7 +21,7 @@ def timing(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Pat
     candidate.load(session.state(scenario.state, scenario.example))
     graphdef, trainable, rest = candidate.parts(scenario.mode)
     leaves, targets = session.leaves(scenario)
-    options: dict[str, Any] = {"gradient": scenario.gradient, "paired": False}
+    options: dict[str, Any] = {"gradient": scenario.gradient, "paired": False, "method": candidate.method}
     program = Program(graphdef, session.tree(scenario), arguments["renamed"], session.draws, **options)
     # jax returns before the computation ends.
     wait: Any = jax.block_until_ready

@@ -67,6 +67,7 @@ def texts(example: Example, changes: Mapping[str, Any] = MappingProxyType({})) -
     """An example as JSON, with the changed arguments of its configuration."""
     domain = list(example.domain) if example.domain else None
     row = {"init": example.init, "call": example.call, "setup": example.setup, "train": example.train, "domain": domain}
+    row |= {"method": example.method} if example.method else {}
     return {**row, "changes": dict(changes)} if changes else row
 
 

@@ -170,7 +170,9 @@ class Results:
 
     def configured(self, scenario: Scenario) -> str:
         """With which other arguments than the example's the unit is constructed in a scenario, in words."""
-        return words(self.expected.examples[scenario.example]["changes"])
+        described = self.expected.examples[scenario.example]
+        method = self.examples[described["index"]].method
+        return f"{method} {words(described['changes'])}" if method else words(described["changes"])
 
     def run_job(self, kind: str, scenarios: Sequence[Scenario] | None = None) -> CandidateRun:
         """What a job gives, on these scenarios or on all. Raises `CandidateFailed`, `Lost`, `Exhausted`, `OriginalFailed`."""
@@ -244,7 +246,8 @@ class Results:
         """What a run gave in a scenario, with the state that the call left as it was given, which the run does not write."""
         arrays = run.arrays.get(scenario.name, {})
         facts = run.result["scenarios"][scenario.name]
-        unwritten = [key for key in scenario.arrays if key.startswith("state/") and key not in arrays] if arrays else []
+        raised = bool(facts.get("error"))
+        unwritten = [] if raised else [key for key in scenario.arrays if key.startswith("state/") and key not in arrays]
         if not unwritten:
             return Answer(facts, arrays)
         name = scenario.state

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_agent.sandbox.base import Sandbox
-from migrate_agent.tools.harness.common import budgets, reach, tensor_files
+from migrate_agent.tools.harness.common import reach, tensor_files
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
 from migrate_agent.tools.types import Example, Inventory, Job, Limits, Run, Unit
 from migrate_agent.tools.verify.contract.jobs import discard, entry, importing, original_job, source_file, tensor_inputs, texts
@@ -29,7 +29,7 @@ def expectations(
 ) -> Expectations:
     """Run the original. `folder/given` afterwards holds what candidates get. Raises `OriginalFailed`."""
     file = source_file(inventory, unit)
-    rows = [texts(example) for example in examples[: budgets.MAX_EXAMPLES]]
+    rows = [texts(example) for example in examples]
     arguments = {"examples": rows, "seed": seed, **importing(file, inventory, unit, examples)}
     job = original_job("job:run", unit, file, original, job_limits, arguments, tensor_inputs(examples))
     beside = replace(job, entry=entry("original", "job:configured"))

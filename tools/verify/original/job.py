@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from migrate_agent.tools.harness.common import budgets, input_sampling, reach
+from migrate_agent.tools.harness.common import budgets, input_sampling, methods, reach
 from migrate_agent.tools.harness.common.argument_changes import Changes, never_given
 from migrate_agent.tools.harness.common.random_streams import Drawing, zeroed
 from migrate_agent.tools.harness.torch_side.line_coverage import Lines
@@ -24,6 +25,7 @@ from migrate_agent.tools.verify.contract.scenario import Scenario
 from migrate_agent.tools.verify.original.outputs import attempt, one_line
 from migrate_agent.tools.verify.original.scenarios.configurations import compare, others
 from migrate_agent.tools.verify.original.scenarios.menu import write_scenarios
+from migrate_agent.tools.verify.original.scenarios.methods import called_otherwise, write_method
 from migrate_agent.tools.verify.original.scenarios.random import SPREAD, TILTS
 from migrate_agent.tools.verify.original.scenarios.writer import ScenarioWriter, undetermined_reason
 
@@ -93,18 +95,19 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     examples: list[dict[str, Any]] = []
     calls: list[Any] = []
     reached: dict[str, frozenset[int]] = {}
+    called: set[str] = set()
     for one in example_units:
         cls = one.original.cls
-        calls.append(one.original.call)
+        calls += [] if one.original.method else [one.original.call]
         try:
             writer = ScenarioWriter(one.original, len(examples), one.texts, output, example_units.base, example_units.lines)
-            examples.append(
-                {
-                    "index": one.index,
-                    "changes": {},
-                    **write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new),
-                }
-            )
+            # A method's example stands after those of the module's own call, if there are any.
+            if one.original.method and examples:
+                facts = write_method(writer, first=one.original.method not in called)
+                called.add(one.original.method)
+            else:
+                facts = write_scenarios(writer, first=not examples, new_construction=one.otherwise, new=one.new)
+            examples.append({"index": one.index, "changes": {}, **facts})
         except Exception as error:
             example_units.fail(one.index, error)
             continue
@@ -114,6 +117,8 @@ def run(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) 
     if examples and (names := attempt(lambda: never_given(cls.forward, calls))):
         examples[0]["remarks"].append(f"no example gives the call its {', '.join(names)}, and so what it does with that was not compared")
     lines = example_units.lines.told(cls) if examples else {}
+    if examples:
+        examples[0]["methods"] = surface(example_units, examples[0]["index"])
     return {
         "examples": examples,
         "scenarios": [scenario.to_json() for scenario in scenarios],
@@ -150,6 +155,12 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         units = enumerate(others(make({}), make, example_units.lines))
         writers = [ScenarioWriter(unit, number + offset, texts, output, example_units.base, example_units.lines) for offset, unit in units]
         result["examples"] = [{"index": first, **item} for item in compare(writers, drops)]
+        of_methods = {one.original.method: one for one in reversed(ran) if one.original.method and one.index != first}
+        for one in reversed(of_methods.values()):
+            for unit_of_method in islice(called_otherwise(one.original, partial(example_units.make, one.index)), budgets.METHOD_CHANGES):
+                place = number + len(writers)
+                writers.append(ScenarioWriter(unit_of_method, place, one.texts, output, example_units.base, example_units.lines))
+                result["examples"] += [{"index": one.index, **item} for item in compare(writers[-1:], drops)]
     except Exception as error:
         return {**result, "wrong": {"reason": undetermined_reason(error)}}
     scenarios = [scenario.to_json() for writer in writers for scenario in writer.scenarios]
@@ -160,6 +171,16 @@ def configured(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output:
         "reach": reach.told(reached),
         "lines": example_units.lines.told(ran[-1].original.cls),
     }
+
+
+def surface(example_units: Examples, index: int) -> dict[str, Any]:
+    """The public methods of the class, and which of them run while the example with this number is constructed and called."""
+    unit = example_units.make(index)
+    members = methods.public_methods(unit.cls, torch.nn.Module)
+    state, inputs = unit.state(), input_sampling.recorded_inputs(unit.leaves)
+    constructing = methods.called_in(members, unit.fresh)
+    calling = methods.called_in(members, lambda: attempt(partial(unit.run, state, inputs, "eval")))
+    return {"names": list(members), "constructing": sorted(constructing), "calling": sorted(calling)}
 
 
 def exercised(one: One, lines: Lines) -> bool:

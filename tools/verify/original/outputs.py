@@ -13,7 +13,7 @@ import torch
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
 from migrate_agent.tools.harness.common.compare_arrays import rms
 from migrate_agent.tools.harness.common.input_sampling import Array
-from migrate_agent.tools.harness.common.signatures import describe
+from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.torch_side.module import Original, Result, State, seed_draws, tensors_of, wide_flat
 from migrate_agent.tools.harness.torch_side.precision import Vanishing
 
@@ -170,6 +170,7 @@ def described(unit: Original) -> dict[str, Any]:
         "signatures": {
             "constructor": describe(unit.cls, "__init__", torch.nn.Module),
             "call": describe(unit.cls, "forward", torch.nn.Module),
+            "methods": describe_methods(unit.cls, torch.nn.Module),
         },
         "state": {name: list(value.shape) for name, value in unit.state().items()},
         "parameters": sorted(unit.parameters),

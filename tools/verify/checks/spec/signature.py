@@ -1,4 +1,4 @@
-"""Constructor and call keep the original's parameters: names, order, kinds and defaults; the constructor gains keyword-only `rngs`."""
+"""Constructor, call and public methods keep the original's parameters: names, order, kinds and defaults; the constructor gains keyword-only `rngs`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def judge(results: Results) -> Verdict | None:
     problem = constructor_problem(theirs["constructor"], ours["constructor"]) or parameters_problem(
         "__call__", theirs["call"], ours["call"]
     )
+    for name, parameters in theirs.get("methods", {}).items():
+        problem = problem or method_problem(name, parameters, ours.get("methods", {}).get(name))
     return Verdict("spec", "signature", "fail" if problem else "pass", detail=problem)
 
 
@@ -35,6 +37,13 @@ def constructor_problem(theirs: Signature, ours: Signature) -> str:
     if not own and not rngs and not any(item["kind"] == "VAR_KEYWORD" for item in ours):
         return "__init__: there is no keyword-only parameter rngs"
     return parameters_problem("__init__", theirs, ours if own else [item for item in ours if item["name"] != "rngs"])
+
+
+def method_problem(name: str, theirs: Signature, ours: Signature) -> str:
+    """As `parameters_problem`; a method may gain keyword-only `rngs`. One that is missing is told of where it is called."""
+    own = any(item["name"] == "rngs" for item in theirs or ())
+    gained = [item for item in ours or () if own or item["name"] != "rngs" or item["kind"] != "KEYWORD_ONLY"]
+    return parameters_problem(name, theirs, gained) if ours is not None else ""
 
 
 def parameters_problem(method: str, theirs: Signature, ours: Signature) -> str:

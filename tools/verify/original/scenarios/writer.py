@@ -145,7 +145,7 @@ class ScenarioWriter:
         comparison over, with state and inputs as they are. The noise of other scenarios is measured by
         `runs` runs, only where a verdict depends on it.
         """
-        unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{label}", Undefined()
+        unit, state, name, undefined = self.original, self.states[seed], f"e{self.index}-{self._called}{label}", Undefined()
         run = partial(unit.run, state, values, mode, before=before, drawing=drawing, trained=role == Role.AGAIN_TRAINED)
         noise: NoiseOfScenario | None = None
         try:
@@ -202,9 +202,14 @@ class ScenarioWriter:
         self.keep(scenario, candidate_inputs, result, plain)
         return True
 
+    @property
+    def _called(self) -> str:
+        """The name of the method that the example calls, for names of scenarios."""
+        return f"{self.original.method}-" if self.original.method else ""
+
     def skip(self, name: str, error: Exception | None = None) -> None:
         """Note that a scenario is not compared; of what torch leaves undetermined the reason is given."""
-        self.skipped.append({"name": name, "reason": undetermined_reason(error)})
+        self.skipped.append({"name": f"{self._called}{name}", "reason": undetermined_reason(error)})
 
     def keep(self, scenario: Scenario, candidate_inputs: Mapping[str, Array], result: Result, plain: Result | None) -> None:
         """Write a scenario: the candidate's inputs, and the expected results (native ones too, where `plain` is given)."""

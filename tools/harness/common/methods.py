@@ -1,0 +1,112 @@
+"""The public surface of a module class beside its call: methods, properties, class and static methods. Standard library only.
+
+The name of a method is "" where the module itself is called.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+LIBRARIES = frozenset({"torch", "flax", "jax", "lightning", "pytorch_lightning", "builtins", "abc", "typing", "torch_geometric"})
+"""Top-level packages whose classes end a user's own: what they define is no user's to keep."""
+CALLS = ("forward", "__call__")
+UNCOMPARED = ("extra_repr",)
+"""Methods that compute nothing."""
+
+
+def own_classes(cls: type) -> list[type]:
+    """The class and those of its bases that no library defines, nearest first."""
+    return [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in LIBRARIES]
+
+
+def public_methods(cls: type, base: type) -> dict[str, Any]:
+    """Name → what the class or an own base of it defines, in the order of definition; what overrides `base` (`nn.Module`) is left out."""
+    members: dict[str, Any] = {}
+    for owner in reversed(own_classes(cls)):
+        for name, member in vars(owner).items():
+            if is_method(member) and not name.startswith("_") and name not in (*CALLS, *UNCOMPARED) and not hasattr(base, name):
+                members[name] = member
+            else:
+                members.pop(name, None)
+    return members
+
+
+def is_method(member: Any) -> bool:
+    """Whether what a class holds under a name is a function, a property, or a static or class method."""
+    if isinstance(member, property | functools.cached_property | staticmethod | classmethod):
+        return True
+    return callable(member) and not isinstance(member, type) and hasattr(member, "__get__")
+
+
+def is_property(cls: type, name: str) -> bool:
+    """Whether the name is read, and not called."""
+    member = inspect.getattr_static(cls, name, None)
+    return isinstance(member, property | functools.cached_property)
+
+
+def bound(instance: Any, name: str) -> Callable[..., Any]:
+    """What a call of the method calls; reads the property where it is one. Raises `AttributeError`."""
+    if not name:
+        return instance  # type: ignore[no-any-return]
+    if is_property(type(instance), name):
+        return lambda: getattr(instance, name)
+    return getattr(instance, name)  # type: ignore[no-any-return]
+
+
+def unbound(cls: Any, name: str) -> Callable[..., Any]:
+    """A function with the method's signature, whose first parameter is the instance (or the class). Raises `AttributeError`."""
+    if not name:
+        return cls.forward  # type: ignore[no-any-return]
+    if is_property(cls, name):
+        return _read
+    member = inspect.getattr_static(cls, name)
+    if isinstance(member, classmethod):
+        return member.__func__
+    if isinstance(member, staticmethod):
+        return _with_instance(member.__func__)
+    return getattr(cls, name)  # type: ignore[no-any-return]
+
+
+def _read(instance: Any) -> None:
+    """The signature of a property."""
+
+
+def _with_instance(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(instance: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    signature = inspect.signature(function)
+    first = inspect.Parameter("instance_", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = list(signature.parameters.values())
+    # Parameters before a positional-only one must be positional-only too, which the first is.
+    call.__signature__ = signature.replace(parameters=[first, *parameters])  # type: ignore[attr-defined]
+    return call
+
+
+def code_of(member: Any) -> Any:
+    """The code object behind a member of a class, below decorators that name what they wrap; None where there is none."""
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", None) or member
+    return getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+
+
+def called_in(members: Mapping[str, Any], action: Callable[[], object], ignored: Container[str] = ()) -> set[str]:
+    """The names of those members that run while `action` runs. Raises the errors of the action."""
+    import sys
+
+    names = {code: name for name, member in members.items() if name not in ignored and (code := code_of(member)) is not None}
+    ran: set[str] = set()
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            ran.add(names[frame.f_code])
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return ran

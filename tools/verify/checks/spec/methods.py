@@ -1,0 +1,54 @@
+"""Every public method and property of the original was compared, runs as a part of what was compared, or is a stub that raises."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_agent.tools.types import Verdict
+from migrate_agent.tools.verify.checks.base import Check
+from migrate_agent.tools.verify.evidence.candidate import Results
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+MOST_NAMES = 6
+
+
+def judge(results: Results) -> Verdict | None:
+    """Fail where the rewrite lacks a method; `unverified` where one was not compared. Does not apply where the class has none."""
+    surface = results.described().get("methods") or {}
+    names = surface.get("names", ())
+    if not names:
+        return None
+    compared = {method for item in results.expected.examples if (method := results.examples[item["index"]].method)}
+    inside = {*surface["constructing"], *surface["calling"]} - compared
+    rest = [name for name in names if name not in compared | inside]
+    stubs = [name for name in rest if name in set(_stubs(results))]
+    left = [name for name in rest if name not in stubs]
+    if left:
+        listed = ", ".join(left[:MOST_NAMES]) + (f" and {len(left) - MOST_NAMES} more" if len(left) > MOST_NAMES else "")
+        why = f'no example calls {listed}: add one to migrate.toml with method = "{left[0]}"'
+        return Verdict("spec", "methods", "unverified", float(len(left)), 0.0, why)
+    parts = (
+        ("compared", sorted(compared)),
+        ("run as a part of that", sorted(inside & {*names})),
+        ("raises, since no example calls it", stubs),
+    )
+    return Verdict("spec", "methods", "pass", 0.0, 0.0, "; ".join(f"{what}: {', '.join(listed)}" for what, listed in parts if listed))
+
+
+def _stubs(results: Results) -> Iterator[str]:
+    """Names of the methods of the rewrite's class that raise before they do anything else."""
+    for source in results.sources:
+        if source.path != results.unit.target:
+            continue
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ClassDef) and node.name == results.unit.name.rpartition(".")[2]:
+                yield from (part.name for part in node.body if isinstance(part, Function) and _raises(part))
+
+
+def _raises(function: Function) -> bool:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return bool(body) and isinstance(body[0], ast.Raise)
+
+
+CHECK = Check("spec", "methods", judge)
