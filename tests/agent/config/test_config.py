@@ -77,7 +77,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         origin="config",
     )
     assert (second.unit, second.init, second.train, second.domain) == ("pkg/layers.py:Outer.Inner", "", None, None)
-    assert config.run.model_dump() == {"sandbox": "process", "device": "cpu", "jobs": 2, "branch": "jax/port", "exclude": ("tests/**",)}
+    assert config.run.model_dump() == {"sandbox": "process", "device": "cpu", "jobs": 2, "branch": "jax/port", "exclude": ("tests/**",)} | {
+        "keep_unreached": False
+    }
     assert config.limits.limits() == Limits(seconds=10.0, memory_bytes=3 * 2**29)
 
 
@@ -217,3 +219,11 @@ def test_line_of_a_key(path: tuple[str | int, ...], line: int) -> None:
 def test_line_of_a_key_after_anything(before: list[str]) -> None:
     head = "".join(line + "\n" for line in before)
     assert line_of(head + "key = 1\n", ("key",)) == head.count("\n") + 1
+
+
+def test_an_example_may_call_a_method_or_read_a_property(tmp_path: Path) -> None:
+    table = '[[example]]\nmodule = "model.py:GPT"\n'
+    first, second = load_config(write(tmp_path, f'{table}method = "generate"\ncall = "x, 3"\n{table}method = "size"\n')).examples()
+    assert (first.method, first.call, second.method, second.call) == ("generate", "x, 3", "size", "")
+    with pytest.raises(UsageError, match="needs call"):
+        load_config(write(tmp_path, table))

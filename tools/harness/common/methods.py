@@ -25,6 +25,9 @@ def own_classes(cls: type) -> list[type]:
 def public_methods(cls: type, base: type) -> dict[str, Any]:
     """Name → what the class or an own base of it defines, in the order of definition; what overrides `base` (`nn.Module`) is left out."""
     members: dict[str, Any] = {}
+    # The module of a function has the name and the file of the function, and nothing that users call.
+    if hasattr(cls, "described"):
+        return members
     for owner in reversed(own_classes(cls)):
         for name, member in vars(owner).items():
             if is_method(member) and not name.startswith("_") and name not in (*CALLS, *UNCOMPARED) and not hasattr(base, name):

@@ -1,0 +1,72 @@
+"""The public surface of a class: what counts as a method, how it is called, and which of them run inside of a call."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from migrate_agent.tools.harness.common import methods
+from migrate_agent.tools.harness.common.argument_changes import bind
+
+
+class Base:
+    def train(self) -> None:
+        """What every module has."""
+
+
+class Own(Base):
+    rate = 0.5
+
+    class Inner:
+        """No method."""
+
+    def train(self) -> None:
+        """Overrides the library's."""
+
+    def forward(self, x: int) -> int:
+        return self.encode(x)
+
+    def encode(self, x: int, shift: int = 1) -> int:
+        return x + shift
+
+    def _hidden(self) -> None:
+        """Nobody's to call."""
+
+    @property
+    def size(self) -> int:
+        return 3
+
+    @functools.cached_property
+    def table(self) -> int:
+        return 4
+
+    @staticmethod
+    def clip(x: int, low: int = 0) -> int:
+        return max(x, low)
+
+    @classmethod
+    def made(cls, x: int) -> str:
+        return f"{cls.__name__}{x}"
+
+
+def test_public_methods_are_what_users_call() -> None:
+    assert list(methods.public_methods(Own, Base)) == ["encode", "size", "table", "clip", "made"]
+
+
+def test_a_name_that_is_overridden_by_a_value_is_no_method() -> None:
+    class Later(Own):
+        encode: Any = None
+
+    assert "encode" not in methods.public_methods(Later, Base)
+
+
+def test_each_kind_is_called_and_bound() -> None:
+    calls: dict[str, tuple[Any, ...]] = {"encode": (2,), "size": (), "table": (), "clip": (-3,), "made": (1,)}
+    results = {name: methods.bound(Own(), name)(*args) for name, args in calls.items()}
+    assert results == {"encode": 3, "size": 3, "table": 4, "clip": 0, "made": "Own1"}
+    bound = {name: dict(list(bind(methods.unbound(Own, name), args, {}).arguments.items())[1:]) for name, args in calls.items()}
+    assert bound == {"encode": {"x": 2, "shift": 1}, "size": {}, "table": {}, "clip": {"x": -3, "low": 0}, "made": {"x": 1}}
+
+
+def test_methods_that_run_inside_of_a_call_are_seen() -> None:
+    assert methods.called_in(methods.public_methods(Own, Base), lambda: Own().forward(1)) == {"encode"}
