@@ -118,7 +118,7 @@ BROKEN = {
     "misspelt table": ("\n[limit]\nseconds = 1", "2: unknown key `limit`: did you mean `limits`?"),
     "nothing like it": ("[run]\nzzz = 1", "2: unknown key `run.zzz`: known here: sandbox, device, jobs, branch, exclude"),
     "misspelt in an inline table": (EXAMPLE + "domain = { min = 1, mx = 2 }", "4: unknown key `example[0].domain.mx`: did you mean `max`?"),
-    "missing": (EXAMPLE + '\n[[example]]\nmodule = "a.py:B"', "5: `example[1].call` is missing"),
+    "missing": (EXAMPLE + '\n[[example]]\nmodule = "a.py:B"', "5: `example[1]` needs call, what stands between"),
     "no file in the module": ('[[example]]\ncall = ""\nmodule = "B"', "3: `example[0].module` must be FILE.py:ClassName"),
     "file outside": ('[[example]]\nmodule = "../a.py:B"\ncall = ""', "2: `example[0].module` must be FILE.py:ClassName"),
     "not Python": (EXAMPLE + '\ninit = """\n(1,\n"""', "5: `example[0].init` is not Python: "),
@@ -225,5 +225,5 @@ def test_an_example_may_call_a_method_or_read_a_property(tmp_path: Path) -> None
     table = '[[example]]\nmodule = "model.py:GPT"\n'
     first, second = load_config(write(tmp_path, f'{table}method = "generate"\ncall = "x, 3"\n{table}method = "size"\n')).examples()
     assert (first.method, first.call, second.method, second.call) == ("generate", "x, 3", "size", "")
-    with pytest.raises(UsageError, match="needs call"):
+    with pytest.raises(ConfigError, match="needs call"):
         load_config(write(tmp_path, table))
