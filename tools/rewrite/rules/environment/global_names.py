@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -51,7 +51,7 @@ class SpellOutGlobals(Rule):
     def _by_kind(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
         fact, file = self.context.observed(original), self.context.file
         heads = {kind.partition(":")[0] for kind in fact.kinds} if fact else set()
-        tables = {"class": file.classes, "function": file.functions}
+        tables: dict[str, Collection[str]] = {"class": file.classes, "function": file.functions}
         here = {name for head in heads & tables.keys() for name in tables[head] if "." not in name}
         observed = {kind.partition(":")[2].removeprefix(f"{file.file.module}.") for kind in fact.kinds} if fact else set()
         texts = {node.value for node in walk(file.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
