@@ -149,6 +149,7 @@ class _Again:
     def _one(self, exercise: Exercise, recording: Recording, unit: Unit, row: Checked, files: Mapping[str, str], home: Path) -> Checked:
         if not is_reached(recording, unit.id):
             recording = exercise.add_guess(unit, recording)
+        recording = exercise.add_further([unit], recording)
         examples = examples_of(recording, unit.id)
         if not examples:
             return Checked(row.then, row.changes, reason=_unexercised(recording, row.then), notes=row.notes)

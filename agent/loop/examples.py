@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.infer import Guess
 from migrate_agent.tools.record.programs import run_files, run_snippets
@@ -71,6 +72,21 @@ class Exercise:
             return merge_recordings((recording, self._import_error(unit, folder / "import"))), guess
         ran = self.services.record(self.inventory, (guess.example,), self.sandbox, folder / "run", limits)
         return merge_recordings((recording, ran)), guess
+
+    def add_further(self, units: Sequence[Unit], recording: Recording) -> Recording:
+        """The recording, grown by further calls of these units that reach code that their examples do not. They come after the first example of
+        their unit: only so many examples of one unit are verified."""
+        limits = self.config.limits.limits()
+        pairs = [(unit, examples_of(recording, unit.id)) for unit in units]
+        examples = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
+        if not examples:
+            return recording
+        ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "further", limits)
+        merged = merge_recordings((recording, replace(ran, errors={})))
+        first = {examples_of(recording, unit.id)[0] for unit, own in pairs if own}
+        added = {example for example in merged.examples if (example.unit, example.call) in {(one.unit, one.call) for one in examples}}
+        order = sorted(merged.examples, key=lambda example: 0 if example in first else 1 if example in added else 2)
+        return replace(merged, examples=tuple(order))
 
     def _import_error(self, unit: Unit, folder: Path) -> Recording:
         """Run nothing of the unit but its import: `setup` comes next, and ends it there."""

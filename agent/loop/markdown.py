@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from migrate_agent.agent.loop.context import Context
 from migrate_agent.agent.loop.report import problems, totals
 from migrate_agent.agent.runs.commit_message import table
+from migrate_agent.agent.runs.tables import lines_reached
 from migrate_agent.tools.types import Finding, UnitReport
 
 PATH = ".migrate/report.md"
@@ -29,11 +30,12 @@ def markdown(context: Context, units: Sequence[UnitReport]) -> str:
 
 
 def _overview(units: Sequence[UnitReport]) -> str:
-    lines = ["| unit | target | status | checks | reason |", "|---|---|---|---|---|"]
+    lines = ["| unit | target | status | checks | lines | reason |", "|---|---|---|---|---|---|"]
     for unit in units:
         passed = sum(verdict.status == "pass" for verdict in unit.verdicts)
         checks = f"{passed}/{len(unit.verdicts)}" if unit.verdicts else ""
-        lines.append(f"| `{unit.id}` | `{unit.target}` | {unit.status} | {checks} | {_cell(unit.reason)} |")
+        reached = lines_reached(unit.reach)
+        lines.append(f"| `{unit.id}` | `{unit.target}` | {unit.status} | {checks} | {reached} | {_cell(unit.reason)} |")
     return "\n".join(lines)
 
 

@@ -66,6 +66,9 @@ class Services:
     translate: Callable[[Inventory, Observations, Example], Example]
     verify: Verify
     open_sandbox: Callable[[str, Device], Sandbox]
+    further: Callable[[Inventory, Sequence[tuple[Unit, Sequence[Example]]], Recording, Sandbox, Limits], Sequence[Example]] = (
+        lambda *arguments: ()
+    )
     model: Model | None = None
     """What fills holes and repairs; without one, the rules do the work alone."""
     connect: Callable[[Settings, Config, RunFolder, Callable[[str], None]], Model] | None = None

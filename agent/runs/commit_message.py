@@ -18,7 +18,7 @@ def unit_message(unit: Unit, evidence: Evidence, base: str) -> str:
             subject(unit),
             "",
             f"Target: {unit.target}",
-            f"{passed} of {len(evidence.verdicts)} checks passed:",
+            f"{passed} of {len(evidence.verdicts)} checks passed{f', reach: {evidence.reach}' if evidence.reach else ''}:",
             "",
             *table(evidence.verdicts),
             "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -30,12 +30,12 @@ WEIGHTS = {
 
 def unit_table(units: Sequence[UnitReport]) -> RenderableType:
     """How each unit ended, the totals, and the examples to add where one is lacking."""
-    table = _table("unit", "status", "checks", "seconds", "reason")
+    table = _table("unit", "status", "checks", "lines", "seconds", "reason")
     for unit in units:
         passed = sum(verdict.status == "pass" for verdict in unit.verdicts)
         checks = f"{passed}/{len(unit.verdicts)}" if unit.verdicts else ""
-        name = escape(unit.id)
-        table.add_row(name, coloured(unit.status), checks, f"{unit.seconds:.1f}" if unit.seconds else "", escape(unit.reason))
+        seconds = f"{unit.seconds:.1f}" if unit.seconds else ""
+        table.add_row(escape(unit.id), coloured(unit.status), checks, lines_reached(unit.reach), seconds, escape(unit.reason))
     counts = {status: sum(unit.status == status for unit in units) for status in ("verified", "failed", "unverified", "skipped")}
     total = Text(", ".join(f"{count} {status}" for status, count in counts.items()))
     snippets = [Text(unit.example) for unit in units if unit.example]
@@ -52,6 +52,11 @@ def program_table(programs: Sequence[Profile]) -> RenderableType:
         columns = (", ".join(part) for part in (program.optimizers, program.schedules, program.features))
         table.add_row(escape(f"{program.source}:{program.line}"), *columns, escape("; ".join(program.refused)))
     return table
+
+
+def lines_reached(reach: Mapping[str, int]) -> str:
+    """`41/43` lines of the port that ran in compared calls; "" where that was not counted."""
+    return f"{reach['reached']}/{reach['lines']}" if reach else ""
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:

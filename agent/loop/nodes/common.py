@@ -65,6 +65,9 @@ def settle(
     """End the unit at work, with the evidence there is, and with how a numeric failure is run again."""
     unit = context.unit(state)
     evidence = _evidence(state, work, status)
+    reach = figures(evidence.reach if evidence else None, keep=context.config.run.keep_unreached)
+    if status == "verified" and "kept" in reach:
+        reason = f"but for {reach['kept']} places that no example reaches, kept as [run] keep_unreached asks"
     again = replay_note(context.settings.root, unit, work.folder, evidence) if evidence else ""
     if again:
         context.progress.note(again)
@@ -92,7 +95,7 @@ def settle(
         ),
         figures=evidence.figures if evidence else {},
         kind=unit.kind,
-        reach=figures(evidence.reach if evidence else None, keep=context.config.run.keep_unreached),
+        reach=reach,
     )
     return Step({"outcome": "settled"}, replace(work, result=result))
 

@@ -45,6 +45,8 @@ def record(context: Context, state: RunState) -> RunState:
         context.progress.warn(f"an example of {identifier} does not run, and is left out: {error}")
     recording = _watched(context, exercise, recording)
     recording, nearest = _guessed(context, exercise, recording)
+    context.progress.stage("", "looking for calls that reach more of the original")
+    recording = exercise.add_further([context.inventory.unit(identifier) for identifier in context.scope.order], recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))

@@ -1,0 +1,94 @@
+"""Further examples of units whose examples leave code unreached: optional arguments left out, and given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record.session import plan
+from migrate_agent.tools.types import Example, Inventory, Job, Limits, Recording, Unit
+
+ENTRY = "migrate_agent.tools.record.guessing.further:further_calls"
+SECONDS = 3.0
+"""For the search of one unit."""
+MOST_EXAMPLES = 3
+"""Examples of one unit that the search starts from."""
+
+
+def further_examples(
+    inventory: Inventory, units: Sequence[tuple[Unit, Sequence[Example]]], recording: Recording, sandbox: Sandbox, limits: Limits
+) -> list[Example]:
+    """Examples that reach code that these units' examples do not, by trials in the sandbox: one job for all units of what files see.
+
+    A unit is tried where its call has optional arguments, and where some line of its class left no observation.
+    """
+    chosen = [(unit, examples[:MOST_EXAMPLES]) for unit, examples in units if examples and _may_reach_more(inventory, unit, recording)]
+    found: list[Example] = []
+    for unit, examples in chosen:
+        found += _of_unit(inventory, unit, examples, sandbox, limits)
+    return found
+
+
+def _of_unit(inventory: Inventory, unit: Unit, examples: Sequence[Example], sandbox: Sandbox, limits: Limits) -> Iterator[Example]:
+    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.scan.visible import visible_from
+
+    module = next(file.module for file in inventory.files if file.path == unit.source)
+    rows = [{"init": example.init, "call": example.call, "setup": example.setup} for example in examples]
+    arguments: dict[str, Any] = {
+        **plan(visible_from(inventory, unit.source)),
+        "parts": needed_parts(inventory, unit, examples),
+        "units": [{"module": module, "name": unit.name, "examples": rows, "seconds": min(SECONDS, limits.seconds / 2)}],
+    }
+    inputs = {f"0-{index}": example.tensors for index, example in enumerate(examples) if example.tensors is not None}
+    run = sandbox.run(Job("original", ENTRY, inventory.root, arguments, inputs, limits))
+    sandbox.release(run)
+    for row in run.result if run.status == "ok" and isinstance(run.result, list) else ():
+        # The job ran the user's code, so its result may be anything.
+        if isinstance(row, dict) and isinstance(row.get("call"), str) and row.get("example") in range(len(examples)):
+            yield replace(examples[row["example"]], call=row["call"])
+
+
+def _may_reach_more(inventory: Inventory, unit: Unit, recording: Recording) -> bool:
+    """Whether the unit's call has optional arguments, and lines of its class left no observation."""
+    if unit.kind != "module":
+        return False
+    node = _class(inventory.root / unit.source, unit.name)
+    methods = [item for item in node.body if isinstance(item, ast.FunctionDef)] if node else []
+    forward = next((item for item in methods if item.name == "forward"), None)
+    if forward is None or not (forward.args.defaults or any(forward.args.kw_defaults)):
+        return False
+    lines = {span.line for span in recording.observations.get(unit.source, ())}
+    return any(not _ran(statement, lines) for method in methods for statement in _leaves(method.body))
+
+
+def _leaves(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements without statements in them that compute something and do not raise."""
+    for statement in body:
+        inner = [part for field in ("body", "orelse", "finalbody") for part in getattr(statement, field, ())]
+        if inner:
+            yield from _leaves(inner)
+        elif not isinstance(statement, (ast.Raise, ast.Pass)) and not isinstance(getattr(statement, "value", None), ast.Constant):
+            yield statement
+
+
+def _ran(statement: ast.stmt, lines: set[int]) -> bool:
+    return any(line in lines for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+
+
+def _class(path: Path, name: str) -> ast.ClassDef | None:
+    try:
+        body: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    node: ast.ClassDef | None = None
+    for part in name.split("."):
+        node = next((item for item in body if isinstance(item, ast.ClassDef) and item.name == part), None)
+        if node is None:
+            return None
+        body = node.body
+    return node
