@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Literal
 
 from migrate_agent.tools.harness.common.reach import Reached, heard, union
+from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, counted_file
-from migrate_agent.tools.verify.evidence.stubs import may_go
+from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 Side = Literal["original", "port"]
 Names = Mapping[str, Collection[str]]
@@ -94,13 +95,25 @@ class Reaching:
             done = file.numbers_of(self.ran, path)
             own = [number for number, place in enumerate(file.places) if place.kind == "statement" and _head(place.owner) in names]
             rows = [row._replace(path=path) for row in file.missed(names, done)]
-            left = [row for row in rows if not (self.results.unreached == "stub" and may_go(file, row))]
+            left = [row for row in rows if not (self.results.unreached == "stub" and may_go(file, row) and self._stubs_hold)]
             lines, reached = lines + len(own), reached + len(done.intersection(own))
             stubs += sum(is_stub(file.places[number].node) for number in own) + len(rows) - len(left)
             missed += map(str, left)
         judged = tuple(f"{path}:{name}" for path, names in self.port.items() for name in sorted(names))
         ran = {key: tuple(sorted(digests)) for key, digests in sorted(self.ran.items()) if digests}
         return Reach(lines, reached, stubs, (*missed, *map(str, self._left_out())), ran, judged)
+
+    @cached_property
+    def _stubs_hold(self) -> bool:
+        """Whether the port with stubs parses, and has nothing left of torch nor undefined names: only its text was not there when it ran."""
+        names = [f"{path}:{name}" for path, inside in self.port.items() for name in inside]
+        try:
+            texts = {**self.texts, **stubbed(self.texts, names, self.ran)}
+            for text in texts.values():
+                ast.parse(text)
+        except (SyntaxError, ValueError):
+            return False
+        return not list(find(texts, imports=False))
 
     def _missed_of_original(self) -> Iterator[Missed]:
         """What did not run of the functions of the original that ran, and of the unit's own methods."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, counted_file
 
@@ -28,8 +28,8 @@ def stubbed(files: Mapping[str, str], names: Iterable[str], ran: Mapping[str, Co
         file = counted_file(files[path])
         rows = [row for row in file.missed(inside, file.numbers_of(ran, path)) if keep or may_go(file, row)]
         if rows:
-            texts[path] = _replaced(file, rows, keep)
-    return texts if keep else _formatted(texts)
+            texts[path] = _replaced(file, _outermost(rows), keep)
+    return texts if keep else _formatted({path: without_idle_imports(files[path], text) for path, text in texts.items()})
 
 
 def _formatted(texts: Mapping[str, str]) -> dict[str, str]:
@@ -38,6 +38,32 @@ def _formatted(texts: Mapping[str, str]) -> dict[str, str]:
     )
 
     return format_python(texts) if texts else {}
+
+
+def _outermost(rows: Sequence[Missed]) -> list[Missed]:
+    """The rows that do not lie in another one, as the body of a function does that was defined in a block that did not run."""
+    return [row for row in rows if not any(other is not row and _inside(row.nodes[0], other) for other in rows)]
+
+
+def without_idle_imports(before: str, after: str) -> str:
+    """The text without the top-level imports of names that it no longer uses, and that it used before."""
+    tree = ast.parse(after)
+    idle = _names(ast.parse(before)) - _names(tree)
+    lines = after.splitlines(keepends=True)
+    for statement in reversed(tree.body):
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            continue
+        left = [alias for alias in statement.names if (alias.asname or alias.name.partition(".")[0]) not in idle]
+        if len(left) < len(statement.names):
+            statement.names = left
+            lines[statement.lineno - 1 : statement.end_lineno] = [f"{ast.unparse(statement)}\n"] if left else []
+    return "".join(lines)
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """The names that a file uses, in `__all__` too."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names | {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _replaced(file: CountedFile, rows: Iterable[Missed], keep: bool) -> str:

@@ -86,6 +86,17 @@ def test_equal_statements_are_told_apart() -> None:
     assert after(text, {2, 3, 6}).splitlines()[2].strip() == "x = -x"
 
 
+def test_a_function_in_what_did_not_run_goes_with_it() -> None:
+    text = "def f(x):\n    if x:\n        y = 1\n\n        def g():\n            return y\n\n        return g\n    return x\n"
+    assert after(text, {2, 9}).count("raise") == 1 and "def g" not in after(text, {2, 9})
+
+
+def test_imports_of_what_went_go() -> None:
+    text = "import math\nfrom os import path, sep\n\n\ndef f(x):\n    if x:\n        return math.pi, path\n    return sep\n"
+    assert after(text, {6, 8}).startswith("from os import sep\n\n\ndef f(x):\n    if x:\n        raise")
+    assert after(text, {6, 7, 8}) == text
+
+
 def test_what_is_kept_has_a_comment() -> None:
     text = after(BRANCHES, {2, 3, 4, 7, 8, 9}, keep=True)
     assert f'    elif kind == "b":\n        {KEPT}\n        y = x + 1\n' in text
