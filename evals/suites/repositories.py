@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals.suite import Group, Options, Outcome, Suite
 from migrate_agent.evals.zoo_packages.draws import MAX_TEXT, TEXTS
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError
@@ -43,15 +42,16 @@ def load_repositories(folder: Path = REPOSITORIES) -> dict[str, Repository]:
 
 
 def groups(options: Options) -> Sequence[Group]:
-    """Each repository by itself. Raises `UsageError` where nobody says where the clones are."""
-    if not options.sources:
-        raise UsageError("the suite repositories reads clones of public repositories: name their folder (--sources DIR)")
+    """Each repository by itself."""
     return [(name,) for name in load_repositories() if options.wanted(name)]
 
 
 def run(group: Group, options: Options) -> Iterator[Outcome]:
     """Migrate these repositories: one outcome for each unit that the command took."""
     known = load_repositories()
+    if not options.sources:
+        yield from (Outcome(name, "refused", "not read: nobody said where the clones are (--sources DIR)") for name in group)
+        return
     for name in group:
         with working_folder(name, options.keep) as folder:
             try:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate_agent.agent.config.errors import UsageError
 from migrate_agent.evals.suite import Options, Outcome
-from migrate_agent.evals.suites.repositories import Repository, figures, groups, lay_out_commit, load_repositories, report
+from migrate_agent.evals.suites.repositories import Repository, figures, groups, lay_out_commit, load_repositories, report, run
 from migrate_agent.evals.zoo_packages.packages import Package, PackageError
 
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
@@ -45,10 +44,9 @@ def test_lays_out_the_text_files_of_a_commit(tmp_path: Path, place: str) -> None
     ]
 
 
-def test_without_clones_it_is_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="--sources DIR"):
-        groups(Options())
-    assert groups(Options(sources="clones", filter="TCN")) == [("TCN",)]
+def test_without_clones_nothing_is_judged() -> None:
+    assert groups(Options(filter="TCN")) == [("TCN",)]
+    assert [(outcome.status, "--sources" in outcome.reason) for outcome in run(("TCN",), Options())] == [("refused", True)]
 
 
 def test_says_which_clone_is_missing(tmp_path: Path) -> None:
