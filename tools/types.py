@@ -159,8 +159,9 @@ class Observed:
     dtypes: tuple[str, ...] = ()
     whole: bool = False
     """Whether all were contiguous tensors that fill their storage, so that strides and places in memory follow from the shape."""
-    changed: Literal["", "returned", "inside"] = ""
-    """Of a name that is an argument: whether a call changed the tensor in place, and gave back that very tensor (`returned`) or something else."""
+    changed: Literal["", "alone", "returned", "inside"] = ""
+    """Of a name that is an argument: whether a call changed the tensor in place, and gave back that very tensor (`returned`; `alone` where
+    nothing else in the calling function held its memory) or something else (`inside`)."""
 
 
 Observations = Mapping[str, Mapping[Span, Observed]]

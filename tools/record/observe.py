@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ MAX_SHAPES = 4
 MAX_KINDS = 6
 PATIENCE = 64
 """Number of evaluations of an expression that may show nothing new before it is no longer looked at."""
-CHANGES: Sequence[Literal["", "returned", "inside"]] = ("", "returned", "inside")
+CHANGES: Sequence[Literal["", "alone", "returned", "inside"]] = ("", "alone", "returned", "inside")
 """What `Observed.changed` may be; the later ones say more."""
 _NOTHING: Any = object()
 
@@ -34,7 +35,7 @@ class Entry:
         self.whole = True
         self.watched = False  # whether it is an argument of a call, of which a change in place is noted
         self.argument: tuple[Any, int] | None = None  # the tensor that was passed last, and its version
-        self.changed: Literal["", "returned", "inside"] = ""
+        self.changed: Literal["", "alone", "returned", "inside"] = ""
 
 
 def add(items: list[Any], item: Any, limit: int) -> bool:
@@ -87,10 +88,20 @@ class Recorder:
             entry = self.entries[argument]
             before, entry.argument = entry.argument, None
             if before is not None and version(before[0]) != before[1] and entry.changed != "inside":
-                entry.changed = "returned" if before[0] is value else "inside"
+                entry.changed = max(entry.changed, self._change(before[0], value, sys._getframe(1)), key=CHANGES.index)
                 if self._changed is not None:
                     self._changed()
         return self.observe(index, value)
+
+    def _change(self, argument: Any, value: Any, frame: Any) -> Literal["alone", "returned", "inside"]:
+        """How a call that ran in this frame changed the tensor that it was handed."""
+        if argument is not value:
+            return "inside"
+        # A comprehension or a lambda does not see what the function around it holds.
+        if frame.f_code.co_name.startswith("<"):
+            return "returned"
+        held = [place for place in frame.f_locals.values() if holds_memory(place, argument)]
+        return "alone" if len(held) == 1 and held[0] is argument else "returned"
 
     def observe_attribute(self, index: int, owner: Any, name: str) -> Any:
         """Record the value of `owner.name` without running a property or `__getattr__`, and return `owner` (for `self.x += y`)."""
@@ -148,6 +159,26 @@ class Recorder:
                     )
                     rows[entry.span] = merge(rows.get(entry.span), observed)
         return result
+
+
+def holds_memory(value: Any, tensor: Any, depth: int = 4) -> bool:
+    """Whether a tensor, or what a container or a plain object holds, shares the memory of `tensor`; true where that cannot be told."""
+    kind = base_kind(type(value))
+    if kind in ("tensor", "parameter"):
+        try:
+            return bool(value.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr())
+        except Exception:  # an exotic tensor must not change what the user's code does
+            return True
+    if isinstance(value, list | tuple | set | frozenset):
+        parts: Iterable[Any] = value
+    elif isinstance(value, dict):
+        parts = list(value.values())
+    # The modules inside a module are reached through its attributes; their parameters are not what calls change.
+    elif kind == "module" or (hasattr(value, "__dict__") and not callable(value)):
+        parts = [part for name, part in vars(value).items() if name not in ("_parameters", "_modules")]
+    else:
+        return False
+    return any(depth == 0 or holds_memory(part, tensor, depth - 1) for part in parts)
 
 
 def version(tensor: Any) -> int:

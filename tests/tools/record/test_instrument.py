@@ -401,17 +401,19 @@ class Outer(nn.Module):
     def __init__(self):
         super().__init__()
         self.act, self.net = nn.ReLU(inplace=True), nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4))
-    def forward(self, one, two, three):
+    def forward(self, one, two, three, four):
         first = self.act(one)
         second = self.net(input=two)
         third = torch.add(three, 1)
-        return first + one, second + two, third
+        kept = {"views": [four[0]]}
+        fourth = self.act(four)
+        return first + one, second + two, third, fourth, kept
 
 def main():
     with torch.no_grad():
-        Outer()(torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+        Outer()(*[torch.zeros(2, 4) for _ in range(4)])
     with torch.inference_mode():
-        Outer()(torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4))
+        Outer()(*[torch.zeros(2, 4) for _ in range(4)])
 """
 
 
@@ -421,7 +423,8 @@ def test_changes_in_place_are_noted(tmp_path: Path, recorder: Recorder) -> None:
     table = recorder.table()["net.py"].items()
     named = {(lines[span.line - 1].strip(), lines[span.line - 1][span.column : span.end_column]): seen.changed for span, seen in table}
     assert {key: how for key, how in named.items() if how} == {
-        ("first = self.act(one)", "one"): "returned",
+        ("first = self.act(one)", "one"): "alone",
+        ("fourth = self.act(four)", "four"): "returned",
         ("second = self.net(input=two)", "two"): "inside",
     }
 

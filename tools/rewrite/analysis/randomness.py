@@ -260,10 +260,10 @@ def _lambdas(repo: Repo, file: FileModel, facts: Facts, called_as_classes: Set[F
     everywhere = [node for node in walk(file.tree) if isinstance(node, ast.Lambda)]
     lines = Counter(node.lineno for node in everywhere)
     as_classes = {node.lineno for node in everywhere if (file.file.path, lambda_name(node.lineno)) in called_as_classes}
-    lambdas = [node for node in everywhere if id(node) not in inside or node.lineno in as_classes]
     beside = {
         id(value) for node in walk(file.tree) if isinstance(node, ast.Dict) for value in _values_beside_modules(repo, file, facts, node)
     }
+    lambdas = [node for node in everywhere if id(node) not in inside or node.lineno in as_classes or id(node) in beside]
     for node in lambdas:
         # Lambdas are known by their line; two on one line could not be told apart.
         if lines[node.lineno] > 1:

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 import libcst.matchers as m
 
-from migrate_agent.tools.rewrite.analysis.aliases import read_after
+from migrate_agent.tools.rewrite.analysis.aliases import Alias, read_after
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.mutation.returned_arguments import mutated
@@ -108,6 +108,11 @@ class RebindChangedArguments(_Writes):
         targets = {id(node) for node in m.findall(statement, m.AssignTarget()) for node in m.findall(node, m.Name(name.value))}
         return all(id(node) in handed | targets for node in named)
 
+    def _aliases(self, name: cst.Name | cst.Attribute) -> list[Alias]:
+        fact = self.context.observed(name)
+        # No other name held the memory while the examples ran, whatever the statements allow.
+        return [] if fact is not None and fact.changed == "alone" else super()._aliases(name)
+
     def _returned_names(self, call: cst.Call) -> list[cst.Name]:
         """The names whose tensors a call changes in place and gives back."""
         own = isinstance(call.func, cst.Attribute) and is_inplace(call.func.attr.value) and not self.context.dotted(call.func)
@@ -121,7 +126,9 @@ class RebindChangedArguments(_Writes):
         context = self.context
         names = [argument.value for argument in call.args if isinstance(argument.value, cst.Name) and not argument.star]
         changed: list[tuple[cst.Name, str]] = [
-            (name, fact.changed) for name in names if (fact := context.observed(name)) is not None and fact.changed
+            (name, "returned" if fact.changed == "alone" else fact.changed)
+            for name in names
+            if (fact := context.observed(name)) is not None and fact.changed
         ]
         # What torch's own functions change the tables say, without examples.
         if (
