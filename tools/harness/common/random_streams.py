@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -153,6 +153,8 @@ class Stream:
     customs: Customs = NO_CUSTOMS
     crossed: list[list[object]] = field(default_factory=list)
     """Shapes and rates of the masks that were drawn as comparisons of uniform numbers."""
+    optional: set[int] = field(default_factory=set)
+    """The numbers of draws in branches, which a run takes or not."""
     tied: bool = False
     """Whether the run chose among equal numbers (`topk`), which depends on the algorithm."""
     _counts: Counter[str] = field(default_factory=Counter)
@@ -209,6 +211,20 @@ class Stream:
     def note(self, kind: str, shape: Sequence[int], rate: float | None = None) -> None:
         """Log a draw that does not come from the stream (a mask, or a kind that cannot be paired)."""
         self.draws.append(Draw(kind, tuple(int(n) for n in shape), rate))
+
+    def executed(self, numbers: Collection[int]) -> list[list[object]]:
+        """The draws as JSON, without those in branches that a run did not take; `numbers` are those of the draws that ran.
+
+        All of them where a draw that did not run came before one of its kind that did: the two sides count differently then.
+        """
+        left_out = {number for number in self.optional if number not in numbers}
+        for number in left_out:
+            kind = self.draws[number].kind
+            if kind in KINDS and any(
+                draw.kind == kind for later, draw in enumerate(self.draws) if later > number and later not in left_out
+            ):
+                return self.log()
+        return [row for number, row in enumerate(self.log()) if number not in left_out]
 
     def log(self) -> list[list[object]]:
         """The draws as JSON."""

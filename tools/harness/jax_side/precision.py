@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cache
+from functools import cache, wraps
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -100,6 +100,10 @@ def tracers_as_data() -> Iterator[None]:
         pytreelib.DATA_REGISTRY.discard(tracer)
 
 
+BRANCH_ARGUMENTS = 2
+"""Of `lax.cond` and `lax.switch`, functions stand among the first arguments behind the predicate; what follows are operands."""
+
+
 class Seen(NamedTuple):
     """A watched draw: its kind, the rate of a `bernoulli`, the numbers, and the key."""
 
@@ -140,7 +144,40 @@ class Draws:
         self._traced_as: Any = new_context()
         self._inside: ExitStack | None = None
         self._around: Any = None
+        self.branches = 0
+        """How many branches of `lax.cond` the function that is being traced stands in."""
+        self.branching = False
+        """Whether a mask was drawn in a branch since this was set to false."""
+        for name in ("cond", "switch"):
+            setattr(jax.lax, name, self._branching(getattr(jax.lax, name)))
         self._note_what_is_asked()
+
+    def _branching(self, choose: Callable[..., Any]) -> Callable[..., Any]:
+        """`lax.cond` or `lax.switch` with branches that count themselves while they are traced."""
+
+        def counted(value: Any) -> Any:
+            if isinstance(value, (list, tuple)) and value and all(map(callable, value)):
+                return [counted(branch) for branch in value]
+            if not callable(value) or isinstance(value, jax.Array):
+                return value
+
+            @wraps(value)
+            def branch(*args: Any, **kwargs: Any) -> Any:
+                self.branches += 1
+                try:
+                    return value(*args, **kwargs)
+                finally:
+                    self.branches -= 1
+
+            return branch
+
+        @wraps(choose)
+        def chosen(index: Any, *args: Any, **kwargs: Any) -> Any:
+            names = ("true_fun", "false_fun", "branches")
+            plain = [counted(value) if number < BRANCH_ARGUMENTS else value for number, value in enumerate(args)]
+            return choose(index, *plain, **{name: counted(value) if name in names else value for name, value in kwargs.items()})
+
+        return chosen
 
     def _dispatch(self, name: str) -> Callable[..., Any]:
         replacement = getattr(self, name.removeprefix("_"))
@@ -159,7 +196,10 @@ class Draws:
             stream.key = key
         elif self.heard is not None:
             self.heard.hear(len(stream.draws), key)
+        before = len(stream.draws)
         values = replacement(stream, key, *args, **kwargs)
+        if self.branches:
+            stream.optional.update(range(before, len(stream.draws)))
         if self._inside is not None and _trace() is not self._around:
             self.nested = True
             self._inside.enter_context(self.apart())
@@ -228,6 +268,7 @@ class Draws:
         size = np.shape(p) if shape is None else shape
         rate = self._asked if isinstance(p, jax.core.Tracer) else float(p) if np.size(p) == 1 else None
         self.rates.append([rate, list(size)])
+        self.branching |= self.branches > 0
         if self.heard is not None and self.stream is None:
             self.heard.hear(tuple(size), key, p)
 

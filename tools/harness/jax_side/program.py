@@ -33,6 +33,8 @@ class Traced:
     graphdef: Any = None
     rearranged: bool = False
     """Whether the call changed the containers among its arguments."""
+    branching: Stream | None = None
+    """The stream, where some of its draws stand in branches."""
 
 
 class Program:
@@ -103,6 +105,13 @@ class Program:
         """The narrowest float dtype below float32 that the program computes with, backward pass included; "" where there is none."""
         return narrow_float(self.jitted.trace(trainable, rest, list(leaves), dict(targets), mask_ones).jaxpr.jaxpr)
 
+    def executed(self, trainable: Any, rest: Any, leaves: Sequence[Any], mask_ones: Any = None) -> list[list[object]]:
+        """The draws of a run of the program that `traced` describes, without those in branches that the run does not take."""
+        if self.traced.branching is None:
+            return self.traced.draws
+        keys = self._keys(trainable, rest, leaves, {}, mask_ones)
+        return self.traced.branching.executed(set() if keys is None else {int(number) for number in keys.number})
+
     def _keys(self, trainable: Any, rest: Any, leaves: Any, targets: Any, mask_ones: Any) -> Keys | None:
         """The keys of the forward pass's draws, found by running it once more; None where they are not known."""
 
@@ -149,7 +158,7 @@ class Program:
         tree = trees.encode(result, outputs, is_leaf)
         outputs = [value.get_value() if isinstance(value, nnx.Variable) else jnp.asarray(value) for value in outputs]
         graphdef, parameters, after = split_kept(model)
-        self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged)
+        self.traced = Traced(tree, stream.log(), stream.crossed, graphdef, self.rearranged, stream if stream.optional else None)
         return loss(outputs, targets), (outputs, after, _written(trainable, parameters)), stream
 
     def call(self, model: Any, leaves: Sequence[Any], mask_ones: Any = None) -> tuple[Any, Stream]:

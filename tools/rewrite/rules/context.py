@@ -74,6 +74,8 @@ class Context:
     """Dotted path of a function within another → names of the outer one that it binds anew, where it changed their tensors in place."""
     saved_last: set[str] = field(default_factory=set)
     """Dotted paths of functions that change in place what they have saved for a backward pass."""
+    traced: set[tuple[FunctionKey, str]] = field(default_factory=set)
+    """(function, name) of names that a branch on tensors binds, so that their values are not there while tracing."""
     dead: dict[str, str] = field(default_factory=dict)
     """Top-level names that stand for nothing but an error, with its reason."""
 

@@ -43,6 +43,7 @@ from migrate_agent.tools.rewrite.rules.cleanup.unexercised import StubUnexercise
 from migrate_agent.tools.rewrite.rules.cleanup.unmigrated_references import StubUnmigratedReferences
 from migrate_agent.tools.rewrite.rules.cleanup.unused_locals import DropUnusedLocals
 from migrate_agent.tools.rewrite.rules.control_flow.constants import DecideConstants
+from migrate_agent.tools.rewrite.rules.control_flow.loop_exits import ReplaceLoopExits
 from migrate_agent.tools.rewrite.rules.control_flow.prints import DropPrintsOfValues
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import (
     ReplaceBranchChains,
@@ -197,6 +198,7 @@ CONTROL_FLOW: tuple[type[Rule], ...] = (
     DropPrintsOfValues,
     ReplaceBranchChains,
     ReplaceTensorLoops,
+    ReplaceLoopExits,
     ReplaceEarlyReturns,
 )
 

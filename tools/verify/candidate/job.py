@@ -157,6 +157,7 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
         # shapes and rates.
         program(trainable, rest, leaves, targets, mask_ones)
         mask_ones = session.kept(scenario, program.traced.draws)
+    before_call = trainable, rest
     value, outputs, after, of_parameters, of_inputs, written = program(trainable, rest, leaves, targets, mask_ones)
     trainable = moved(trainable, written)
     arrays = {f"out/{index}": stored(item) for index, item in enumerate(outputs)}
@@ -166,7 +167,8 @@ def run_scenario(session: Session, scenario: Request) -> dict[str, Any]:
         arrays |= {f"input-grad/{index}": np.conj(np.asarray(item)) for index, item in of_inputs.items()}
     tensor_files.save(session.output / f"{scenario.name}.safetensors", arrays)
     dtypes = [str(item.dtype) for item in outputs]
-    facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": program.traced.draws, "rearranged": program.traced.rearranged}
+    draws = program.executed(*before_call, leaves, mask_ones)
+    facts = {"tree": program.traced.tree, "dtypes": dtypes, "draws": draws, "rearranged": program.traced.rearranged}
     facts["crossed"] = program.traced.crossed
     if not session.exact:
         facts["narrow"] = program.narrow(trainable, rest, leaves, targets, mask_ones)

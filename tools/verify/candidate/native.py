@@ -241,6 +241,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
     with session.draws.apart():
         run = jax.jit(step, compiler_options=quick())
         session.draws.rates.clear()
+        session.draws.branching = False
         first, after, drawn = run(rest, leaves)
         noted = [rate for rate, _ in session.draws.rates]
         rates = [[rate, [candidate.copies, *shape]] for rate, shape in session.draws.rates]
@@ -257,7 +258,7 @@ def dropout(session: Session) -> dict[str, Any] | None:
     if None in noted or len(noted) > sum(kind == "_bernoulli" for kind, _ in kinds):  # not all masks are drawn where they can be seen
         rates, reason = _told(session, step, states, leaves)
         stale = stale or reason
-    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale}
+    return {"rates": rates, "repeatable": _equal(first, again), "fresh": fresh, "stale": stale, "branching": session.draws.branching}
 
 
 def _told(session: Session, step: Callable[..., Any], states: Sequence[Any], leaves: Any) -> tuple[list[Any], str]:

@@ -18,6 +18,7 @@ from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
+from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 from migrate_agent.tools.types import Observed
@@ -62,6 +63,13 @@ class ReplaceTensorBranches(Rule):
             "        return lax.cond(jax.random.uniform(self.rngs(), 1) < 0.5, lambda: x + y, lambda: x)\n",
         ),
         (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x, y):\n"
+            "        return x if self.training and torch.rand(1).item() < 0.5 else y\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n        self.rngs = rngs\n\n"
+            "    def __call__(self, x, y):\n"
+            "        return lax.cond(jax.random.uniform(self.rngs(), 1) < 0.5, lambda: x, lambda: y) if not self.deterministic else y\n",
+        ),
+        (
             "import torch\n\ndef f(x: torch.Tensor):\n    return x * 2 if x.sum().item() else x + 1\n",
             "def f(x: jax.Array):\n    return lax.cond(jnp.sum(x), lambda: x * 2, lambda: x + 1)\n",
         ),
@@ -93,6 +101,10 @@ class ReplaceTensorBranches(Rule):
         if result is None:
             self.context.hole(original.test, "a branch on tensor values", "tensor-branch")
         return result
+
+    def _decided(self, test: cst.BaseExpression) -> bool:
+        """Whether tracing decides the first operand of `and`, and Python evaluates the other one only where it holds."""
+        return isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And) and not self._is_tensor_test(test.left)
 
     def _guarded(self, original: cst.If, updated: cst.If) -> cst.FlattenSentinel[cst.BaseStatement] | None:
         """`if not self.training or torch.rand(()) < p: …` with a first operand that tracing decides: Python's own branch around `lax.cond`.
@@ -142,6 +154,9 @@ class ReplaceTensorBranches(Rule):
         bodies = [_simple_statements(updated.body), _simple_statements(updated.orelse.body) if isinstance(updated.orelse, cst.Else) else []]
         if any(body is None or any(map(_gives_none, body)) for body in bodies):
             return None
+        # `ReplaceBranchChains` hands modules to the branch, and lets tracing decide what it can.
+        if changed_modules(self.context, original, updated) != [] or (original.orelse is None and self._decided(test)):
+            return None
         true, false = bodies[0] or [], bodies[1] or []
         if len(true) == len(false) == 1 and (value := _returned(true[0])) is not None and (other := _returned(false[0])) is not None:
             return cst.SimpleStatementLine([cst.Return(self._call(test, new, value, other))], leading_lines=updated.leading_lines)
@@ -177,6 +192,7 @@ class ReplaceTensorBranches(Rule):
         call = self.context.build("lax.cond({test}, if_true, if_false)", test=test)
         assert isinstance(call, cst.Call)
         call = call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in inputs)])
+        self.context.traced |= {(self.context.function_key, name) for name in outputs}
         target = cst.parse_statement(f"{result} = 0\n")
         assert isinstance(target, cst.SimpleStatementLine) and isinstance(target.body[0], cst.Assign)
         parts.append(target.with_changes(body=[target.body[0].with_changes(value=call)], leading_lines=[cst.EmptyLine(indent=False)]))
@@ -206,6 +222,9 @@ class ReplaceTensorBranches(Rule):
         if not self._is_tensor_test(original.test) or self.context.constructing:
             return None
         self._forget_items(original.test)
+        match self.context.parent():
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+                self.context.traced.add((self.context.function_key, name))
         return self._call(original.test, updated.test, updated.body, updated.orelse)
 
     def leave_CompIf(self, original: cst.CompIf, updated: cst.CompIf) -> None:
@@ -243,7 +262,14 @@ class ReplaceTensorBranches(Rule):
     def _call(
         self, test: cst.BaseExpression, new: cst.BaseExpression, true: cst.BaseExpression, false: cst.BaseExpression
     ) -> cst.BaseExpression:
+        if isinstance(test, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation) and not self._is_tensor_test(test.left):
+            # Python leaves the second operand alone where the first one decides, as evaluation draws no number.
+            inner = wrap(self._call(test.right, new.right, true, false), None)
+            either = isinstance(test.operator, cst.Or)
+            return cst.IfExp(new.left, true if either else inner, inner if either else false)
         predicate = self._predicate(test, new)
+        if (isinstance(true, cst.Name), isinstance(false, cst.Name)) == (True, True) and (true.value, false.value) == ("True", "False"):  # type: ignore[attr-defined]
+            return predicate
         # `lax.cond` wants one dtype on both sides; a Python number has none of its own, and `where` promotes it.
         if any(isinstance(arm, (cst.Integer, cst.Float, cst.UnaryOperation)) for arm in (true, false)):
             return self.context.build("jnp.where({test}, {true}, {false})", test=predicate, true=true, false=false)
@@ -290,6 +316,8 @@ class ReplaceTensorBranches(Rule):
             return self._is_tensor_test(node.expression)
         if _is_always_tensor(self.context.observed(node)) or is_reduced(self.context, node):
             return True
+        if isinstance(node, cst.Name) and (self.context.function_key, node.value) in self.context.traced:
+            return True
         return self._item_receiver(node) is not None or self._compares_items(node)
 
     def _item_receiver(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -317,7 +345,7 @@ class ReplaceTensorBranches(Rule):
 
 
 @dataclass(frozen=True)
-class _Arm:
+class Arm:
     """One side of a branch: its statements, the local names that they bind, and whether they change the module.
 
     `perhaps` are those of the names that are bound inside a branch of Python's own.
@@ -345,15 +373,14 @@ class _Branching(Rule):
         span = self.context.span(test)
         self.context.holes[:] = [hole for hole in self.context.holes if not (hole.code == "tensor-branch" and hole.span == span)]
 
-    def _call(self, test: cst.BaseExpression, names: Sequence[str], stateful: bool) -> cst.BaseExpression:
-        """`lax.cond(test, if_true, if_false, x)`, or `nnx.cond` with the module as first operand."""
-        operands = [self.context.self_name(), *names] if stateful else list(names)
-        call = self.context.build(f"{'nnx' if stateful else 'lax'}.cond({{test}}, if_true, if_false)", test=test)
+    def _call(self, test: cst.BaseExpression, names: Sequence[str], modules: Sequence[str]) -> cst.BaseExpression:
+        """`lax.cond(test, if_true, if_false, x)`, or `nnx.cond` with the modules that change as first operands."""
+        call = self.context.build(f"{'nnx' if modules else 'lax'}.cond({{test}}, if_true, if_false)", test=test)
         assert isinstance(call, cst.Call)
-        return call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in operands)])
+        return call.with_changes(args=[*call.args, *(cst.Arg(cst.Name(name)) for name in (*modules, *names))])
 
-    def _function(self, label: str, arm: _Arm, inputs: Sequence[str], outputs: Sequence[str], stateful: bool) -> cst.FunctionDef:
-        head = ", ".join([self.context.self_name(), *inputs] if stateful else inputs)
+    def _function(self, label: str, arm: Arm, inputs: Sequence[str], outputs: Sequence[str], modules: Sequence[str]) -> cst.FunctionDef:
+        head = ", ".join([*modules, *inputs])
         result = f"return {', '.join(outputs)}" if outputs else "pass"
         function = cst.parse_statement(f"def {label}({head}):\n    {result}\n")
         assert isinstance(function, cst.FunctionDef)
@@ -361,19 +388,19 @@ class _Branching(Rule):
         inner = function.body.with_changes(body=_without_blank_start([*arm.body, *end]))
         return function.with_changes(body=inner, leading_lines=[cst.EmptyLine(indent=False)])
 
-    def _arm(self, suite: cst.BaseSuite | None) -> _Arm | None:
+    def _arm(self, suite: cst.BaseSuite | None) -> Arm | None:
         """A side of a branch after rewriting; `None` where it does more than bind names and change the module."""
-        arm = _Arm()
+        arm = Arm()
         for statement in suite.body if isinstance(suite, cst.IndentedBlock) else ():
             if isinstance(statement, cst.FunctionDef) and statement.name.value in HELPERS:
-                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
+                arm = Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
             elif isinstance(statement, cst.If):
                 inside = [self._arm(suite) for suite in _suites(statement)]
                 if None in inside:
                     return None
                 bound = tuple(name for one in inside if one for name in one.names)
                 stateful = any(one.stateful for one in inside if one)
-                arm = _Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or stateful, (*arm.perhaps, *bound))
+                arm = Arm((*arm.body, statement), (*arm.names, *bound), arm.stateful or stateful, (*arm.perhaps, *bound))
             elif not isinstance(statement, cst.SimpleStatementLine):
                 return None
             else:
@@ -381,9 +408,15 @@ class _Branching(Rule):
                     effect = self._effect(small)
                     if effect is None:
                         return None
-                    arm = _Arm(arm.body, (*arm.names, *effect[0]), arm.stateful or effect[1], arm.perhaps)
-                arm = _Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
+                    arm = Arm(arm.body, (*arm.names, *effect[0]), arm.stateful or effect[1], arm.perhaps)
+                arm = Arm((*arm.body, statement), arm.names, arm.stateful, arm.perhaps)
         return arm if suite is None or isinstance(suite, cst.IndentedBlock) else None
+
+    def _modules(self, stateful: bool, original: cst.CSTNode, updated: cst.CSTNode) -> list[str] | None:
+        """The names of the modules that a branch changes: `self` where it writes to its variables, and those that it calls."""
+        called = changed_modules(self.context, original, updated)
+        own = [self.context.self_name()] if stateful else []
+        return None if called is None else list(dict.fromkeys([*own, *called]))
 
     def _effect(self, small: cst.BaseSmallStatement) -> tuple[list[str], bool] | None:
         """Names that a statement binds, and whether it changes the module; `None` for anything else."""
@@ -418,6 +451,15 @@ class ReplaceBranchChains(_Branching):
 
     KEEP = ("def f(x: int):\n    if x > 0:\n        x = 1\n    elif x < 3:\n        x = 2\n    return x\n",)
     CHANGE = (
+        (
+            "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x):\n"
+            "        if self.training and torch.rand(1).item() < 0.5:\n            x = x + torch.randn_like(x)\n        return x\n",
+            "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.deterministic = False\n        self.rngs = rngs\n\n"
+            "    def __call__(self, x):\n        if not self.deterministic:\n            def if_true(self, x):\n"
+            "                x = x + jax.random.normal(self.rngs(), x.shape, x.dtype)\n                return x\n\n"
+            "            def if_false(self, x):\n                return x\n\n"
+            "            x = nnx.cond(jax.random.uniform(self.rngs(), 1) < 0.5, if_true, if_false, self, x)\n        return x\n",
+        ),
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.register_buffer('n', torch.zeros(()))\n\n    def forward(self, x):\n        if self.training and self.n > 3:\n"
@@ -466,12 +508,13 @@ class ReplaceBranchChains(_Branching):
         true = self._arm(updated.body)
         if isinstance(original.orelse, cst.If) and isinstance(updated.orelse, cst.If):
             inner = self._chain(original.orelse, updated.orelse, (original.orelse.test, updated.orelse.test))
-            false = _Arm(tuple(inner[0]), tuple(inner[1]), inner[2]) if inner and self._is_open(original.orelse.test) else None
+            false = Arm(tuple(inner[0]), tuple(inner[1]), inner[2]) if inner and self._is_open(original.orelse.test) else None
         else:
             false = self._arm(updated.orelse.body if isinstance(updated.orelse, cst.Else) else None)
-        if true is None or false is None:
+        modules = self._modules(bool((true and true.stateful) or (false and false.stateful)), original, updated)
+        if true is None or false is None or modules is None:
             return None
-        stateful = true.stateful or false.stateful
+        stateful = bool(modules)
         every = list(dict.fromkeys([*true.names, *false.names]))
         outputs = [name for name in every if self.plain._read_outside(original, name)]
         before = [name for name in every if self.plain._bound_before(original, name)]
@@ -482,9 +525,10 @@ class ReplaceBranchChains(_Branching):
             return None
         inputs = [name for name in every if name in before]
         functions = [
-            self._function(label, arm, inputs, outputs, stateful) for label, arm in zip(("if_true", "if_false"), (true, false), strict=True)
+            self._function(label, arm, inputs, outputs, modules) for label, arm in zip(("if_true", "if_false"), (true, false), strict=True)
         ]
-        call = self._call(self.plain._predicate(*tests), inputs, stateful)
+        call = self._call(self.plain._predicate(*tests), inputs, modules)
+        self.context.traced |= {(self.context.function_key, name) for name in outputs}
         line: cst.BaseSmallStatement = cst.Expr(call)
         if outputs:
             target = cst.parse_expression(", ".join(outputs)) if len(outputs) > 1 else cst.Name(outputs[0])
@@ -558,20 +602,19 @@ class ReplaceEarlyReturns(_Branching):
         sides = [[s for s in new.body.body if isinstance(s, cst.BaseStatement)] if ends else [], list(rest)]
         bound = {name for side in sides for name in _bound_names(side)}
         inputs = sorted(name for name in bound if self.plain._bound_before(old, name))
-        stateful = any(self._changes_module(side) for side in sides)
+        modules = [self.context.self_name()] if any(self._changes_module(side) for side in sides) else []
         functions = [
-            self._function(label, _Arm(tuple(side)), inputs, (), stateful)
-            for label, side in zip(("if_true", "if_false"), sides, strict=True)
+            self._function(label, Arm(tuple(side)), inputs, (), modules) for label, side in zip(("if_true", "if_false"), sides, strict=True)
         ]
         functions[0] = functions[0].with_changes(leading_lines=new.leading_lines)
-        decided, (test, rewritten) = self._decided(old, new, inputs, stateful)
-        call = self._call(self.plain._predicate(test, rewritten), inputs, stateful)
+        decided, (test, rewritten) = self._decided(old, new, inputs, modules)
+        call = self._call(self.plain._predicate(test, rewritten), inputs, modules)
         last = cst.Return(call) if ends else cst.Expr(call)
         end = cst.SimpleStatementLine([last], leading_lines=[] if decided else [cst.EmptyLine(indent=False)])
         return [*functions, *decided, end]
 
     def _decided(
-        self, old: cst.If, new: cst.If, inputs: Sequence[str], stateful: bool
+        self, old: cst.If, new: cst.If, inputs: Sequence[str], modules: Sequence[str]
     ) -> tuple[list[cst.If], tuple[cst.BaseExpression, cst.BaseExpression]]:
         """Where tracing decides the first operand of a test: a branch on it, and the other operand. It is not evaluated where Python would not."""
         test, rewritten = old.test, new.test
@@ -582,7 +625,7 @@ class ReplaceEarlyReturns(_Branching):
             return [], (test, rewritten)
         either = isinstance(test.operator, cst.Or)
         function = "if_true" if either else "if_false"
-        arguments = [self.context.self_name(), *inputs] if stateful else list(inputs)
+        arguments = [*modules, *inputs]
         body = cst.parse_statement(f"return {function}({', '.join(arguments)})\n")
         guard = rewritten.left if either else _negated(rewritten.left)
         branch = cst.If(guard, cst.IndentedBlock([body]), leading_lines=[cst.EmptyLine(indent=False)])
@@ -672,7 +715,8 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _is_always_tensor(fact: Observed | None) -> bool:
-    return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter"}
+    # `self.training and torch.rand(()) < p` is a bool where tracing decides it.
+    return fact is not None and "tensor" in fact.kinds and set(fact.kinds) <= {"tensor", "parameter", "bool"}
 
 
 def _gives_none(line: cst.SimpleStatementLine) -> bool:

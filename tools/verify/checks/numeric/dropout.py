@@ -32,6 +32,11 @@ def judge(results: Results) -> Verdict | None:
         problem = "further calls draw the same numbers again"
     problem = problem or str(measured.get("stale", ""))
     ours = rates([[draw[1], draw[0]] for draw in measured["rates"]])
+    if measured.get("branching"):
+        # How often a branch with a mask in it is taken differs from call to call: the call is judged that takes the same ones as torch.
+        answers = [answer for scenario, answer in results.answers(drawing.role) if scenario.name == drawing.name and not answer.error]
+        rows = [draw[1:] for answer in answers for draw in answer.facts["draws"] if draw[0] == "bernoulli"]
+        ours = rates([*rows, *chain.from_iterable(crossed)])
     if problem:
         return Verdict("numeric", "dropout", "fail", detail=problem)
     if None in theirs or None in ours:
