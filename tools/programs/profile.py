@@ -11,7 +11,8 @@ import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import blocks, body, is_optimizer, method_of
 from migrate_agent.tools.programs.rewrite.names import Imports
-from migrate_agent.tools.programs.rewrite.optimizers import SIGNATURES
+from migrate_agent.tools.programs.tables.registry import optimizers as rows
+from migrate_agent.tools.programs.tables.registry import schedules as schedule_rows
 from migrate_agent.tools.types import Inventory
 
 
@@ -102,9 +103,8 @@ def _dotted(tree: ast.Module, imports: Imports) -> Iterator[str]:
 def _reasons(text: str, optimizers: tuple[str, ...], schedules: tuple[str, ...], count: int) -> Iterator[str]:
     if not optimizers:
         yield "no optimizer of torch.optim is constructed here"
-    yield from (f"{name} has no row" for name in optimizers if name not in SIGNATURES)
-    if schedules:
-        yield f"schedules have no rule yet ({', '.join(schedules)})"
+    yield from (f"{name} has no row" for name in optimizers if name not in rows())
+    yield from (f"{name} has no row" for name in schedules if f"torch.optim.lr_scheduler.{name}" not in schedule_rows())
     if count > 1 or len(optimizers) > 1:
         yield "several backward() or optimizers in one program have no rule yet"
     module = cst.parse_module(text)

@@ -29,14 +29,3 @@ def total_norm(grads: Any, norm_type: float = 2.0) -> jax.Array:
 def clip_grad_value(grads: Any, clip_value: Any) -> Any:
     """Gradients whose elements lie within ±`clip_value` (https://pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_value_.html)."""
     return jax.tree.map(lambda grad: jnp.clip(grad, -clip_value, clip_value), grads)
-
-
-def learning_rate(optimizer: Any) -> float:
-    """The rate of an optimizer whose rate is set from outside of the step."""
-    return float(optimizer.opt_state.hyperparams["learning_rate"].get_value())
-
-
-def set_learning_rate(optimizer: Any, rate: Any) -> None:
-    """Set the rate of an optimizer made by `optax.inject_hyperparams`."""
-    variable = optimizer.opt_state.hyperparams["learning_rate"]
-    variable.set_value(jnp.asarray(rate, variable.get_value().dtype))

@@ -102,14 +102,21 @@ def printed_text(pair: Pair) -> Verdict:
 
 def files_written(pair: Pair) -> Verdict:
     """Whether both write files to the same places, whatever their format."""
-    ours, theirs = (_places(run.trace["files"]) for run in (pair.candidate, pair.original))
-    missing = sorted(theirs - ours)
+    ours = {_stem(prefix) for file in pair.candidate.trace["files"] for prefix in _prefixes(file)}
+    missing = sorted(file for file in pair.original.trace["files"] if _stem(file) not in ours)
     return verdict("spec", "files_written", "fail" if missing else "pass", f"not written: {', '.join(missing[:5])}" if missing else "")
 
 
-def _places(files: list[str]) -> set[str]:
-    # A checkpoint may become a folder, and gets another suffix; its name stays.
-    return {file.split("/")[0].partition(".")[0] if "/" not in file else file.rpartition("/")[0].partition(".")[0] for file in files}
+def _prefixes(file: str) -> list[str]:
+    """A file and all folders that it lies in."""
+    parts = file.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def _stem(path: str) -> str:
+    # A checkpoint may become a folder, and may get another suffix; its name stays.
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.rpartition('.')[0] or name}"
 
 
 def losses(pair: Pair) -> Verdict:

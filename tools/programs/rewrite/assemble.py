@@ -13,10 +13,10 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrate_agent.tools.programs.program import Program
-from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_core
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, find_core, optimizer_names
 from migrate_agent.tools.programs.rewrite.functions import plan_step, scope_of
-from migrate_agent.tools.programs.rewrite.groups import optimizers_of
-from migrate_agent.tools.programs.rewrite.host import SEEDS, RewriteHost, traced_functions
+from migrate_agent.tools.programs.rewrite.groups import optimizers_of, schedulers_of
+from migrate_agent.tools.programs.rewrite.host import SEEDS, Optimizers, RewriteHost, traced_functions
 from migrate_agent.tools.programs.rewrite.names import Imports, code
 from migrate_agent.tools.rewrite.assemble.compose import _Composer, _joined
 from migrate_agent.tools.rewrite.assemble.workspace import Statement, Workspace
@@ -68,9 +68,11 @@ def _intermediate(module: cst.Module, text: str, observed: Mapping[Span, Observe
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     imports = Imports(text)
     core, inside = find_core(module, imports, _modules(positions, observed))
-    step = plan_step(core, list(_outside(module, core, inside)), scope_of(module, inside))
+    step = plan_step(core, list(_outside(module, core, inside)), scope_of(module, inside), _kinds(positions, observed))
     traced = traced_functions(module, core)
-    host = RewriteHost(imports, core, step, traced, _called_modules(positions, observed), optimizers_of(module, imports))
+    schedulers = schedulers_of(module, imports, core)
+    optimizers = Optimizers(optimizers_of(module, imports, schedulers), schedulers, optimizer_names(module, imports))
+    host = RewriteHost(imports, core, step, traced, _called_modules(positions, observed), optimizers)
     new = module.visit(host)
     assert isinstance(new, cst.Module)
     moved = _moved(new, host.origin, positions, observed)
@@ -96,6 +98,16 @@ def _modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Ob
         ):
             names.add(node.value)
     return frozenset(names)
+
+
+def _kinds(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> dict[str, frozenset[str]]:
+    """Name → what it was seen to hold, anywhere in the file."""
+    kinds: dict[str, frozenset[str]] = {}
+    for node, place in positions.items():
+        fact = observed.get(_span(place)) if isinstance(node, cst.Name) else None
+        if fact is not None and isinstance(node, cst.Name):
+            kinds[node.value] = kinds.get(node.value, frozenset()).union(fact.kinds)
+    return kinds
 
 
 def _called_modules(positions: Mapping[cst.CSTNode, object], observed: Mapping[Span, Observed]) -> frozenset[cst.CSTNode]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -26,6 +26,8 @@ class Step:
     norm: str = ""
     anchor: cst.CSTNode | None = None
     """The statement before which the functions stand."""
+    static: tuple[str, ...] = ()
+    """Inputs that are no arrays: another value is another program."""
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -72,8 +74,13 @@ def _repeated(module: cst.Module, name: str) -> bool:
     return len(calls) != 1 or any(isinstance(statement, (cst.For, cst.While, cst.FunctionDef)) for statement in calls[0])
 
 
-def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope) -> Step:
-    """The names of the step. `outside` are the statements of the program around it."""
+DATA = ("tensor", "int", "float", "module:")
+STATIC = ("bool", "str", "none", "function:")
+"""Prefixes of kinds of names that a step can take from a function that is called again and again."""
+
+
+def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope, kinds: Mapping[str, frozenset[str]]) -> Step:
+    """The names of the step. `outside` are the statements of the program around it, `kinds` what names were seen to hold."""
     if len(core.models) != 1:
         raise NotUnderstoodError(f"the loss depends on several modules ({', '.join(core.models)})", core.backward)
     made = dict.fromkeys(name for statement in core.slice for name in bound(statement))
@@ -87,8 +94,14 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope) -> Step:
     loss = core.loss.value if isinstance(core.loss, cst.Name) else ""
     inputs = tuple(name for name in needed if name in scope.varying and name not in core.models)
     closure = [name for name in needed if name in scope.fixed and name not in core.models]
+    static: tuple[str, ...] = ()
     if closure and scope.repeated:
-        raise NotUnderstoodError(f"the step uses {', '.join(closure)} of a function that is called again and again", core.backward)
+        # Functions that are defined in it would be compiled with each call of it.
+        unknown = [name for name in closure if not _all(kinds.get(name), (*DATA, *STATIC))]
+        if unknown:
+            raise NotUnderstoodError(f"the step uses {', '.join(unknown)} of a function that is called again and again", core.backward)
+        static = tuple(name for name in closure if not _all(kinds.get(name), DATA))
+        inputs, closure = (*inputs, *closure), []
     outputs = tuple(name for name in made if name in used and name != loss)
     return Step(
         core.models[0],
@@ -98,7 +111,12 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope) -> Step:
         outputs,
         next((n for n in norms if n in used), ""),
         scope.inner if closure else scope.outer,
+        static,
     )
+
+
+def _all(kinds: frozenset[str] | None, prefixes: tuple[str, ...]) -> bool:
+    return bool(kinds) and all(kind.startswith(prefixes) for kind in kinds or ())
 
 
 def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:
@@ -133,10 +151,9 @@ def step_function(core: Core, step: Step, loss_name: str, name: str) -> cst.Base
     lines += [f"{step.optimizer}.update({step.model}, grads)"]
     lines += [f"return {', '.join(step.results)}"] if step.results else []
     parameters = ", ".join((step.model, step.optimizer, *step.inputs))
-    text = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef {name}({parameters}):\n' + "".join(
-        f"    {one}\n" for one in lines
-    )
-    return cst.parse_statement(text)
+    static = f", static_argnames={step.static!r}" if step.static else ""
+    head = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"){static})\ndef {name}({parameters}):\n'
+    return cst.parse_statement(head + "".join(f"    {one}\n" for one in lines))
 
 
 def _clip(statement: cst.CSTNode, step: Step) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError, blocks, body, optimizer_names
-from migrate_agent.tools.programs.rewrite.names import Imports, code, read
+from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, blocks, body, call_of, method_of, optimizer_names
+from migrate_agent.tools.programs.rewrite.names import Imports, bound, code, read
 
 RANK = frozenset({"dim", "ndimension"})
 
@@ -28,14 +28,57 @@ class OptimizerCall:
     statements: tuple[cst.CSTNode, ...] = ()
 
 
-def optimizers_of(module: cst.Module, imports: Imports) -> dict[str, OptimizerCall]:
+@dataclass(frozen=True)
+class SchedulerCall:
+    """A scheduler: its dotted class and call, and its optimizer by name and class.
+
+    `inner` is the statement that steps it beside the optimizer, where that is all that the program does with it.
+    """
+
+    dotted: str
+    call: cst.Call
+    statement: cst.CSTNode
+    optimizer: str
+    optimizer_class: str
+    inner: cst.CSTNode | None = None
+
+
+def schedulers_of(module: cst.Module, imports: Imports, core: Core) -> dict[str, SchedulerCall]:
+    """Name → the scheduler that it is assigned."""
+    names = optimizer_names(module, imports)
+    result: dict[str, SchedulerCall] = {}
+    lines = [s for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.SimpleStatementLine)]
+    for statement in lines:
+        call = call_of(statement)
+        dotted = imports.of(call.func) if call is not None else ""
+        if call is None or not dotted.startswith("torch.optim.lr_scheduler.") or not call.args or len(bound(statement)) != 1:
+            continue
+        name, optimizer = bound(statement)[0], code(call.args[0].value)
+        if optimizer not in names:
+            raise NotUnderstoodError("a scheduler of something other than one optimizer has no rule", statement)
+        uses = [s for s in lines if name in read(s)]
+        beside = [s for s in body(core.block) if method_of(s)[1] == "step" and code(s).strip() == f"{name}.step()"]
+        after = beside and list(body(core.block)).index(beside[0]) > list(body(core.block)).index(core.step)
+        inner = beside[0] if after and uses == beside and not _in_headers(module, name) else None
+        result[name] = SchedulerCall(dotted, call, statement, optimizer, imports.of(names[optimizer].func), inner)
+    return result
+
+
+def _in_headers(module: cst.Module, name: str) -> bool:
+    headers = [getattr(s, part, None) for block, _ in blocks(module) for s in body(block) for part in ("test", "iter")]
+    functions = [s for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.ClassDef)]
+    return any(name in read(node) for node in [*headers, *functions] if isinstance(node, cst.CSTNode))
+
+
+def optimizers_of(module: cst.Module, imports: Imports, schedulers: Mapping[str, SchedulerCall]) -> dict[str, OptimizerCall]:
     """Name → the optimizer that it is assigned. One of another form is left out; its construction then has no rule."""
     names = optimizer_names(module, imports)
+    outside = {one.optimizer for one in schedulers.values() if one.inner is None}
     loops = [s for block, _ in blocks(module) for s in body(block) if isinstance(s, cst.For)]
     result: dict[str, OptimizerCall] = {}
     for name, call in names.items():
         plain = {name: OptimizerCall("", False)}
-        inject = any(rate_of(loop, plain) is not None for loop in loops)
+        inject = name in outside or any(rate_of(loop, plain) is not None for loop in loops)
         argument = call.args[0].value if call.args else None
         if argument is None:
             continue

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, is_optimizer
 from migrate_agent.tools.programs.rewrite.functions import Step, call_statement, loss_function, step_function
-from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, rate_of
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, rate_of
 from migrate_agent.tools.programs.rewrite.names import Imports, code, read
-from migrate_agent.tools.programs.rewrite.optimizers import transform
+from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
 
 DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm"})
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -30,7 +31,18 @@ IDLE = frozenset(
 )
 """Calls without an effect on what is computed, and without a counterpart."""
 IDLE_PREFIX = "torch.backends."
+CHECKPOINTS = {"torch.save": "save_checkpoint", "torch.load": "load_checkpoint"}
+STATES = {"state_dict": "object_state", "load_state_dict": "load_object_state"}
 GENERATOR = "default_generator"
+
+
+@dataclass(frozen=True)
+class Optimizers:
+    """The optimizers and schedulers of a script, by name, and the calls that construct optimizers."""
+
+    calls: Mapping[str, OptimizerCall]
+    schedulers: Mapping[str, SchedulerCall]
+    constructions: Mapping[str, cst.Call]
 
 
 class RewriteHost(cst.CSTTransformer):
@@ -46,12 +58,14 @@ class RewriteHost(cst.CSTTransformer):
         step: Step,
         traced: frozenset[str],
         forwards: frozenset[cst.CSTNode],
-        optimizers: Mapping[str, OptimizerCall],
+        optimizers: Optimizers,
     ) -> None:
         super().__init__()
         self.imports, self.core, self.step, self.traced = imports, core, step, traced
         self.forwards, self.optimizers = forwards, optimizers
-        self.idle = {statement for one in optimizers.values() for statement in one.statements}
+        inner = [one for one in optimizers.schedulers.values() if one.inner is not None]
+        self.idle = {statement for one in optimizers.calls.values() for statement in one.statements}
+        self.idle |= {statement for one in inner for statement in (one.statement, one.inner) if statement is not None}
         self.evaluates: list[cst.Call] = []
         self.origin: dict[cst.CSTNode, cst.CSTNode] = {}
         self.helpers: set[str] = set()
@@ -167,9 +181,16 @@ class RewriteHost(cst.CSTTransformer):
             return self._call_line(small.value, updated_node)
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call) and is_optimizer(self.imports.of(small.value.func)):
             return self._optimizer(code(small.targets[0].target), small.value, updated_node)
+        if isinstance(small, cst.Assign) and (scheduler := self._scheduler(original_node)) is not None:
+            made = scheduler_text(scheduler, self.optimizers.constructions[scheduler.optimizer])
+            self.helpers |= made.helpers
+            return updated_node.with_changes(body=[small.with_changes(value=cst.parse_expression(made.code))])
         if isinstance(small, cst.Assign) and self.imports.of(small.targets[0].target).startswith(IDLE_PREFIX):
             return cst.RemoveFromParent()
         return updated_node
+
+    def _scheduler(self, statement: cst.CSTNode) -> SchedulerCall | None:
+        return next((one for one in self.optimizers.schedulers.values() if one.statement is statement), None)
 
     def _call_line(self, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         dotted = self.imports.of(call.func)
@@ -182,10 +203,16 @@ class RewriteHost(cst.CSTTransformer):
         return updated
 
     def _optimizer(self, name: str, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
-        optimizer = self.optimizers.get(name)
+        optimizer = self.optimizers.calls.get(name)
         if optimizer is None or optimizer.model != self.step.model:
             raise NotUnderstoodError("an optimizer over other parameters than those of one module has no rule", call)
-        text = f"nnx.Optimizer({self.step.model}, {transform(self.imports.of(call.func), call, optimizer)}, wrt=nnx.Param)"
+        own = [one for one in self.optimizers.schedulers.values() if one.optimizer == name]
+        if len(own) > 1:
+            raise NotUnderstoodError("several schedulers of one optimizer have no rule", call)
+        inner = next((one for one in own if one.inner is not None), None)
+        made = transform(self.imports.of(call.func), call, optimizer, inner)
+        self.helpers |= made.helpers
+        text = f"nnx.Optimizer({self.step.model}, {made.code}, wrt=nnx.Param)"
         small = updated.body[0]
         assert isinstance(small, cst.Assign)
         # What the source says above the groups, which go, is about the optimizer.
@@ -195,12 +222,12 @@ class RewriteHost(cst.CSTTransformer):
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
         """`for group in optimizer.param_groups: group["lr"] = rate` → the rate is set in the optimizer's state."""
-        rate = rate_of(original_node, self.optimizers)
+        rate = rate_of(original_node, self.optimizers.calls)
         if rate is None:
             return updated_node
-        self.helpers.add("set_learning_rate")
+        self.helpers.add("set_hyperparameter")
         optimizer, value = rate
-        return cst.parse_statement(f"set_learning_rate({optimizer}, {code(value)})").with_changes(leading_lines=updated_node.leading_lines)
+        return cst.parse_statement(f"set_hyperparameter({optimizer}, {code(value)})").with_changes(leading_lines=updated_node.leading_lines)
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
         """`with torch.no_grad():` goes, and what stands in it stays: no gradient is taken outside of the step."""
@@ -218,6 +245,17 @@ class RewriteHost(cst.CSTTransformer):
         function = decorator.func if isinstance(decorator, cst.Call) else decorator
         return cst.RemoveFromParent() if self.imports.of(function) in NO_GRADIENT else updated_node
 
+    def _state(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression | None:
+        """`model.state_dict()` and `model.load_state_dict(state)`, of a module or an optimizer."""
+        function = original.func
+        if not isinstance(function, cst.Attribute) or function.attr.value not in STATES or not isinstance(function.value, cst.Name):
+            return None
+        if function.value.value not in {*self.core.models, *self.optimizers.calls}:
+            return None
+        helper = STATES[function.attr.value]
+        self.helpers.add(helper)
+        return cst.Call(cst.Name(helper), [cst.Arg(function.value), *_positional(updated.args[:1])])
+
     # -- expressions --------------------------------------------------------------------------------------------------
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         """Draws come from a generator with torch's stream."""
@@ -225,6 +263,12 @@ class RewriteHost(cst.CSTTransformer):
         if original_node in self.forwards:
             self.evaluates.append(original_node)
             return cst.Call(cst.Name("eval_step"), [cst.Arg(updated_node.func), *updated_node.args])
+        if (name := CHECKPOINTS.get(dotted)) is not None:
+            self.helpers.add(name)
+            kept = [a for a in updated_node.args if a.keyword is None or a.keyword.value in ("obj", "f")]
+            return updated_node.with_changes(func=cst.Name(name), args=_positional(kept))
+        if (state := self._state(original_node, updated_node)) is not None:
+            return state
         if dotted == "torch.Generator":
             self.helpers.add("TorchGenerator")
             return updated_node.with_changes(func=cst.Name("TorchGenerator"), args=[])
@@ -243,6 +287,10 @@ class RewriteHost(cst.CSTTransformer):
             raise NotUnderstoodError(f"{dotted} with options has no rule outside of the step", original_node)
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return updated_node.with_changes(func=cst.Attribute(generator, cst.Name(dotted.rpartition(".")[2])), args=kept)
+
+
+def _positional(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    return [cst.Arg(argument.value) for argument in arguments]
 
 
 def _statements(result: Any) -> list[cst.BaseStatement]:

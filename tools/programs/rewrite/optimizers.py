@@ -1,81 +1,60 @@
-"""What the construction of an optimizer of torch becomes: `nnx.Optimizer` with an exact `optax` transform, all values written out."""
+"""What the construction of an optimizer or a scheduler of torch becomes: a row of the tables, put into the program's own names."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import NotUnderstoodError
-from migrate_agent.tools.programs.rewrite.groups import OptimizerCall
+from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall
 from migrate_agent.tools.programs.rewrite.names import code
-
-DROPPED = frozenset({"foreach", "fused", "capturable", "differentiable"})
-SIGNATURES: Mapping[str, Mapping[str, str]] = {
-    "torch.optim.Adam": {"lr": "1e-3", "betas": "(0.9, 0.999)", "eps": "1e-8", "weight_decay": "0", "amsgrad": "False"},
-    "torch.optim.AdamW": {"lr": "1e-3", "betas": "(0.9, 0.999)", "eps": "1e-8", "weight_decay": "1e-2", "amsgrad": "False"},
-    "torch.optim.SGD": {"lr": "1e-3", "momentum": "0", "dampening": "0", "weight_decay": "0", "nesterov": "False"},
-}
+from migrate_agent.tools.programs.tables.arguments import literal
+from migrate_agent.tools.programs.tables.registry import Text, optimizer_arguments, row_of, schedules
+from migrate_agent.tools.programs.tables.schedule_text import momentum_text, schedule_call, schedule_text, scheduled_optimizer
+from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
-def transform(dotted: str, call: cst.Call, optimizer: OptimizerCall) -> str:
-    """The text of the transform. Raises `NotUnderstoodError`."""
-    signature = SIGNATURES.get(dotted)
-    if signature is None:
-        raise NotUnderstoodError(f"{dotted} has no row in the table of optimizers", call)
-    values = dict(signature)
-    for position, argument in enumerate(call.args[1:]):
-        name = argument.keyword.value if argument.keyword is not None else list(signature)[position]
-        if name in values:
-            values[name] = code(argument.value)
-        elif name not in DROPPED:
-            raise NotUnderstoodError(f"{dotted}({name}=…) has no rule", call)
-    for name in ("amsgrad", "dampening"):
-        if values.get(name, "0") not in ("0", "0.0", "False"):
-            raise NotUnderstoodError(f"{dotted}({name}=…) has no rule", call)
-    mask = ""
-    if optimizer.decays:
-        values["weight_decay"] = optimizer.weight_decay
-        mask = f", mask=lambda params: jax.tree.map(lambda p: {optimizer.decays}, params)"
-    rate = values["lr"]
-    if optimizer.inject:
-        # The other values stay constants: injected ones are rounded, and float32 has no exact 0.999.
-        return f"optax.inject_hyperparams(lambda learning_rate: {_ROWS[dotted]({**values, 'lr': 'learning_rate'}, mask)})(learning_rate={rate})"
-    return _ROWS[dotted](values, mask)
+def transform(dotted: str, call: cst.Call, optimizer: OptimizerCall, scheduler: SchedulerCall | None) -> Text:
+    """The text of the transform; a `scheduler` that is stepped with each update is part of it. Raises `NotUnderstoodError`."""
+    try:
+        arguments = optimizer_arguments(dotted, code(call))
+        if optimizer.decays:
+            arguments["weight_decay"] = literal(optimizer.weight_decay)
+        rate = Text(arguments["lr"].text)
+        if scheduler is not None:
+            rate = _schedule(scheduler, call)
+        text = scheduled_optimizer(dotted, arguments, rate, None, optimizer.inject)
+    except Refuse as error:
+        raise NotUnderstoodError(str(error), call) from None
+    return _masked(text, optimizer, call) if optimizer.decays else text
 
 
-def _adam(values: Mapping[str, str], mask: str) -> str:
-    return _decayed(values, f"optax.adam({values['lr']}, {_moments(values)})", mask)
+def _masked(text: Text, optimizer: OptimizerCall, call: cst.Call) -> Text:
+    """The transform with its decay on some parameters alone."""
+    mask = f", mask=lambda params: jax.tree.map(lambda p: {optimizer.decays}, params)"
+    for decay in (f"weight_decay={optimizer.weight_decay}", f"add_decayed_weights({optimizer.weight_decay}"):
+        if text.code.count(decay) == 1:
+            return Text(text.code.replace(decay, decay + mask), text.helpers)
+    raise NotUnderstoodError("groups with other weight decays have no rule for this optimizer", call)
 
 
-def _adamw(values: Mapping[str, str], mask: str) -> str:
-    return f"optax.adamw({values['lr']}, {_moments(values)}, weight_decay={values['weight_decay']}{mask})"
+def scheduler_text(scheduler: SchedulerCall, construction: cst.Call) -> Text:
+    """The object that stands for a scheduler on the host. `construction` is that of its optimizer. Raises `NotUnderstoodError`."""
+    try:
+        row = row_of(scheduler.dotted, schedules())
+    except Refuse as error:
+        raise NotUnderstoodError(str(error), scheduler.call) from None
+    if row.host:
+        kept = [a for a in scheduler.call.args if a.keyword is None or a.keyword.value != "verbose"]
+        return Text(f"{row.host}({', '.join(code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in kept)})", frozenset({row.host}))
+    schedule = _schedule(scheduler, construction)
+    return Text(f"RateSchedule({scheduler.optimizer}, {schedule.code})", schedule.helpers | {"RateSchedule"})
 
 
-def _sgd(values: Mapping[str, str], mask: str) -> str:
-    momentum = "" if values["momentum"] in ("0", "0.0") else f", momentum={values['momentum']}"
-    nesterov = "" if values["nesterov"] == "False" else f", nesterov={values['nesterov']}"
-    return _decayed(values, f"optax.sgd({values['lr']}{momentum}{nesterov})", mask)
-
-
-def _decayed(values: Mapping[str, str], text: str, mask: str) -> str:
-    """With torch's weight decay, which is part of the gradient."""
-    if values["weight_decay"] in ("0", "0.0"):
-        return text
-    return f"optax.chain(optax.add_decayed_weights({values['weight_decay']}{mask}), {text})"
-
-
-def _moments(values: Mapping[str, str]) -> str:
-    betas = cst.parse_expression(values["betas"])
-    if isinstance(betas, (cst.Tuple, cst.List)) and len(betas.elements) == 2:
-        first, second = (code(element.value) for element in betas.elements)
-    else:
-        first, second = f"{values['betas']}[0]", f"{values['betas']}[1]"
-    return f"b1={first}, b2={second}, eps={values['eps']}"
-
-
-_ROWS: Mapping[str, Callable[[Mapping[str, str], str], str]] = {
-    "torch.optim.Adam": _adam,
-    "torch.optim.AdamW": _adamw,
-    "torch.optim.SGD": _sgd,
-}
+def _schedule(scheduler: SchedulerCall, construction: cst.Call) -> Text:
+    try:
+        call = schedule_call(scheduler.dotted, code(scheduler.call))
+        if momentum_text(call) is not None:
+            raise NotUnderstoodError("a scheduler that cycles the momentum has no rule", scheduler.call)
+        return schedule_text(call, optimizer_arguments(scheduler.optimizer_class, code(construction))["lr"])
+    except Refuse as error:
+        raise NotUnderstoodError(str(error), scheduler.call) from None

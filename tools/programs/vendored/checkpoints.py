@@ -1,0 +1,78 @@
+"""Checkpoints of training scripts: trees of arrays and plain values, in a folder by orbax."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp  # type: ignore[import-untyped]
+from flax import nnx
+
+
+def object_state(item: Any) -> Any:
+    """The state of a module or an optimizer as nested dictionaries of arrays, as `state_dict()` gives it in torch."""
+    own = getattr(item, "state_dict", None)
+    return own() if own is not None else nnx.to_pure_dict(nnx.state(item))
+
+
+def load_object_state(item: Any, state: Any) -> None:
+    """Put what `object_state` gave into a module or an optimizer of the same kind. Raises `KeyError` or `ValueError` where it does not fit."""
+    own = getattr(item, "load_state_dict", None)
+    if own is not None:
+        own(state)
+        return
+    current = nnx.state(item)
+    nnx.replace_by_pure_dict(current, state)
+    nnx.update(item, current)
+
+
+def save_checkpoint(tree: Any, path: Any) -> None:
+    """Write a tree of dictionaries, lists, arrays and plain values to the folder `path`, in place of what lies there."""
+    arrays: dict[str, Any] = {}
+    outline = _outline(tree, arrays)
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        # orbax refuses a checkpoint without arrays.
+        saved = ocp.args.StandardSave(arrays or {"none": np.zeros(())})
+        parts = ocp.args.Composite(arrays=saved, outline=ocp.args.JsonSave({"tree": outline}))
+        checkpointer.save(Path(path).absolute(), parts, force=True)
+
+
+def load_checkpoint(path: Any) -> Any:
+    """The tree that `save_checkpoint` wrote. Raises `FileNotFoundError` where there is none."""
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        parts = ocp.args.Composite(arrays=ocp.args.StandardRestore(), outline=ocp.args.JsonRestore())
+        restored = checkpointer.restore(Path(path).absolute(), parts)
+    return _filled(restored["outline"]["tree"], restored["arrays"])
+
+
+def _outline(tree: Any, arrays: dict[str, Any]) -> Any:
+    """The tree as JSON, with the numbers of its arrays in their places."""
+    node = tree
+    if isinstance(node, dict):
+        # JSON has no integers as keys, and states of lists of modules do.
+        return {"dict": [[key, _outline(value, arrays)] for key, value in node.items()]}
+    if isinstance(node, (list, tuple)):
+        return {type(node).__name__: [_outline(value, arrays) for value in node]}
+    if not isinstance(node, (jax.Array, np.ndarray, np.generic)):
+        return {"value": node if node is None or isinstance(node, (bool, int, float, str)) else json.loads(json.dumps(node, default=str))}
+    key: Any = isinstance(node, jax.Array) and jnp.issubdtype(node.dtype, jax.dtypes.prng_key)
+    name = str(len(arrays))
+    key_data: Any = jax.random.key_data
+    arrays[name] = key_data(node) if key else node
+    return {"key" if key else "array": name}
+
+
+def _filled(outline: Any, arrays: Any) -> Any:
+    ((kind, content),) = outline.items()
+    if kind == "dict":
+        return {key: _filled(value, arrays) for key, value in content}
+    if kind in ("list", "tuple"):
+        items = [_filled(value, arrays) for value in content]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "value":
+        return content
+    return jax.random.wrap_key_data(arrays[content]) if kind == "key" else arrays[content]

@@ -1,0 +1,21 @@
+"""A schedule that is stepped outside of the training step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flax import nnx
+
+from migrate_agent.tools.programs.vendored.host_schedules import HostSchedule
+
+
+class RateSchedule(HostSchedule):
+    """Sets the rate of an optimizer to `schedule(count)` with each `step`, as a scheduler of torch does."""
+
+    def __init__(self, optimizer: nnx.Optimizer[Any], schedule: Callable[[int], Any]) -> None:
+        self.schedule = schedule
+        super().__init__(optimizer)
+
+    def rate(self, label: str) -> float:
+        return float(self.schedule(self.last_epoch))
