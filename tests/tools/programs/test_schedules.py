@@ -60,7 +60,7 @@ def rates(make: Any, steps: int, steps_per_epoch: int = 1) -> tuple[list[float],
 
 def ours(text: Text, steps: int) -> Any:
     """Our schedule's value at each of so many counts, as a step under `jit` sees it."""
-    return np.asarray(jax.jit(jax.vmap(evaluate(text)))(jnp.arange(steps)))
+    return np.asarray(jax.jit(jax.vmap(evaluate(text)))(jnp.arange(steps, dtype=jnp.int32)))
 
 
 def arguments_of(row: Schedule, options: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_made_of_several(label: str) -> None:
 def test_once_an_epoch() -> None:
     call = schedule_call("torch.optim.lr_scheduler.StepLR", "StepLR(optimizer, 3, gamma=0.5)")
     text = schedule_text(call, literal("0.1"), "7")
-    assert text == Text("per_epoch(optax.exponential_decay(0.1, 3, 0.5, staircase=True), 7)", frozenset({"per_epoch"}))
+    assert text == Text("per_epoch(lambda count: 0.1 * 0.5 ** (count // 3), 7)", frozenset({"per_epoch"}))
     with double_precision():
         expected, _ = rates(lambda o: torch_schedules.StepLR(o, 3, gamma=0.5), 120, 7)
         np.testing.assert_allclose(ours(text, 120), expected, rtol=1e-12)
@@ -254,4 +254,4 @@ def test_values_that_a_recording_saw() -> None:
 
 
 def test_reasons_of_what_is_refused() -> None:
-    assert all(row.reason and row.name.startswith("torch.optim.") for row in refused().values())
+    assert all(row.reason and row.name.startswith("torch.") for row in refused().values())

@@ -27,13 +27,31 @@ def chained(learning_rate: Any, *factors: Schedule) -> Schedule:
     return schedule
 
 
-def polynomial(learning_rate: Any, total_iters: Any, power: Any = 1.0) -> Schedule:
+def linear_schedule(learning_rate: Any, start_factor: Any, end_factor: Any, total_iters: Any) -> Schedule:
+    """`torch.optim.lr_scheduler.LinearLR` (https://pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LinearLR.html).
+
+    As all functions of this file it divides in the precision that is in force; `optax.linear_schedule` divides counts in float32 always.
+    """
+
+    def schedule(count: Any) -> Any:
+        share = jnp.minimum(jnp.asarray(count, float) / total_iters, 1.0)
+        return learning_rate * (start_factor + (end_factor - start_factor) * share)
+
+    return schedule
+
+
+def polynomial_schedule(learning_rate: Any, total_iters: Any, power: Any = 1.0) -> Schedule:
     """`torch.optim.lr_scheduler.PolynomialLR`
     (https://pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.PolynomialLR.html).
 
     Past the end, under `jit`, `optax.polynomial_schedule` raises a rest that rounding made negative to a power.
     """
-    return lambda count: learning_rate * jnp.maximum(1 - count / total_iters, 0.0) ** power
+
+    def schedule(count: Any) -> Any:
+        rest = jnp.where(count < total_iters, 1 - jnp.asarray(count, float) / total_iters, 0.0)
+        return learning_rate * rest**power
+
+    return schedule
 
 
 def cosine_annealing(learning_rate: Any, T_max: Any, eta_min: Any = 0.0) -> Schedule:

@@ -10,8 +10,9 @@ from migrate_agent.tools.programs.tables.registry import Refused, Schedule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 
+# `optax.exponential_decay` divides the count, int32, in float32 even where everything else is float64.
 def _step(arguments: Arguments, lr: Argument) -> str:
-    return f"optax.exponential_decay({lr.text}, {arguments['step_size'].text}, {arguments['gamma'].text}, staircase=True)"
+    return f"lambda count: {operand(lr.text)} * {operand(arguments['gamma'].text)} ** (count // {operand(arguments['step_size'].text)})"
 
 
 def _multi_step(arguments: Arguments, lr: Argument) -> str:
@@ -27,11 +28,14 @@ def _multi_step(arguments: Arguments, lr: Argument) -> str:
 
 
 def _exponential(arguments: Arguments, lr: Argument) -> str:
-    return f"optax.exponential_decay({lr.text}, 1, {arguments['gamma'].text})"
+    return f"lambda count: {operand(lr.text)} * {operand(arguments['gamma'].text)} ** count"
 
 
 def _linear(arguments: Arguments, lr: Argument) -> str:
-    return f"optax.linear_schedule({_times(lr, arguments['start_factor'])}, {_times(lr, arguments['end_factor'])}, {arguments['total_iters'].text})"
+    factors = ", ".join(arguments[name].text for name in ("start_factor", "end_factor", "total_iters"))
+    if arguments["total_iters"].is_default(0):
+        raise Refuse("LinearLR with total_iters=0 stays at its first rate")
+    return f"vendored.linear_schedule({lr.text}, {factors})"
 
 
 def _constant(arguments: Arguments, lr: Argument) -> str:
@@ -43,7 +47,7 @@ def _constant(arguments: Arguments, lr: Argument) -> str:
 
 
 def _polynomial(arguments: Arguments, lr: Argument) -> str:
-    return f"vendored.polynomial({lr.text}, {arguments['total_iters'].text}, {arguments['power'].text})"
+    return f"vendored.polynomial_schedule({lr.text}, {arguments['total_iters'].text}, {arguments['power'].text})"
 
 
 def _cosine(arguments: Arguments, lr: Argument) -> str:
