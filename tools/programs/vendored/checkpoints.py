@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp  # type: ignore[import-untyped]
+import orbax.checkpoint as ocp
 from flax import nnx
 
 
