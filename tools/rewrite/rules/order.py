@@ -57,6 +57,7 @@ from migrate_agent.tools.rewrite.rules.environment.fused_imports import TakeFuse
 from migrate_agent.tools.rewrite.rules.environment.global_names import SpellOutGlobals
 from migrate_agent.tools.rewrite.rules.environment.gradient_contexts import ReplaceGradientContexts
 from migrate_agent.tools.rewrite.rules.environment.import_fallbacks import TakeImportFallbacks
+from migrate_agent.tools.rewrite.rules.environment.input_gradients import DifferentiateInputs
 from migrate_agent.tools.rewrite.rules.environment.local_names import WriteOutLocals
 from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseOutsideAccess
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
@@ -212,6 +213,7 @@ CONSTANTS: tuple[type[Rule], ...] = (
 # What a rule further inside has left a note about (`Context.parted`, `nonlocals`, `saved_last`), and statements that are judged by their
 # final form.
 AROUND_NOTES: tuple[type[Rule], ...] = (
+    DifferentiateInputs,
     KeepParameterGradients,
     BindOuterNames,
     DropSelfAssignments,
