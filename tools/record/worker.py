@@ -21,6 +21,7 @@ from migrate_agent.tools.harness.common.example_text import (
     load_unit,
     make_namespace,
 )
+from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.partial_import import use_parts
 from migrate_agent.tools.record.session import Session, Writer
 from migrate_agent.tools.record.store import NAME, example_from_json, write_json
@@ -142,5 +143,5 @@ def rerun(session: Session, example: Example) -> None:
     namespace = make_namespace(module, example, load_tensors(example.tensors))
     instance = construct(load_unit(module.__name__, name, example.init), example, namespace)
     args, kwargs = call_arguments(example, namespace)
-    with torch.no_grad():
+    with torch.set_grad_enabled(asks_gradients(type(instance))):
         methods.bound(instance, example.method)(*args, **kwargs)

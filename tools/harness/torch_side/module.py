@@ -19,6 +19,7 @@ import torch
 from migrate_agent.tools.harness.common import host_random, methods, reach, tolerances, trees
 from migrate_agent.tools.harness.common.argument_changes import CALL, Changes, bind, called, changed, proposals, strings
 from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, init_arguments, load_unit, make_namespace
+from migrate_agent.tools.harness.common.inner_gradients import asks_gradients
 from migrate_agent.tools.harness.common.input_sampling import Array, Leaf
 from migrate_agent.tools.harness.common.partial_import import use_parts, use_roots
 from migrate_agent.tools.harness.common.random_streams import USUAL, Drawing, Stream
@@ -258,7 +259,10 @@ class Original:
     def call_once(self, module: Any, values: Sequence[Array], drawing: Drawing, *, native: bool, noise: int, share: float) -> None:
         """Call the module for its effect on its state. Raises the errors of the original."""
         _, args, kwargs, _ = self.arguments(values, native=native)
-        with comparable(Stream(0, drawing), module, native=native, noise=noise, share=share), torch.no_grad():
+        with (
+            comparable(Stream(0, drawing), module, native=native, noise=noise, share=share),
+            torch.set_grad_enabled(asks_gradients(self.cls)),
+        ):
             methods.bound(module, self.method)(*args, **kwargs)
 
     def run(
@@ -300,7 +304,7 @@ class Original:
             comparable(stream, module, native=native, noise=noise, share=share),
             widths if native else nullcontext(),
             watch or nullcontext(),
-            torch.set_grad_enabled(targets is not None),
+            torch.set_grad_enabled(targets is not None or asks_gradients(self.cls)),
         ):
             output = methods.bound(module, self.method)(*args, **kwargs)
             outputs: list[Any] = []
