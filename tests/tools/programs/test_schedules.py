@@ -28,6 +28,7 @@ from migrate_agent.tools.programs.tables.schedule_text import (
     scheduled_optimizer,
 )
 from migrate_agent.tools.programs.vendored.host_schedules import LambdaLR, MultiplicativeLR, ReduceLROnPlateau, hyperparameters
+from migrate_agent.tools.programs.vendored.rate_schedules import RateSchedule
 from migrate_agent.tools.rewrite.tables.registry import Refuse
 
 torch_schedules: Any = torch.optim.lr_scheduler
@@ -183,6 +184,19 @@ def test_own_functions(name: str, mine: Any) -> None:
             scheduler.step()
     np.testing.assert_allclose(seen, expected, rtol=1e-13)
     assert len(traces) == 1
+
+
+def test_logged_rates_are_torchs_in_float32() -> None:
+    """The rate that a script prints, to its last digit but one, though the optimizer holds float32."""
+    call = schedule_call("torch.optim.lr_scheduler.CosineAnnealingLR", "CosineAnnealingLR(optimizer, 30, eta_min=1e-5)")
+    schedule = evaluate(schedule_text(call, literal("0.1")))
+    expected, _ = rates(lambda o: torch_schedules.CosineAnnealingLR(o, 30, eta_min=1e-5), 60)
+    scheduler = RateSchedule(injected()[1], schedule)
+    seen = []
+    for _ in range(60):
+        seen += scheduler.get_last_lr()
+        scheduler.step()
+    np.testing.assert_allclose(seen, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

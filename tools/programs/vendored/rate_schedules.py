@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 from flax import nnx
 
 from migrate_agent.tools.programs.vendored.host_schedules import HostSchedule
@@ -18,4 +19,6 @@ class RateSchedule(HostSchedule):
         super().__init__(optimizer)
 
     def rate(self, label: str) -> float:
-        return float(self.schedule(self.last_epoch))
+        # In double precision as torch computes it, so that a rate that is logged has the same digits.
+        with jax.enable_x64(True):
+            return float(self.schedule(self.last_epoch))
