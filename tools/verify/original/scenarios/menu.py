@@ -37,7 +37,7 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
     """
     unit = writer.original
     if not new:
-        return {**describe(writer), "inits": sample_initial_values(writer)}
+        return {**describe(writer), **({} if unit.is_function else {"inits": sample_initial_values(writer)})}
     with writer.lines:
         writer.once(unit.state(), writer.values(0), "eval")
         if writer.texts.get("train") is not False:
@@ -65,7 +65,8 @@ def write_scenarios(writer: ScenarioWriter, *, first: bool, new_construction: bo
     description = describe(writer)
     if first:
         description["curves"] = train_curves(writer, [scenario for scenario in gradients if scenario.seed != STRONG], inputs)
-    if first or new_construction:
+    # What a function is handed was initialised by somebody else.
+    if (first or new_construction) and not unit.is_function:
         description["inits"] = sample_initial_values(writer)
     return description
 
