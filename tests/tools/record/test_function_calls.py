@@ -35,7 +35,7 @@ def test_a_call_is_kept(watched: tuple[Capture, FunctionCapture, Any]) -> None:
 def test_what_no_call_carries_over_is_held(watched: tuple[Capture, FunctionCapture, Any]) -> None:
     capture, _, function = watched
     function(torch.ones(2), fn=torch.relu, note="a")
-    assert texts(capture) == [("fn=torch.relu", 'x=_tensors["call0"], note=\'a\'')]
+    assert texts(capture) == [("fn=torch.relu", "x=_tensors[\"call0\"], note='a'")]
 
 
 def test_equal_calls_are_kept_once_and_others_beside_them(watched: tuple[Capture, FunctionCapture, Any]) -> None:
