@@ -128,7 +128,7 @@ def record_file(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output
     from migrate_agent.tools.record.worker import start_session
 
     session = start_session(arguments)
-    root = Path(sys.path[len(session.import_roots)] if len(sys.path) > len(session.import_roots) else ".")
+    root = session.root
     path = next(Path(real) for real, relative in session.paths.items() if relative == arguments["path"])
     sys.argv = [str(path)]
     with _ended_by_nothing(), time_limit(FILE_SECONDS):

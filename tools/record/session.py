@@ -44,6 +44,7 @@ class Session:
         launching: Mapping[str, Skipped] = MappingProxyType({}),
         functions: Iterable[str] = (),
     ) -> None:
+        self.root = root
         rows = [tuple(row) for row in files]
         self.paths = {str((root / path).resolve()): path for path, _, _ in rows}
         self.import_roots = list(dict.fromkeys(str(root / import_root) for _, _, import_root in rows))

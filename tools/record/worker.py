@@ -43,7 +43,8 @@ def start_session(arguments: Mapping[str, Any]) -> Session:
         root, arguments["files"], arguments["units"], arguments["max_bytes"], None, arguments["launching"], arguments["functions"]
     )
     use_parts(arguments["parts"], root)
-    sys.path[:0] = [folder for folder in session.import_roots if folder not in sys.path]
+    # Their order counts: of folders without `__init__.py` that several roots have, Python takes a file from the first.
+    sys.path[:] = [*session.import_roots, *(folder for folder in sys.path if folder not in session.import_roots)]
     session.install()
     return session
 

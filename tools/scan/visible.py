@@ -13,27 +13,29 @@ from migrate_agent.tools.types import Inventory, SourceFile
 
 _USUAL = ("", "src")
 """Import roots that every file may use besides its own."""
-_views: list[tuple[Inventory, dict[tuple[str, ...], Inventory]]] = []
+_views: list[tuple[Inventory, dict[tuple[tuple[str, ...], ...], Inventory]]] = []
 
 
 def visible_from(inventory: Inventory, path: str) -> Inventory:
-    """The inventory without the files that others of the same module name hide from the file at `path`.
+    """The inventory without the files that others of the same module name hide from the file at `path`, those of its own import root first.
 
     It is `inventory` itself where no names clash, and the same object for all files that see the same. Raises `KeyError` for an unknown path.
     """
     near = source_file(inventory.files, path)
-    hidden = _hidden(inventory.files, near)
+    roots = tuple(dict.fromkeys([near.import_root, *_USUAL, *sorted({file.import_root for file in inventory.files})]))
+    hidden = _hidden(inventory.files, roots)
     if not hidden:
         return inventory
     # By identity: the rewriter keeps its work for each inventory, and comparing two takes long.
     if not _views or _views[0][0] is not inventory:
         _views[:] = [(inventory, {})]
     views = _views[0][1]
-    key = tuple(sorted(hidden))
+    key = (roots, tuple(sorted(hidden)))
     if key not in views:
         views[key] = replace(
             inventory,
-            files=tuple(file for file in inventory.files if file.path not in hidden),
+            # The order of files is that of the import roots on `sys.path` (`record.session.plan`).
+            files=tuple(file for root in roots for file in inventory.files if file.import_root == root and file.path not in hidden),
             units=tuple(unit for unit in inventory.units if unit.source not in hidden),
             findings=tuple(finding for finding in inventory.findings if finding.source not in hidden),
         )
@@ -48,11 +50,10 @@ def source_file(files: Iterable[SourceFile], path: str) -> SourceFile:
     raise KeyError(path)
 
 
-def _hidden(files: Sequence[SourceFile], near: SourceFile) -> set[str]:
-    """The paths of files that cannot be imported beside those that the file's own import roots give."""
+def _hidden(files: Sequence[SourceFile], roots: Sequence[str]) -> set[str]:
+    """The paths of files that cannot be imported beside those that the import roots before theirs give."""
     if len({file.module for file in files}) == len(files):
         return set()
-    roots = dict.fromkeys([near.import_root, *_USUAL, *sorted({file.import_root for file in files})])
     taken: dict[str, str] = {}
     hidden: set[str] = set()
     for root in roots:

@@ -68,6 +68,23 @@ def test_each_project_sees_its_own(inventory: Inventory) -> None:
     assert [unit.id for unit in second.units if unit.name == "Net"] == ["b/net.py:Net"]
 
 
+def test_own_import_root_comes_first(tmp_path: Path) -> None:
+    # Folders without `__init__.py` of both projects are one package for Python, which takes a file from the first root.
+    texts = {
+        "layers/block.py": "",
+        "layers/more.py": "",
+        "net.py": "from layers.block import x\n",
+        "old/layers/block.py": "",
+        "old/layers/far.py": "",
+    }
+    for path, text in {**texts, "old/net.py": "from layers.block import x\nfrom layers.far import y\n"}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    whole = scan(tmp_path)
+    for path, roots in (("net.py", ["", "old"]), ("old/net.py", ["old", ""])):
+        assert list(dict.fromkeys(file.import_root for file in visible_from(whole, path).files)) == roots
+
+
 def test_views_are_the_same_objects(inventory: Inventory) -> None:
     assert visible_from(inventory, "a/only.py") is visible_from(inventory, "a/net.py")
     with pytest.raises(KeyError):
