@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_agent.agent.config.config import Config
 from migrate_agent.agent.loop.services import Services
+from migrate_agent.agent.runs.class_text import public_methods
 from migrate_agent.agent.runs.recordings import examples_of
 from migrate_agent.sandbox.base import Sandbox
 from migrate_agent.tools.record.infer import Guess
@@ -77,16 +79,44 @@ class Exercise:
         """The recording, grown by further calls of these units that reach code that their examples do not. They come after the first example of
         their unit: only so many examples of one unit are verified."""
         limits = self.config.limits.limits()
-        pairs = [(unit, examples_of(recording, unit.id)) for unit in units]
+        pairs = [(unit, [example for example in examples_of(recording, unit.id) if not example.method]) for unit in units]
         examples = self.services.further(self.inventory, pairs, recording, self.sandbox, limits)
         if not examples:
             return recording
         ran = self.services.record(self.inventory, examples, self.sandbox, self.folder / "further", limits)
         merged = merge_recordings((recording, replace(ran, errors={})))
-        first = {examples_of(recording, unit.id)[0] for unit, own in pairs if own}
+        first = {own[0] for _, own in pairs if own}
         added = {example for example in merged.examples if (example.unit, example.call) in {(one.unit, one.call) for one in examples}}
         order = sorted(merged.examples, key=lambda example: 0 if example in first else 1 if example in added else 2)
         return replace(merged, examples=tuple(order))
+
+    def add_methods(self, unit: Unit, recording: Recording) -> Recording:
+        """The recording, grown by guessed calls of the methods of a unit that no example calls, where its own call has an example.
+
+        What their expressions are is noted unless that leaves the rewrite a hole more: then it leaves stubs where it is unsure.
+        """
+        examples = examples_of(recording, unit.id)
+        first = next((example for example in examples if not example.method), None)
+        known = {example.method for example in examples if example.method}
+        infer, limits = self.services.infer_methods, self.config.limits.limits()
+        if first is None or infer is None or not public_methods(self.inventory.root / unit.source, unit.name) - known:
+            return recording
+        calls, _ = infer(self.inventory, first, known, self.sandbox, limits)
+        if not calls:
+            return recording
+        folder = self.folder / f"methods-{self.inventory.units.index(unit):04d}"
+        ran = self.services.record(self.inventory, calls, self.sandbox, folder, limits)
+        unobserved = merge_recordings((recording, Recording(calls)))
+        observed = merge_recordings((unobserved, Recording(observations=ran.observations)))
+        return observed if self._holes(unit, observed) <= self._holes(unit, unobserved) else unobserved
+
+    def _holes(self, unit: Unit, recording: Recording) -> int:
+        """The number of holes in the draft of a unit; where there is no draft, more than any has."""
+        try:
+            draft = self.services.compose(self.inventory, recording.observations, [unit.id], {}, examples_of(recording, unit.id))
+        except Exception:  # the rewriter's fault comes up again in the unit's turn, and is told there
+            return sys.maxsize
+        return len(draft.holes)
 
     def _import_error(self, unit: Unit, folder: Path) -> Recording:
         """Run nothing of the unit but its import: `setup` comes next, and ends it there."""

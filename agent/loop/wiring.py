@@ -16,7 +16,7 @@ from migrate_agent.sandbox.base import Device, Sandbox
 from migrate_agent.tools.record import record
 from migrate_agent.tools.record.examples import ExampleError, from_config, from_convention
 from migrate_agent.tools.record.further import further_examples
-from migrate_agent.tools.record.infer import infer
+from migrate_agent.tools.record.infer import infer, infer_methods
 from migrate_agent.tools.rewrite import compose, mentions, translate
 from migrate_agent.tools.scan import scan
 from migrate_agent.tools.types import Draft, Evidence, Example, Inventory, Observations, Unit
@@ -33,7 +33,8 @@ def services(warn: Callable[[str], None]) -> Services:
         except SandboxError as error:
             raise MissingError(str(error)) from error
 
-    return Services(scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, further_examples, connect=_connect)
+    seams = (scan, _examples, record, infer, _compose, mentions, translate, _verify, opened, further_examples, infer_methods)
+    return Services(*seams, connect=_connect)
 
 
 def _connect(settings: Settings, config: Config, folder: RunFolder, tell: Callable[[str], None]) -> Model:

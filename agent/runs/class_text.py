@@ -36,6 +36,14 @@ def is_called(file: Path, name: str) -> bool:
     return any(ast.unparse(base).rpartition(".")[2] not in PLAIN_BASES for base in definition.bases)
 
 
+def public_methods(file: Path, name: str) -> set[str]:
+    """The methods that a class defines for its users, its call aside; none of a function."""
+    definition = class_node(ast.parse(file.read_text(encoding="utf-8")), name)
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    return {name for name in names if not name.startswith("_")} - {"forward", "extra_repr"}
+
+
 def required_arguments(file: Path, name: str, method: str) -> list[str]:
     """`argument=...` for each argument without a default of a method of a class; empty where the class does not define it.
 

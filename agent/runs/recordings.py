@@ -49,10 +49,12 @@ def stored_recording(home: Path, root: Path) -> tuple[Recording, list[str]]:
 
 
 def examples_of(recording: Recording, unit: str) -> tuple[Example, ...]:
-    """The examples that exercise a unit: those of the best origin there is (contract: configuration, convention, recording, inference)."""
+    """The examples that exercise a unit: those of the best origin there is, of each method too (contract: configuration, convention, recording, inference)."""
     mine = [example for example in recording.examples if example.unit == unit]
-    best = min((ORIGINS.index(example.origin) for example in mine), default=0)
-    return tuple(example for example in mine if ORIGINS.index(example.origin) == best)
+    best: dict[str, int] = {}
+    for example in mine:
+        best[example.method] = min(best.get(example.method, len(ORIGINS)), ORIGINS.index(example.origin))
+    return tuple(example for example in mine if ORIGINS.index(example.origin) == best[example.method])
 
 
 def _source(example: Example) -> str:

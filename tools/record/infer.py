@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,3 +58,37 @@ def _read(unit: Unit, result: object) -> Guess:
     train = False if result.get("train") is False else None
     example = Example(unit.id, result["init"], result["call"], result["setup"], train, origin="inference")
     return Guess(nearest=example, error=error) if error else Guess(example)
+
+
+METHODS = "migrate_agent.tools.record.guessing.method_calls:guess_methods"
+METHOD_SECONDS = 10.0
+"""For the search for calls of one unit's methods."""
+
+
+def infer_methods(
+    inventory: Inventory, example: Example, known: Collection[str], sandbox: Sandbox, limits: Limits = LIMITS
+) -> tuple[tuple[Example, ...], dict[str, str]]:
+    """Examples of the public methods of an example's unit, beside those `known`, each of which ran; and why others did not, by method."""
+    from migrate_agent.tools.import_closure import needed_parts  # here alone: see `session.plan`
+    from migrate_agent.tools.scan.visible import visible_from
+
+    unit = inventory.unit(example.unit)
+    arguments = {
+        **plan(visible_from(inventory, unit.source)),
+        "module": next(file.module for file in inventory.files if file.path == unit.source),
+        "name": unit.name,
+        "parts": needed_parts(inventory, unit, (example,)),
+        "example": {"init": example.init, "call": example.call, "setup": example.setup},
+        "known": sorted(known),
+        "seconds": min(METHOD_SECONDS, limits.seconds / 2),
+    }
+    tensors = {"tensors0": example.tensors} if example.tensors else {}
+    run = sandbox.run(Job("original", METHODS, inventory.root, arguments, tensors, limits))
+    sandbox.release(run)
+    try:
+        # The job ran the user's code, so its result may be anything.
+        rows = [(str(name), str(call)) for name, call in run.result["calls"]]
+        errors = {str(name): str(error) for name, error in run.result["errors"].items()}
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return (), {}
+    return tuple(replace(example, call=call, method=name, origin="inference") for name, call in rows), errors

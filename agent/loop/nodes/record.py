@@ -47,6 +47,8 @@ def record(context: Context, state: RunState) -> RunState:
     recording, nearest = _guessed(context, exercise, recording)
     context.progress.stage("", "looking for calls that reach more of the original")
     recording = exercise.add_further([context.inventory.unit(identifier) for identifier in context.scope.order], recording)
+    for identifier in context.scope.order:
+        recording = exercise.add_methods(context.inventory.unit(identifier), recording)
     shutil.rmtree(context.folder / "recorded", ignore_errors=True)
     save_recording(recording, context.folder / "recorded")
     write(context.folder / "plan.json", replace(reordered(context, recording), failed_examples=failed_examples, guesses=nearest))

@@ -162,6 +162,10 @@ class Session:
         leaves = [jax.device_put(stored_inputs[key]) for index in range(len(stored_inputs)) if (key := f"before/{index}") in stored_inputs]
         return leaves or None
 
+    def method(self, scenario: Request) -> str:
+        """The method that a scenario calls; "" where it calls the module."""
+        return str(self.arguments["examples"][scenario.example].get("method", ""))
+
     def tree(self, scenario: Request) -> Any:
         """The argument tree of a scenario's example."""
         return self.arguments["described"][scenario.example]["tree"]

@@ -1,0 +1,169 @@
+"""Guesses how the public methods of a module are called that no example calls: by what its examples and its other methods give."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from migrate_agent.tools.harness.common import methods
+from migrate_agent.tools.harness.common.example_text import call_arguments, construct, in_mode, load_unit, make_namespace
+from migrate_agent.tools.harness.common.partial_import import use_parts
+from migrate_agent.tools.harness.common.trees import Unencodable, encode
+from migrate_agent.tools.record.guessing.choices import choices
+from migrate_agent.tools.record.guessing.rows import annotation_text, call_values
+from migrate_agent.tools.record.guessing.trial import MOST_SECONDS, leaves, required, time_limit
+from migrate_agent.tools.record.guessing.values import Tensor, text
+from migrate_agent.tools.types import Example
+
+MOST_TRIALS = 48
+"""Calls of one method that are tried."""
+MOST_VALUES = 6
+"""Values that are tried of one argument."""
+COUNTS = re.compile(r"n|k|count|steps?|length|size|(n|num|max|min|top)_.*|.*_(len(gth)?|steps|size|tokens|samples|count)|samples|seq_?len")
+SHARES = re.compile(r"(.*_)?(temperature|scale|weight|share|alpha|beta|t|p|rate|eps|lam(bda)?|ratio|std|sigma)")
+OUTSIDE = re.compile(r"(.*_)?(path|file(name)?|dir(ectory)?|folder|url|checkpoint|ckpt|writer|logger|optimizer|dataloader|loader)")
+"""Arguments that reach out of the program: nothing is tried for them."""
+
+
+def guess_methods(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
+    """Job entry. `arguments`: `module`, `name`, `parts`, `files`, `example` (texts), `known` methods, `seconds`. `inputs`: `tensors0`.
+
+    Returns `calls`, rows of method and argument list; and `errors`, by method the error of the call that was tried last.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    root = Path(sys.path[0] or ".").resolve()
+    sys.path[:0] = [str(root / folder) for folder in dict.fromkeys(file[2] for file in arguments["files"])]
+    use_parts(arguments["parts"], root)
+    texts = arguments["example"]
+    example = Example("", texts["init"], texts["call"], texts["setup"], tensors=inputs.get("tensors0"))
+    cls = load_unit(arguments["module"], arguments["name"])
+    namespace = make_namespace(sys.modules[arguments["module"]], example)
+    search = Methods(cls, example, namespace, time.monotonic() + arguments["seconds"])
+    return search.run(frozenset(arguments["known"]))
+
+
+@dataclass
+class Methods:
+    """The search for calls of one class. `given` are texts of the example's own arguments, and `shapes` tensors that calls gave."""
+
+    cls: Any
+    example: Example
+    namespace: Mapping[str, Any]
+    deadline: float
+    given: dict[str, str] = field(default_factory=dict)
+    shapes: list[Tensor] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def run(self, known: frozenset[str]) -> dict[str, Any]:
+        """Calls of all methods but the `known`, and those that the constructor runs; a method may take what another one gave."""
+        import torch
+
+        members = methods.public_methods(self.cls, torch.nn.Module)
+        inside = methods.called_in(members, self._instance)
+        waiting = [name for name in members if name not in known | inside]
+        calls: list[list[str]] = []
+        self._look_at_call()
+        for _ in range(2):
+            for name in list(waiting):
+                call = self._call_of(name)
+                if call is not None:
+                    calls.append([name, call])
+                    waiting.remove(name)
+        return {"calls": calls, "errors": {name: self.errors.get(name, "nothing could be tried") for name in waiting}}
+
+    def _instance(self) -> Any:
+        return in_mode(construct(self.cls, self.example, self.namespace), training=False)
+
+    def _look_at_call(self) -> None:
+        """Note the example's arguments by name, their tensors, and what the call gives."""
+        import torch
+
+        parsed = ast.parse(f"f({self.example.call}\n)", mode="eval").body
+        names = [parameter.name for parameter in list(inspect.signature(self.cls.forward).parameters.values())[1:]]
+        if isinstance(parsed, ast.Call) and not any(isinstance(node, ast.Starred) for node in parsed.args):
+            self.given |= {name: ast.unparse(node) for name, node in zip(names, parsed.args, strict=False)}
+            self.given |= {keyword.arg: ast.unparse(keyword.value) for keyword in parsed.keywords if keyword.arg}
+        args, kwargs = call_arguments(self.example, self.namespace)
+        self._note((args, kwargs))
+        with torch.no_grad(), time_limit(MOST_SECONDS):
+            self._note(self._instance()(*args, **kwargs))
+
+    def _note(self, value: Any) -> None:
+        import torch
+
+        for leaf in leaves(value):
+            if isinstance(leaf, torch.Tensor):
+                whole = not leaf.is_floating_point() and not leaf.is_complex()
+                high = max(int(leaf.max()) + 1, 2) if whole and leaf.numel() and leaf.dtype != torch.bool else 8
+                kind = "bool" if leaf.dtype == torch.bool else "integer" if whole else "complex" if leaf.is_complex() else "normal"
+                tensor = Tensor(tuple(leaf.shape), kind, high)  # type: ignore[arg-type]
+                self.shapes += [] if tensor in self.shapes else [tensor]
+
+    def _call_of(self, name: str) -> str | None:
+        """The first argument list with which the method runs and gives what can be compared; None where there is none."""
+        if methods.is_property(self.cls, name):
+            return "" if self._runs(name, "") else None
+        function = methods.unbound(self.cls, name)
+        needed = required(list(inspect.signature(function).parameters.values())[1:])
+        if any(OUTSIDE.fullmatch(parameter.name) for parameter in needed):
+            self.errors[name] = "it takes what lies outside of the program"
+            return None
+        for values in itertools.islice(self._rows(function, needed), MOST_TRIALS):
+            call = ", ".join(
+                value if p.kind is not p.KEYWORD_ONLY else f"{p.name}={value}" for p, value in zip(needed, values, strict=True)
+            )
+            if self._runs(name, call):
+                return call
+            if time.monotonic() > self.deadline:
+                break
+        return None
+
+    def _rows(self, function: Any, needed: Sequence[inspect.Parameter]) -> Iterator[tuple[str, ...]]:
+        """Values of all arguments together, those in front that hold the likeliest ones."""
+        domains = [self._values(function, parameter)[:MOST_VALUES] for parameter in needed]
+        ranks = itertools.product(*(range(len(domain)) for domain in domains))
+        for row in sorted(itertools.islice(ranks, 4096), key=sum):
+            yield tuple(domain[rank] for domain, rank in zip(domains, row, strict=True))
+
+    def _values(self, function: Any, parameter: inspect.Parameter) -> list[str]:
+        name, annotation = parameter.name, annotation_text(parameter.annotation)
+        main = self.shapes[0] if self.shapes else Tensor((2, 16))
+        same = [self.given[name]] if name in self.given else []
+        words = list(choices(function, parameter))
+        numbers = {"int": ["3", "2", "1"], "float": ["0.5", "2.0"], "bool": ["True", "False"]}.get(annotation, [])
+        if not annotation and not same:
+            numbers = ["3", "2", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
+        tensors = [text(value) for value in (*self.shapes, *call_values(name, annotation, main))]
+        first = next(iter(self.given.values()), "")
+        # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.
+        likely = [*same, *words, *numbers, *([first] if first and not numbers else [])]
+        return list(dict.fromkeys([*likely, *tensors, "3", "0.5"]))
+
+    def _runs(self, name: str, call: str) -> bool:
+        """Whether the method runs with these arguments and gives what has a counterpart on the other side."""
+        import torch
+
+        try:
+            with time_limit(MOST_SECONDS):
+                torch.manual_seed(0)
+                args, kwargs = call_arguments(Example("", "", call), self.namespace)
+                result = methods.bound(self._instance(), name)(*args, **kwargs)
+            encode(result, [], lambda item: isinstance(item, torch.Tensor))
+        except Unencodable as error:
+            self.errors[name] = f"it gives {error}"
+            return False
+        except Exception as error:
+            self.errors[name] = f"{type(error).__name__}: {error}"[:300]
+            return False
+        self._note(result)
+        return True
