@@ -125,6 +125,14 @@ class Candidate:
         seed_python()
         return eval(self.init, {**self.namespace, "_unit": self.unit, "rngs": rngs})
 
+    def arguments(self) -> Any:
+        """The constructor's arguments, evaluated anew; None where they cannot be."""
+        seed_python()
+        try:
+            return eval(self.init, {**self.namespace, "_unit": lambda *args, **kwargs: (args, kwargs), "rngs": None})
+        except Exception:  # safe: the constructor itself evaluates the same text, and its error is told
+            return None
+
     def _build(self) -> Any:
         """The module with zero parameters. Their initial values are never compiled, because a state is loaded over them."""
         try:

@@ -6,6 +6,7 @@ Two jobs in two processes: `exact`, here, with everything in float64 and paired 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from flax import nnx
 
 from migrate_agent.tools.harness.common import budgets, reach, tensor_files
+from migrate_agent.tools.harness.common.class_values import class_values
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.common.training_steps import NumpyOptimiser
@@ -65,11 +67,13 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     mirror = isinstance(cls, type) and issubclass(cls, nnx.Module)
     methods = (("constructor", "__init__"), ("call", "__call__"))
     signatures: dict[str, Any] = {key: describe(cls, method, nnx.Module) if mirror else None for key, method in methods}
+    arguments = candidate.arguments() if mirror else None
+    values = class_values(cls, arguments, sys.path[0], nnx.Module) if arguments is not None else None
     signatures["methods"] = describe_methods(cls, nnx.Module) if mirror else {}
     try:
         state = session.state("e0-s0", 0)
         names = {name: list(value.shape) for name, value in candidate.state().items()}
-        before: dict[str, Any] = {"signatures": signatures, "state": names, "omitted": list(candidate.omitted)}
+        before: dict[str, Any] = {"signatures": signatures, "state": names, "omitted": list(candidate.omitted), "values": values}
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}
     try:

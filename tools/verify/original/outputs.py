@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -11,7 +12,9 @@ import numpy as np
 import torch
 
 from migrate_agent.tools.harness.common import budgets, input_sampling, tensor_files, tolerances
+from migrate_agent.tools.harness.common.class_values import class_values
 from migrate_agent.tools.harness.common.compare_arrays import rms
+from migrate_agent.tools.harness.common.example_text import init_arguments
 from migrate_agent.tools.harness.common.input_sampling import Array
 from migrate_agent.tools.harness.common.signatures import describe, describe_methods
 from migrate_agent.tools.harness.torch_side.module import Original, Result, State, seed_draws, tensors_of, wide_flat
@@ -163,6 +166,10 @@ def own_modes(module: torch.nn.Module) -> bool:
     return any((type(part).train, type(part).eval) != own for part in module.modules())
 
 
+def _values(unit: Original) -> dict[str, Any]:
+    return class_values(unit.cls, init_arguments(unit.example, unit.namespace), sys.path[0], torch.nn.Module)
+
+
 def described(unit: Original) -> dict[str, Any]:
     """The facts of an example that the spec stage compares, as JSON."""
     return {
@@ -172,6 +179,7 @@ def described(unit: Original) -> dict[str, Any]:
             "call": describe(unit.cls, "forward", torch.nn.Module),
             "methods": describe_methods(unit.cls, torch.nn.Module),
         },
+        "values": attempt(partial(_values, unit)),
         "state": {name: list(value.shape) for name, value in unit.state().items()},
         "parameters": sorted(unit.parameters),
         "frozen": sorted(name for name, value in unit.parameters.items() if not value.requires_grad),
