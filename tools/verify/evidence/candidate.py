@@ -266,13 +266,13 @@ class Results:
 
     def may_be_stub(self, scenario: Scenario) -> bool:
         """Whether the scenario calls a method that only a guess calls, of a rewrite in which what no compared call ran becomes a stub."""
-        if self.unreached != "stub" or not self._called(scenario).method or self._called(scenario).origin != "inference":
+        if self.unreached != "stub" or not self.called(scenario).method or self.called(scenario).origin != "inference":
             return False
         # One call that it answers keeps its lines, so that it must answer all others as well.
-        method = self._called(scenario).method
-        return all(answer.error for other, answer in self.answers() if self._called(other).method == method)
+        method = self.called(scenario).method
+        return all(answer.error for other, answer in self.answers() if self.called(other).method == method)
 
-    def _called(self, scenario: Scenario) -> Example:
+    def called(self, scenario: Scenario) -> Example:
         """The example that a scenario runs."""
         index: int = self.expected.examples[scenario.example]["index"]
         return self.examples[index]

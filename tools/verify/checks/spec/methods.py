@@ -19,7 +19,8 @@ def judge(results: Results) -> Verdict | None:
     names = surface.get("names", ())
     if not names:
         return None
-    compared = {method for item in results.expected.examples if (method := results.examples[item["index"]].method)}
+    answered = (results.called(scenario) for scenario, _ in results.answers() if not results.may_be_stub(scenario))
+    compared = {example.method for example in answered if example.method}
     inside = {*surface["constructing"], *surface["calling"]} - compared
     rest = [name for name in names if name not in compared | inside]
     stubs = [name for name in rest if name in set(_stubs(results))]
