@@ -83,8 +83,8 @@ def lay_out_commit(repository: Repository, sources: Path, folder: Path) -> None:
     for line in listed:
         fields, _, name = line.partition("\t")
         kind, size = fields.split()[1], fields.split()[3]
-        # A partial clone lacks large files: what is data is not asked for.
-        if kind != "blob" or Path(name).suffix not in TEXTS or (size.isdecimal() and int(size) > MAX_TEXT):
+        # A partial clone lacks large files, and git tells no size of them: they are data.
+        if kind != "blob" or Path(name).suffix not in TEXTS or not size.isdecimal() or int(size) > MAX_TEXT:
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(_git(clone, "show", f"{repository.commit}:{name}"))
