@@ -290,7 +290,7 @@ class _Reader:
         if not (self.repo.is_module(dotted) or dotted == "functools.partial"):
             return ""
         values = [*leaf.args, *(keyword.value for keyword in leaf.keywords)]
-        holds_module = any(self._held(value) is not None for value in values)
+        holds_module = any(self._held(value) is not None or self._given(value) for value in values)
         return "and which is given away" if holds_module else ""
 
 

@@ -15,6 +15,10 @@ ROWS = (
     ("        self.a.__class__ = nn.Module\n", "__class__ is set"),
     ("    def forward(self, x: torch.Tensor):\n        return torch.arange(x.sum() + 1)\n", "depends on a tensor's value"),
     (
+        "        self.net = nn.Sequential(nn.Sequential(self.step))\n    def step(self, x):\n        return x + self.a\n",
+        "which is given away",
+    ),
+    (
         "    def __call__(self, x):\n        return super().__call__(x) + 1\n    def forward(self, x):\n        return x\n",
         "a `__call__` of its own",
     ),
