@@ -6,9 +6,10 @@ import ast
 from collections.abc import Sequence
 
 import libcst as cst
+import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.randomness import calls_reset
-from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FunctionNode
+from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FunctionNode, dotted_name
 from migrate_agent.tools.rewrite.analysis.self_references import family
 from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
@@ -16,6 +17,7 @@ from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers
 
+STORED = cst.parse_statement("self.rngs = rngs")
 RNGS = cst.Param(cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")))
 
 
@@ -23,8 +25,8 @@ class ConvertModuleClass(Rule):
     """Convert module classes: `class M(nn.Module)` → `class M(nnx.Module)` with `rngs` in its constructor.
 
     It keeps `self.rngs` and `self.deterministic` where methods need them. What torch's own constructor
-    of a layer does, calling an overridden `reset_parameters`, is written out. Declines for classes that
-    are no modules.
+    of a layer does, calling an overridden `reset_parameters`, is written out. A dataclass gains a field
+    `rngs` instead. Declines for classes that are no modules.
     """
 
     KEEP = ("class Plain:\n    def __init__(self, x):\n        super().__init__()\n        self.x = x\n",)
@@ -33,6 +35,15 @@ class ConvertModuleClass(Rule):
             "from torch import nn\n\nclass M(nn.Module):\n    def __init__(self, d):\n        super().__init__()\n"
             "        self.d = d\n\n    def forward(self, x):\n        return x\n",
             "class M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n        self.d = d\n\n    def __call__(self, x):\n        return x\n",
+        ),
+        (
+            "from dataclasses import dataclass\nfrom torch import nn\n\n@dataclass(eq=False)\nclass M(nn.Module):\n    d: int\n    k: int = 2\n\n"
+            "    def __post_init__(self):\n        super().__init__()\n        self.fc = nn.Linear(self.d, self.k)\n\n"
+            "    def forward(self, x):\n        return self.fc(x)\n",
+            "from dataclasses import dataclass\n\n@dataclass(eq=False)\nclass M(nnx.Module):\n    d: int\n    k: int = 2\n"
+            "    rngs: nnx.Rngs = dataclasses.field(kw_only=True)\n\n"
+            "    def __post_init__(self):\n        self.fc = Linear(self.d, self.k, rngs=self.rngs)\n\n"
+            "    def __call__(self, x):\n        return self.fc(x)\n",
         ),
         (
             "from torch import nn\n\nclass M(nn.Module):\n    def forward(self, x):\n        return x if self.training else x * 2\n",
@@ -62,6 +73,8 @@ class ConvertModuleClass(Rule):
                 _insert_in_constructor(s, inserted) if isinstance(s, cst.FunctionDef) and s.name.value == "__init__" else s
                 for s in body.body
             ]
+        elif is_dataclass(model) and not self._inherits_constructor(model):
+            statements = self._with_field(list(body.body), [one for one in inserted if not one.deep_equals(STORED)])
         # All modules are constructed with `rngs`, and `nnx.Module` itself takes none.
         elif inserted or not self._inherits_constructor(model):
             statements = _with_constructor(list(body.body), self._constructor(model, inserted))
@@ -84,6 +97,15 @@ class ConvertModuleClass(Rule):
             lines.append(f"self.reset_parameters({'rngs=rngs' if drawing else ''})")
         return [cst.parse_statement(line) for line in lines]
 
+    def _with_field(self, body: list[cst.BaseStatement], inserted: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        """The body of a dataclass with a field `rngs`, and with these statements where its own code runs after the constructor's."""
+        field = cst.AnnAssign(
+            cst.Name("rngs"), cst.Annotation(cst.parse_expression("nnx.Rngs")), self.context.build("dataclasses.field(kw_only=True)")
+        )
+        last = max((i for i, one in enumerate(body) if m.matches(one, m.SimpleStatementLine([m.AnnAssign()]))), default=-1)
+        body = [_insert_in_constructor(one, inserted) if m.matches(one, m.FunctionDef(m.Name("__post_init__"))) else one for one in body]  # type: ignore[arg-type]
+        return [*body[: last + 1], cst.SimpleStatementLine([field]), *body[last + 1 :]]
+
     def _inherits_constructor(self, model: ClassModel) -> bool:
         repo = self.context.repo
         for current in repo.ancestors(model):
@@ -104,6 +126,12 @@ class ConvertModuleClass(Rule):
         assert isinstance(function, cst.FunctionDef) and isinstance(function.body, cst.IndentedBlock)
         start = list(function.body.body) if self._inherits_constructor(model) else []
         return function.with_changes(body=function.body.with_changes(body=[*start, *(body if inserted or not start else [])]))
+
+
+def is_dataclass(model: ClassModel) -> bool:
+    """Whether `dataclass` writes the constructor of a class, and its own code runs in `__post_init__`."""
+    calls = [node.func if isinstance(node, ast.Call) else node for node in model.node.decorator_list]
+    return "__post_init__" in model.methods and any(dotted_name(node, model.file) == "dataclasses.dataclass" for node in calls)
 
 
 class ConvertMethods(Rule):
