@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from migrate_agent.tools.programs.tables.arguments import Arguments
+from migrate_agent.tools.programs.tables.arguments import Arguments, parse_signature
 from migrate_agent.tools.programs.tables.forms import before, chain, rate
-from migrate_agent.tools.programs.tables.registry import Optimizer, Refused
+from migrate_agent.tools.programs.tables.registry import Function, Optimizer, Refused
 
 
 def _sgd(arguments: Arguments) -> str:
@@ -18,7 +18,20 @@ def _sgd(arguments: Arguments) -> str:
     return chain(before(arguments), f"optax.sgd({lr}, momentum={momentum.text}{option})")
 
 
+def _lbfgs(arguments: Arguments) -> str:
+    defaults = parse_signature(LBFGS).parameters
+    options = [f"{name}={argument.text}" for name, argument in arguments.items() if argument.text != defaults[name].default]
+    return f"vendored.LBFGS({', '.join([arguments['params'].text, *options[1:]])})"
+
+
+LBFGS = "params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100, line_search_fn=None"
 ROWS = (
+    Function(
+        "torch.optim.LBFGS",
+        LBFGS,
+        _lbfgs,
+        "takes the module; a loop on the host around a compiled closure that gives loss and gradients, since optax's is another algorithm",
+    ),
     Optimizer(
         "torch.optim.SGD",
         "lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False",
