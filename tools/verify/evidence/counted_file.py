@@ -161,6 +161,12 @@ def refuses(body: Sequence[ast.stmt]) -> bool:
     return isinstance(body[-1], ast.Raise) and not returns
 
 
+def branches(body: Sequence[ast.stmt]) -> int:
+    """How many ways through these statements compute something: bodies without further branches that do not end in a `raise`."""
+    inner = [part for statement in body for part in blocks(statement) if part]
+    return sum(map(branches, inner)) if inner else int(not refuses(body))
+
+
 def _says(statement: ast.stmt) -> bool:
     """Whether a statement only tells people something."""
     call = statement.value if isinstance(statement, ast.Expr) else None

@@ -12,7 +12,7 @@ from migrate_agent.tools.harness.common.reach import Reached, heard, union
 from migrate_agent.tools.leftovers import find
 from migrate_agent.tools.types import Reach, Unit
 from migrate_agent.tools.verify.evidence.candidate import Results
-from migrate_agent.tools.verify.evidence.counted_file import CountedFile, Missed, counted_file
+from migrate_agent.tools.verify.evidence.counted_file import Missed, branches, counted_file
 from migrate_agent.tools.verify.evidence.stubs import may_go, stubbed
 
 Side = Literal["original", "port"]
@@ -128,23 +128,42 @@ class Reaching:
                     yield row._replace(path=path)
 
     def _left_out(self) -> Iterator[Missed]:
-        """What did not run of a function of the original that has fewer places in the port that did not run, or that refuse."""
+        """What did not run of a function of the original that has fewer places in the port that did not run, or that refuse. What has no function
+        of its own in the port may lie in any other."""
         rows: dict[tuple[str, str], list[Missed]] = {}
         for row in self._missed_of_original():
             rows.setdefault((row.path, row.owner), []).append(row)
         targets = {file.path: file.target for file in self.results.inventory.files}
+        places = self._places_left
+        elsewhere: list[Missed] = []
         for (path, owner), missed in rows.items():
+            key = targets.get(path, ""), _in_port(owner)
+            if key not in places:
+                elsewhere += missed
+                continue
             # What the original itself refuses so is no stub.
-            own = _stubs(counted_file(self.original[1][path]), owner)
-            if self._places_left(targets.get(path, ""), _in_port(owner)) - own < len(missed):
+            left = places.pop(key) - sum(
+                is_stub(place.node) for place in counted_file(self.original[1][path]).places if place.owner == owner
+            )
+            if left < len(missed):
                 yield from missed
+            places[key] = left - len(missed)
+        # Written out elsewhere, each branch needs a place of its own: nothing says that what stood around it is there.
+        if sum(max(count, 0) for count in places.values()) < sum(branches(row.nodes) for row in elsewhere):
+            yield from elsewhere
 
-    def _places_left(self, path: str, owner: str) -> int:
-        if path not in self.texts:
-            return 0
-        file = counted_file(self.texts[path])
-        missed = [row for row in file.missed({_head(owner)}, file.numbers_of(self.ran, path)) if row.owner == owner]
-        return len(missed) + _stubs(file, owner)
+    @property
+    def _places_left(self) -> dict[tuple[str, str], int]:
+        """File and function of the port → places in it that did not run, or that refuse."""
+        counts: dict[tuple[str, str], int] = {}
+        for path, names in self.port.items():
+            file = counted_file(self.texts[path])
+            for place in file.places:
+                if _head(place.owner) in names:
+                    counts[path, place.owner] = counts.get((path, place.owner), 0) + is_stub(place.node)
+            for row in file.missed(names, file.numbers_of(self.ran, path)):
+                counts[path, row.owner] = counts.get((path, row.owner), 0) + 1
+        return counts
 
 
 def judged(results: Results) -> Reach:
@@ -155,10 +174,6 @@ def judged(results: Results) -> Reach:
     if results.reach is None:
         results.reach = Reaching(results).judged()
     return results.reach
-
-
-def _stubs(file: CountedFile, owner: str) -> int:
-    return sum(is_stub(place.node) for place in file.places if place.owner == owner)
 
 
 def _in_port(owner: str) -> str:
@@ -195,4 +210,4 @@ def is_stub(node: ast.AST) -> bool:
     call = node.exc if isinstance(node, ast.Raise) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "NotImplementedError":
         return False
-    return len(call.args) == 1 and isinstance(call.args[0], ast.Constant)
+    return len(call.args) == 1 and isinstance(call.args[0], (ast.Constant, ast.JoinedStr))
