@@ -5,6 +5,7 @@ Used inside the sandbox.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import random
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.harness.common.random_streams import HOST, Stream
+from migrate_agent.tools.harness.common.random_streams import HOST, Stream, beta
 
 GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 
@@ -89,6 +90,10 @@ class FromStream(random.Random):
         """An exponential number, as `jax.random.exponential` draws it."""
         return float(self.stream.draw("exponential", ())) / lambd
 
+    def betavariate(self, alpha: float, beta: float) -> float:
+        """A number of (0, 1) that depends on both parameters, as `jax.random.beta` draws it on the other side."""
+        return _beta(self.stream, None)(alpha, beta)  # type: ignore[no-any-return]
+
 
 def _sized(value: Any, size: Any) -> Any:
     return value if size is not None else value.item()
@@ -142,7 +147,47 @@ def _permutation(stream: Stream, own: Any) -> Any:
     return permutation
 
 
-PYTHON = ("random", "gauss", "normalvariate", "expovariate")
+def _beta(stream: Stream, own: Any) -> Any:
+    def draw(a: Any, b: Any, size: Any = None) -> Any:
+        if np.ndim(a) or np.ndim(b):
+            return own(a, b, size)
+        return _sized(np.asarray(beta(stream.draw("beta", _shape(size)), a, b)), size)
+
+    return draw
+
+
+def _binomial(stream: Stream, own: Any) -> Any:
+    def binomial(n: Any, p: Any, size: Any = None) -> Any:
+        # One trial is what `jax.random.bernoulli` draws; the sum of several has no counterpart there that could be paired.
+        if np.ndim(n) or np.ndim(p) or n != 1:
+            return own(n, p, size)
+        shape = _shape(size)
+        return _sized(np.array(np.broadcast_to(stream.mask(shape, float(p)), shape), int), size)
+
+    return binomial
+
+
+def _exponential(stream: Stream, own: Any) -> Any:
+    def exponential(scale: Any = 1.0, size: Any = None) -> Any:
+        return own(scale, size) if np.ndim(scale) else _sized(scale * stream.draw("exponential", _shape(size)), size)
+
+    return exponential
+
+
+def _choice(stream: Stream, own: Any) -> Any:
+    def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+        if p is not None:
+            return own(a, size, replace, p)
+        pool = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        if replace or size is None:
+            return pool[_integers(stream, None)(len(pool), size=size)]
+        order = stream.draw("permutation", (len(pool),)).astype(np.int64)
+        return pool[order[: math.prod(_shape(size))].reshape(_shape(size))]
+
+    return choice
+
+
+PYTHON = ("random", "gauss", "normalvariate", "expovariate", "betavariate")
 """Functions of `random` that are replaced by name; the others call `random` and `_randbelow` of the hidden generator."""
 NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
     "random": _standard("uniform"),
@@ -154,6 +199,10 @@ NUMPY: dict[str, Callable[[Stream, Any], Any]] = {
     "standard_normal": _standard("normal"),
     "normal": _normal,
     "permutation": _permutation,
+    "beta": _beta,
+    "binomial": _binomial,
+    "exponential": _exponential,
+    "choice": _choice,
 }
 """Functions of `numpy.random` that draw from the stream. All others change the generator's state, and are noticed."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from migrate_agent.tools.harness.common import budgets
 
-KINDS = ("uniform", "normal", "integers", "exponential", "permutation")
+KINDS = ("uniform", "normal", "integers", "exponential", "permutation", "beta")
 HOST = "host"
 """The kind of draws from a generator of Python or numpy, which cannot be paired, and which `jit` fixes."""
 Tilt = Literal["", "low", "high"]
@@ -105,6 +105,12 @@ class Customs(NamedTuple):
 NO_CUSTOMS = Customs()
 
 
+def beta(standard: Any, a: Any, b: Any) -> Any:
+    """A number of (0, 1) that stands for one of the beta distribution: the quantile of Kumaraswamy's, which depends on both parameters too."""
+    # The quantile of the beta distribution itself has no closed form, and both sides only need one number that wrong parameters change.
+    return (1 - (1 - standard) ** (1 / b)) ** (1 / a)
+
+
 def masks(draws: Sequence[Sequence[Any]]) -> list[Mask]:
     """The masks among logged draws, in order."""
     return [_mask(shape, rate) for shape, rate in _shapes(draws)]
@@ -160,7 +166,7 @@ class Stream:
     _counts: Counter[str] = field(default_factory=Counter)
 
     def draw(self, kind: str, shape: Sequence[int]) -> NDArray[np.float64]:
-        """Standard draws of `shape`, float64: uniform and integers in [0, 1), standard normal, standard exponential, or a permutation's order."""
+        """Standard draws of `shape`, float64: uniform, integers and beta in [0, 1), standard normal, standard exponential, or a permutation's order."""
         size = tuple(int(n) for n in shape)
         self.draws.append(Draw(kind, size))
         # A generator of its own for each draw: both sides get equal numbers even where draws of

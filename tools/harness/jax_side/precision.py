@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from migrate_agent.tools.harness.common.random_streams import Stream
+from migrate_agent.tools.harness.common.random_streams import Stream, beta
 from migrate_agent.tools.harness.common.xla_flags import KERNEL_LIBRARY, library, set_flag
 from migrate_agent.tools.harness.jax_side.backward_draws import Again, Heard, key_data
 
@@ -130,6 +130,7 @@ class Draws:
             "_shuffle",
             "_permutation",
             "_bernoulli",
+            "_beta",
             "_random_bits",
         ):
             self._own[name] = getattr(self._core, name)
@@ -309,6 +310,11 @@ class Draws:
         """`jax.random.bernoulli`: all ones, or the zeros that the stream plans."""
         size = np.shape(p) if shape is None else tuple(shape)
         return jnp.broadcast_to(jnp.asarray(stream.mask(size, self.rates[-1][0])), size)
+
+    def beta(self, stream: Stream, key: Any, a: Any, b: Any, shape: Any, dtype: Any) -> Any:
+        """`jax.random.beta`'s kernel."""
+        size = np.broadcast_shapes(np.shape(a), np.shape(b)) if shape is None else tuple(shape)
+        return jnp.asarray(beta(jnp.asarray(stream.draw("beta", size), dtype), a, b), dtype)
 
     def random_bits(self, stream: Stream, key: Any, bit_width: int, shape: Any) -> Any:
         """`jax.random.bits`: noted, because raw bits cannot be paired."""

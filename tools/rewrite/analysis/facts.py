@@ -32,10 +32,16 @@ DTYPES = frozenset(
 
 @dataclass
 class Facts:
-    """Span → what the expression evaluates to (`observed`), and the dotted name it stands for (`dotted`)."""
+    """Span → what the expression evaluates to (`observed`), and the dotted name it stands for (`dotted`); spans of random numbers of the host."""
 
     observed: dict[Span, Observed] = field(default_factory=dict)
     dotted: dict[Span, str] = field(default_factory=dict)
+    draws: set[Span] = field(default_factory=set)
+    """The callees of Python and NumPy that draw while a module is called."""
+    shared_draws: set[Span] = field(default_factory=set)
+    """Those in functions that constructors call too."""
+    traced: set[Span] = field(default_factory=set)
+    """The expressions whose value follows from such a draw."""
 
 
 @dataclass(frozen=True)

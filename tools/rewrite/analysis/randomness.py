@@ -89,12 +89,7 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     repository.
     """
     initialising = initialising_lambdas(repo, facts)
-    called_as_classes = {key for file in repo.files.values() for key in _called_as_classes(repo, file, facts[file.file.path])}
-    functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
-    for file in repo.files.values():
-        functions |= {f.key: f for f in _lambdas(repo, file, facts[file.file.path], called_as_classes)}
-    for key in called_as_classes & functions.keys():
-        functions[key].needs |= functions[key].model is None
+    functions = function_graph(repo, facts)
     for key in _handing_keys(repo, facts, initialising.keys()) & functions.keys():
         functions[key].needs = True
     groups = {frozenset(k for k in group if k in functions) for function in functions.values() for group in function.groups}
@@ -124,6 +119,24 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
     for function in functions.values():
         _assign_access(repo, function, result)
     return result
+
+
+def function_graph(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, _Function]:
+    """The functions of the repository, each with the keys of those that it calls."""
+    return {
+        f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
+    }
+
+
+def callees_of(
+    repo: Repo, file: FileModel, facts: Facts, caller: FunctionKey, owner: ClassModel | None, call: ast.Call
+) -> set[FunctionKey]:
+    """The functions of the repository that one call may run."""
+    function = _Function(caller, file.functions[caller[1]], owner)
+    _note_call(repo, file, facts, function, call, frozenset())
+    if owner and isinstance(call.func, ast.Attribute) and id(call.func) in owner.own:
+        _note_method(repo, function, owner, call.func.attr)
+    return function.calls
 
 
 def _reachable(functions: Mapping[FunctionKey, _Function]) -> set[FunctionKey]:
@@ -401,6 +414,7 @@ def _note_call(repo: Repo, file: FileModel, facts: Facts, function: _Function, c
     if span in passing:
         return
     dotted = facts.dotted.get(span, "")
+    function.needs |= span in facts.draws
     if dotted in layers() and isinstance(written := layers()[dotted].to, str):
         # A `to` that is a function falls to the next branch, which takes it to need `rngs`.
         function.needs |= "{rngs}" in written if written else rngs_of(layers()[dotted].vendored) == "required"

@@ -14,6 +14,7 @@ from migrate_agent.tools.rewrite.analysis.class_facts import walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
+from migrate_agent.tools.rewrite.analysis.host_draws import as_tensors, host_draws
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters
@@ -88,6 +89,7 @@ class Workspace:
     def randomness(self) -> Randomness:
         """Which functions need `rngs`, and which write to their arguments."""
         facts = {path: self.facts(path) for path in self.repo.files}
+        self._trace_draws(facts)
         result = analyse(self.repo, facts)
         # A script's own functions make the `rngs` of what they construct.
         result.parameter -= {key for key in result.parameter if key[0] in self.hosts and self._at_host(key)}
@@ -101,6 +103,17 @@ class Workspace:
         path, name = key
         first = name.partition(".")[0]
         return first not in self.repo.files[path].classes and first not in self.hosts[path].traced
+
+    def _trace_draws(self, facts: Mapping[str, Facts]) -> None:
+        """Infer the facts of files anew where random numbers of Python and NumPy become arrays."""
+        for path, found in host_draws(self.repo, facts).items():
+            known, file = facts[path], self.repo.files[path]
+            for model in file.classes.values():
+                model.attributes.clear()
+            observed = as_tensors(self.observations.get(path, {}), found, file, known)
+            # In place: whoever asked for the facts before holds this object.
+            known.observed = infer(self.repo, file, observed).observed
+            known.draws, known.shared_draws, known.traced = found.calls, found.shared, found.traced
 
     def rewritten(self, path: str) -> Rewritten:
         """The file after all rules."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import ReduceArrays
 from migrate_agent.tools.rewrite.rules.calls.constructor_selection import SelectWhileConstructing
 from migrate_agent.tools.rewrite.rules.calls.distribution_draws import DrawFromDistributions
+from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
@@ -111,6 +112,7 @@ IDENTITY: tuple[type[Rule], ...] = (
 # hole for every name of torch, and what they replace no later rule sees. So these come before.
 CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     BindTorchFunctions,
+    DrawOnDevice,  # else the rules for tensors would take `int(r)` of a random number, and refuse it
     DrawFromDistributions,
     MakeParameters,
     ReplaceInitialisers,
