@@ -72,6 +72,9 @@ def as_tensors(observed: Mapping[Span, Observed], draws: Draws, file: FileModel,
         if (fact := observed.get(span)) is not None and (dtypes := _dtypes(fact)):
             result[span] = Observed(("tensor",), ((),), dtypes)
     for node in walk(file.tree):
+        if isinstance(node, (ast.If, ast.IfExp, ast.While)) and (span := span_of(node.test, file.lines)) in draws.traced:
+            # Python takes no array for a test.
+            result.setdefault(span, Observed(("tensor",), ((),), ("bool",)))
         if isinstance(node, ast.Call) and span_of(node.func, file.lines) in draws.calls and span_of(node, file.lines) not in observed:
             name = facts.dotted[span_of(node.func, file.lines)]
             if name.startswith("random.") or not _is_sized(node):

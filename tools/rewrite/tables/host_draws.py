@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from migrate_agent.tools.rewrite.tables.ops.calls import is_kind
+from migrate_agent.tools.rewrite.tables.ops.calls import is_kind, written_elements
 from migrate_agent.tools.rewrite.tables.registry import UNKNOWN, Call, Op, Refuse, Template
 
 NUMBERS = ("int", "float", "bool")
@@ -19,7 +19,7 @@ def _size(call: Call) -> str:
         return "()"
     if isinstance(value := call.literal("size"), int) or (value is UNKNOWN and is_kind(call, "size", "int")):
         return "({size},)"
-    if isinstance(value, tuple) or is_kind(call, "size", "tuple", "list", "size"):
+    if written_elements(call, "size") is not None or is_kind(call, "size", "tuple", "list", "size"):
         return "{size}"
     raise Refuse("whether `size` is a number or a tuple is unknown: write the tuple", "randomness")
 
@@ -94,6 +94,8 @@ def _randint(call: Call) -> str:
             end = str(most + 1)
         case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=int() as less)) if less > 0:
             end = f"{ast.unparse(left)} - {less - 1}" if less > 1 else ast.unparse(left)
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            end = f"{ast.unparse(bound)} + 1"
         case _:
             end = "{b} + 1"
     return f"jax.random.randint({{rng}}, (), {{a}}, {end})"

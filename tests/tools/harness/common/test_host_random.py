@@ -1,14 +1,18 @@
-"""Which modules are a job's own, whose draws on the host are noticed."""
+"""Which modules are a job's own, whose draws on the host are noticed, and which draws come from the stream."""
 
 from __future__ import annotations
 
+import random
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from migrate_agent.tools.harness.common import host_random
+from migrate_agent.tools.harness.common.random_streams import HOST, Stream, beta
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,42 @@ def test_what_is_installed_in_the_repository_is_not_its_own(
     names = {module.__name__.removeprefix("host_random_") for module in host_random._own_modules()}
     host_random._imported_from.cache_clear()
     assert names == own
+
+
+def test_numbers_come_from_the_stream() -> None:
+    stream, again = Stream(3), Stream(3)
+    with host_random.paired(stream):
+        drawn = [np.random.beta(0.4, 2.0), random.betavariate(0.4, 2.0), np.random.exponential(2.0), np.random.choice(5)]
+        mask, chosen = np.random.binomial(n=1, p=0.7, size=(2, 1)), np.random.choice([3.0, 4.0, 5.0], 2, replace=False)
+    expected = [beta(again.draw("beta", ()), 0.4, 2.0) for _ in range(2)]
+    expected += [2 * again.draw("exponential", ()), int(5 * again.draw("integers", ()))]
+    assert drawn == pytest.approx([float(value) for value in expected])
+    order = again.draw("permutation", (3,)).astype(int)
+    assert mask.tolist() == [[1], [1]]
+    assert mask.dtype == int
+    assert chosen.tolist() == [[3.0, 4.0, 5.0][place] for place in order[:2]]
+    assert ["bernoulli", [2, 1], 0.7] in stream.log()
+    assert all(kind != HOST for kind, *_ in stream.log())
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: np.random.binomial(3, 0.5),
+        lambda: np.random.binomial(1, np.array([0.2, 0.8])),
+        lambda: np.random.beta(np.ones(2), 1.0),
+        lambda: np.random.choice(3, p=[0.2, 0.3, 0.5]),
+        lambda: np.random.dirichlet([1.0, 1.0]),
+    ],
+)
+def test_what_cannot_be_paired_is_noted(draw: Callable[[], object]) -> None:
+    stream = Stream(3)
+    with host_random.paired(stream):
+        draw()
+    assert [row[0] for row in stream.log()] == [HOST]
+
+
+def test_parameters_of_the_beta_distribution_change_its_number() -> None:
+    numbers = {round(float(beta(0.3, a, b)), 6) for a in (0.2, 1.0, 3.0) for b in (0.2, 1.0, 3.0)}
+    assert len(numbers) == 9
+    assert all(0 < number < 1 for number in numbers)

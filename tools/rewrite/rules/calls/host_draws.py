@@ -77,7 +77,7 @@ class DrawOnDevice(Rule):
             "import numpy as np\n\nclass M(nnx.Module):\n    def __init__(self, d, *, rngs: nnx.Rngs):\n"
             "        self.rngs = rngs\n        self.order = np.random.permutation(d)\n\n    def __call__(self, x: jax.Array):\n"
             "        keep = jax.random.bernoulli(self.rngs(), 0.9, (4, 1)).astype(int)\n"
-            "        return x[jax.random.permutation(self.rngs(), 4)] * jnp.asarray(keep).astype(jnp.float32)\n",
+            "        return x[jax.random.permutation(self.rngs(), 4)] * keep.astype(jnp.float32)\n",
         ),
         (
             "import random\nimport torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
@@ -119,6 +119,8 @@ class DrawOnDevice(Rule):
             return context.build("{x}.astype(int)" if integer else "{x}", x=updated.args[0].value)
         if isinstance(original.func, cst.Name) and not dotted:
             return self._builtin(original.func.value, original, updated)
+        if dotted == "torch.from_numpy":
+            return updated.args[0].value  # an array of JAX by now
         module, _, name = dotted.rpartition(".")
         if module in ("math", "numpy"):
             if name not in ELEMENTWISE and dotted not in ROUNDING:

@@ -116,7 +116,7 @@ class ReplaceTensorBranches(Rule):
         if not isinstance(old, cst.BooleanOperation) or not isinstance(new, cst.BooleanOperation):
             return None
         either = isinstance(old.operator, cst.Or)
-        if self._is_tensor_test(old.left) or (not either and original.orelse is None):
+        if self._is_tensor_test(old.left):
             return None
         inner = self._build_cond(original, updated, old.right, new.right)
         if inner is None or not isinstance(updated.body, cst.IndentedBlock):
@@ -128,6 +128,8 @@ class ReplaceTensorBranches(Rule):
         rest = statements if either else after
         if isinstance(inner, cst.SimpleStatementLine):  # it returns, and so do both sides
             return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided, orelse=None), *rest])
+        if not either and original.orelse is None:
+            return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided)])
         return cst.FlattenSentinel([updated.with_changes(test=new.left, body=decided, orelse=cst.Else(cst.IndentedBlock(rest)))])
 
     def leave_While(self, original: cst.While, updated: cst.While) -> None:
