@@ -123,9 +123,13 @@ def analyse(repo: Repo, facts: Mapping[str, Facts]) -> Randomness:
 
 def function_graph(repo: Repo, facts: Mapping[str, Facts]) -> dict[FunctionKey, _Function]:
     """The functions of the repository, each with the keys of those that it calls."""
-    return {
-        f.key: f for file in repo.files.values() for collect in (_functions, _lambdas) for f in collect(repo, file, facts[file.file.path])
-    }
+    called_as_classes = {key for file in repo.files.values() for key in _called_as_classes(repo, file, facts[file.file.path])}
+    functions = {f.key: f for file in repo.files.values() for f in _functions(repo, file, facts[file.file.path])}
+    for file in repo.files.values():
+        functions |= {f.key: f for f in _lambdas(repo, file, facts[file.file.path], called_as_classes)}
+    for key in called_as_classes & functions.keys():
+        functions[key].needs |= functions[key].model is None
+    return functions
 
 
 def callees_of(
