@@ -14,7 +14,7 @@ from migrate_agent.tools.rewrite.analysis.class_facts import walked_classes
 from migrate_agent.tools.rewrite.analysis.coverage import unexercised
 from migrate_agent.tools.rewrite.analysis.exercised import Exercised, exercised
 from migrate_agent.tools.rewrite.analysis.facts import Facts
-from migrate_agent.tools.rewrite.analysis.host_draws import as_tensors, host_draws
+from migrate_agent.tools.rewrite.analysis.host_draws.find import as_tensors, host_draws
 from migrate_agent.tools.rewrite.analysis.inference import infer
 from migrate_agent.tools.rewrite.analysis.intermediates import intermediates
 from migrate_agent.tools.rewrite.analysis.parameter_writes import mutated_parameters, written_parameters

@@ -1,8 +1,4 @@
-"""Finds the random numbers of Python and NumPy that are drawn while a module is called, and what is computed from them.
-
-Such a number becomes one of `jax.random`, which is an array while JAX traces. So what the examples showed to be a Python number counts
-as a tensor from there on: its branches, conversions and indices are those of a tensor.
-"""
+"""Follows random numbers of the host through the statements and calls of a repository: what is computed from them."""
 
 from __future__ import annotations
 
@@ -11,20 +7,16 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from migrate_agent.tools.rewrite.analysis.facts import Facts, is_tensor, span_of
-from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, callees_of, function_graph
-from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
+from migrate_agent.tools.rewrite.analysis.randomness import FunctionKey, callees_of
+from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.host_draws import HOST_DRAWS
 from migrate_agent.tools.scan.nodes import walk
 from migrate_agent.tools.types import Observed, Span
 
 DTYPES = {"float": "float32", "int": "int64", "bool": "bool"}
 """Kind of a Python number → the dtype of the array that takes its place."""
-SCALAR = Observed(("tensor",), ((),), ("float32",))
-INTEGER = Observed(("tensor",), ((),), ("int64",))
 COMPUTING = frozenset({"float", "int", "bool", "abs", "min", "max", "round", "sum", "divmod", "pow"})
 """Builtins whose result is computed from their arguments."""
-ROUNDS = 8
-"""How often results and arguments are carried from function to function; a longer chain of calls keeps Python's numbers."""
 
 
 @dataclass
@@ -39,78 +31,8 @@ class Draws:
     """Spans of the expressions whose value follows from such a draw."""
 
 
-def host_draws(repo: Repo, facts: Mapping[str, Facts]) -> dict[str, Draws]:
-    """File → its draws on the host, of the files that have some in code that a module's call reaches."""
-    candidates = {path for path, known in facts.items() if not HOST_DRAWS.keys().isdisjoint(known.dotted.values())}
-    if not candidates:
-        return {}
-    graph = function_graph(repo, facts)
-    running = _reached(graph, (key for key in graph if key[1].endswith((".forward", ".__call__"))))
-    building = _reached(graph, (key for key in graph if key[1].endswith(".__init__")))
-    # A call of a module in a constructor reaches `forward`; what `forward` itself reaches is not built for that.
-    shared = {key for key in building & running if graph[key].model is None or not repo.is_module_class(graph[key].model)}
-    flow = _Flow(repo, facts)
-    for key, function in graph.items():
-        if key in running and key[0] in candidates and isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            flow.find(key, function.node, key in shared)
-    if not any(found.calls or found.shared for found in flow.draws.values()):
-        return {}
-    for _ in range(ROUNDS):
-        before = flow.size
-        for key in sorted(running - shared):
-            if isinstance(node := graph[key].node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                _Walk(flow, key, node, graph[key].model).run()
-        if flow.size == before:
-            break
-    return flow.draws
-
-
-def as_tensors(observed: Mapping[Span, Observed], draws: Draws, file: FileModel, facts: Facts) -> dict[Span, Observed]:
-    """The observations with the numbers that follow from draws as tensors without axes. Arrays of NumPy stay what they are."""
-    result = dict(observed)
-    for span in draws.traced:
-        if (fact := observed.get(span)) is not None and (dtypes := _dtypes(fact)):
-            result[span] = Observed(("tensor",), ((),), dtypes)
-    for node in walk(file.tree):
-        if isinstance(node, (ast.If, ast.IfExp, ast.While)) and (span := span_of(node.test, file.lines)) in draws.traced:
-            # Python takes no array for a test.
-            result.setdefault(span, Observed(("tensor",), ((),), ("bool",)))
-        if isinstance(node, ast.Call) and span_of(node.func, file.lines) in draws.calls and span_of(node, file.lines) not in observed:
-            name = facts.dotted[span_of(node.func, file.lines)]
-            if name.startswith("random.") or not _is_sized(node):
-                result[span_of(node, file.lines)] = INTEGER if "rand" in name.rpartition(".")[2] and "int" in name else SCALAR
-    return result
-
-
-def is_number(fact: Observed | None) -> bool:
-    """Whether a value may be a number or an array of numbers; an unknown one may."""
-    return fact is None or all(kind in DTYPES or kind == "ndarray" or kind.startswith("object:numpy.") for kind in fact.kinds)
-
-
-def _dtypes(fact: Observed) -> tuple[str, ...]:
-    kinds = [kind.removeprefix("object:numpy.").rstrip("_0123456789") for kind in fact.kinds]
-    return tuple(dict.fromkeys(DTYPES[kind] for kind in kinds)) if all(kind in DTYPES for kind in kinds) else ()
-
-
-def _is_sized(call: ast.Call) -> bool:
-    """Whether a call of NumPy may ask for an array: with a `size`, or with any positional argument where that may be one."""
-    return bool(call.args) or any(keyword.arg in ("size", None) for keyword in call.keywords)
-
-
-def _reached(graph: Mapping[FunctionKey, object], roots: Iterable[FunctionKey]) -> set[FunctionKey]:
-    todo = list(roots)
-    reached = set(todo)
-    while todo:
-        for key in graph[todo.pop()].calls:  # type: ignore[attr-defined]
-            # A module's constructor is no part of the call that makes the module.
-            if key in graph and key not in reached and not key[1].endswith("__init__"):
-                reached.add(key)
-                todo.append(key)
-    return reached
-
-
 @dataclass
-class _Flow:
+class Flow:
     """What is known of all functions: which parameters, results and attributes follow from draws."""
 
     repo: Repo
@@ -135,10 +57,10 @@ class _Flow:
                 (found.shared if shared else found.calls).add(span)
 
 
-class _Walk:
+class Walk:
     """One function: the names that follow from draws, in any order of its statements."""
 
-    def __init__(self, flow: _Flow, key: FunctionKey, node: FunctionNode, owner: ClassModel | None) -> None:
+    def __init__(self, flow: Flow, key: FunctionKey, node: FunctionNode, owner: ClassModel | None) -> None:
         self.flow, self.key, self.node, self.owner = flow, key, node, owner
         self.file, self.facts = flow.repo.files[key[0]], flow.facts[key[0]]
         self.found = flow.draws.setdefault(key[0], Draws())
@@ -166,14 +88,14 @@ class _Walk:
                 self.bind(target, value, self.value(value) or self.value(target) or decided)
             case ast.Return(value=ast.expr() as value):
                 self.result(value)
-            case ast.If(test=test) | ast.While(test=test):
+            case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
                 inside = self.value(test) or decided
-                for child in (*node.body, *node.orelse):
-                    self.statement(child, inside)
+                for part in (*body, *orelse):
+                    self.statement(part, inside)
             case ast.For(target=target, iter=iterable):
                 self.bind(target, iterable, self.value(iterable))
-                for child in (*node.body, *node.orelse):
-                    self.statement(child, decided)
+                for part in (*node.body, *node.orelse):
+                    self.statement(part, decided)
             case ast.expr():
                 self.value(node)
             case _:
@@ -273,3 +195,8 @@ class _Walk:
             places: list[tuple[str, ast.expr]] = [*zip(names, node.args, strict=False)]
             places += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
             self.flow.parameters |= {(key, name) for name, value in places if self.value(value)}
+
+
+def is_number(fact: Observed | None) -> bool:
+    """Whether a value may be a number or an array of numbers; an unknown one may."""
+    return fact is None or all(kind in DTYPES or kind == "ndarray" or kind.startswith("object:numpy.") for kind in fact.kinds)

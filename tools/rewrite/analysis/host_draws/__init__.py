@@ -1,0 +1,1 @@
+"""Random numbers of Python and NumPy that are drawn while a module is called."""
