@@ -1,6 +1,6 @@
 """Scripted services, for the plumbing of the graph alone: real scan, no code run, drafts and verdicts by what a class's docstring asks for.
 
-A class whose docstring says `script: fail` (or `hole`, `unjudged`, `no example`, `crash`) meets that fate; all others pass.
+A class whose docstring says `script: fail` (or `hole`, `unjudged`, `no example`, `inside`, `crash`) meets that fate; all others pass.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def fate(inventory: Inventory, unit: Unit) -> str:
 
 
 def record(inventory: Inventory, examples: Sequence[Example], sandbox: Sandbox, folder: Path, limits: Limits) -> Recording:
-    """An example for every unit but those that ask for none."""
-    units = [unit for unit in inventory.units if fate(inventory, unit) != "no example"]
-    recorded = tuple(Example(unit.id, "", "", origin="recording") for unit in units)
-    return Recording((*examples, *recorded), {}, {})
+    """An example for every unit but those that ask for none, or that run inside others only."""
+    fates = {unit.id: fate(inventory, unit) for unit in inventory.units}
+    recorded = tuple(Example(key, "", "", origin="recording") for key, one in fates.items() if one not in ("no example", "inside"))
+    return Recording((*examples, *recorded), {}, {}, inside={key: "its call is odd" for key, one in fates.items() if one == "inside"})
 
 
 def infer(inventory: Inventory, unit: Unit, sandbox: Sandbox, folder: Path, limits: Limits) -> Guess:

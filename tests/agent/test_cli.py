@@ -151,6 +151,8 @@ def test_a_fault_in_one_unit_does_not_stop_the_others(tmp_path: Path) -> None:
         "h_jax.py": "mine = 1\n",
         "i.py": module("Unjudged", "script: unjudged"),
         "j.py": f"from e import Bare\n{module('Derived', needs='Bare')}",
+        "k.py": module("Inner", "script: inside"),
+        "l.py": f"from k import Inner\n{module('Outer', needs='Inner')}",
         "broken.py": "import torch\ndef (",
     }
     root, report = repository(tmp_path / "repo", files), tmp_path / "report.json"
@@ -167,6 +169,8 @@ def test_a_fault_in_one_unit_does_not_stop_the_others(tmp_path: Path) -> None:
         "Needs": "unverified",
         "Taken": "failed",
         "Unjudged": "unverified",
+        "Inner": "unverified",
+        "Outer": "verified",  # which holds what runs inside it only
         "Derived": "verified",  # a base that nothing can be said of alone was judged as part of it
     }
     for name, words in {
@@ -174,6 +178,7 @@ def test_a_fault_in_one_unit_does_not_stop_the_others(tmp_path: Path) -> None:
         "Holed": "1 hole: d.py:5: asked for",
         "Bare": "no example reached it: add an [[example]]",
         "Crashes": "internal error in rewrite: RuntimeError: scripted crash",
+        "Inner": "no example runs it alone, since its call is odd",
         "Needs": "needs c.py:Fails, which is failed",
         "Taken": "h_jax.py exists already",
         "Unjudged": "scripted unverified",
