@@ -29,6 +29,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
 
     if arguments["exact"]:
         lift_to_float64()
+        _widen_arrays()
     np.random.seed(0)
     random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
@@ -47,6 +48,23 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
         watch.keep_last()
     trace.write(output, files=written(work, before), problems=watch.problems, compiled=watch.compiled, eager=watch.eager)
     return {"steps": trace.steps}
+
+
+def _widen_arrays() -> None:
+    """Let arrays of NumPy become arrays of float64, as on the side of the original."""
+    import jax.numpy as jnp
+
+    namespace: Any = jnp
+    for name in ("asarray", "array"):
+        setattr(namespace, name, _widened(getattr(jnp, name)))
+
+
+def _widened(own: Callable[..., Any]) -> Callable[..., Any]:
+    def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
+        narrow = isinstance(value, np.ndarray) and value.dtype == np.float32
+        return own(value.astype(np.float64) if narrow else value, *args, **kwargs)
+
+    return convert
 
 
 class _Watch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,6 +73,20 @@ def normal(count: int, generator: Any) -> torch.Tensor:
         tail = torch.empty(BLOCK, dtype=NARROW).uniform_(generator=generator).numpy()
         whole = _box_muller(numbers[: count // BLOCK * BLOCK])
         return torch.from_numpy(np.concatenate([whole[: count - BLOCK], _box_muller(tail)]))
+
+
+def widen_arrays() -> None:
+    """Let arrays of NumPy become tensors of float64, for the rest of the process."""
+    for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
+        setattr(torch, name, _widened(getattr(torch, name)))
+
+
+def _widened(own: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def convert(*args: Any, **kwargs: Any) -> torch.Tensor:
+        value = own(*args, **kwargs)
+        return value.to(WIDE) if value.dtype == NARROW else value
+
+    return convert
 
 
 @contextmanager

@@ -42,9 +42,10 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         before = files_in(work)
         if arguments["exact"]:
             from migrate_agent.tools.harness.torch_side.precision import exact
-            from migrate_agent.tools.programs.judge.draws import NativeDraws
+            from migrate_agent.tools.programs.judge.draws import NativeDraws, widen_arrays
 
             stack.enter_context(exact())
+            widen_arrays()
             stack.enter_context(NativeDraws())  # type: ignore[no-untyped-call]
         stack.enter_context(printing(trace))
         run_script(script, trace)

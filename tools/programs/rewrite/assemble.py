@@ -201,17 +201,19 @@ class _ProgramComposer(_Composer):
 
 
 def without_idle_names(text: str) -> str:
-    """The text without assignments of `None` to names that nothing reads: what is left of a device."""
+    """The text without what is left of devices: assignments of `None` to names that nothing reads, and of names to themselves."""
     tree = ast.parse(text)
     loads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     lines = text.splitlines(keepends=True)
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Constant)
-            and node.value.value is None
-            and node.lineno == node.end_lineno
-        ):
-            if all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets):
+    for block in (getattr(node, "body", None) for node in ast.walk(tree)):
+        for node in block if isinstance(block, list) and len(block) > 1 else ():
+            if isinstance(node, ast.Assign) and node.lineno == node.end_lineno and _is_idle(node, loads):
                 lines[node.lineno - 1] = ""
     return "".join(lines)
+
+
+def _is_idle(node: ast.Assign, loads: set[str]) -> bool:
+    if isinstance(node.value, ast.Constant) and node.value.value is None:
+        return all(isinstance(target, ast.Name) and target.id not in loads for target in node.targets)
+    itself = isinstance(node.value, (ast.Name, ast.Tuple)) and len(node.targets) == 1
+    return itself and ast.unparse(node.targets[0]) == ast.unparse(node.value)

@@ -121,9 +121,21 @@ def _all(kinds: frozenset[str] | None, prefixes: tuple[str, ...]) -> bool:
 
 def loss_function(core: Core, step: Step, statements: Sequence[cst.CSTNode], loss: cst.BaseExpression, name: str) -> cst.FunctionDef:
     """`def loss_fn(model, x, y): …`, which gives the loss and, where the loop uses more, a tuple of that."""
+    statements = list(statements)
+    if not step.outputs and (value := _value_of_last(statements, loss)) is not None:
+        statements, loss = statements[:-1], value
     result = loss if not step.outputs else cst.Tuple([cst.Element(loss), cst.Element(_tuple(step.outputs))], lpar=[], rpar=[])
     lines = [*statements, cst.SimpleStatementLine([cst.Return(result)])]
     return cst.FunctionDef(cst.Name(name), _parameters((step.model, *step.inputs)), cst.IndentedBlock(lines))  # type: ignore[arg-type]
+
+
+def _value_of_last(statements: Sequence[cst.CSTNode], loss: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The value that the last statement gives the loss, where it does nothing else."""
+    last = statements[-1] if statements else None
+    small = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 and not last.leading_lines else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or code(small.targets[0].target) != code(loss):
+        return None
+    return small.value
 
 
 def _tuple(names: Sequence[str]) -> cst.BaseExpression:

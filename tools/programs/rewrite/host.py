@@ -13,6 +13,7 @@ from migrate_agent.tools.programs.rewrite.functions import Step, call_statement,
 from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, rate_of
 from migrate_agent.tools.programs.rewrite.names import Imports, code, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
+from migrate_agent.tools.rewrite.tables.helpers import symbols
 
 DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randperm"})
 NO_GRADIENT = frozenset({"torch.no_grad", "torch.inference_mode"})
@@ -80,8 +81,10 @@ class RewriteHost(cst.CSTTransformer):
         return super().on_visit(node) and not isinstance(node, (cst.Import, cst.ImportFrom))
 
     def _stays(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.ClassDef) or node in self.core.slice or node is self.core.loss:
+        if node in self.core.slice or node is self.core.loss:
             return True
+        if isinstance(node, cst.ClassDef):
+            return not any(self._data_helper(base.value) for base in node.bases)
         return isinstance(node, cst.FunctionDef) and node.name.value in self.traced
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -177,6 +180,8 @@ class RewriteHost(cst.CSTTransformer):
         if len(original_node.body) != 1:
             return updated_node
         small = original_node.body[0]
+        if isinstance(small, cst.ImportFrom):
+            return self._import(small, updated_node)
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             return self._call_line(small.value, updated_node)
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call) and is_optimizer(self.imports.of(small.value.func)):
@@ -191,6 +196,16 @@ class RewriteHost(cst.CSTTransformer):
 
     def _scheduler(self, statement: cst.CSTNode) -> SchedulerCall | None:
         return next((one for one in self.optimizers.schedulers.values() if one.statement is statement), None)
+
+    def _import(self, statement: cst.ImportFrom, updated: cst.SimpleStatementLine) -> Any:
+        """An import of `torch.utils.data` goes, as far as helpers stand for its names."""
+        if statement.module is None or not code(statement.module).startswith("torch.utils.data") or isinstance(statement.names, cst.ImportStar):
+            return updated
+        left = [alias for alias in statement.names if code(alias.name) not in symbols()]
+        if not left:
+            return cst.RemoveFromParent()
+        left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return updated.with_changes(body=[statement.with_changes(names=left)])
 
     def _call_line(self, call: cst.Call, updated: cst.SimpleStatementLine) -> Any:
         dotted = self.imports.of(call.func)
@@ -255,6 +270,27 @@ class RewriteHost(cst.CSTTransformer):
         helper = STATES[function.attr.value]
         self.helpers.add(helper)
         return cst.Call(cst.Name(helper), [cst.Arg(function.value), *_positional(updated.args[:1])])
+
+    def _data_helper(self, node: cst.CSTNode) -> str:
+        """The helper that stands for a name of `torch.utils.data`, or ""."""
+        dotted = self.imports.of(node) if isinstance(node, (cst.Name, cst.Attribute)) else ""
+        name = dotted.rpartition(".")[2]
+        return name if dotted.startswith("torch.utils.data.") and name in symbols() else ""
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        """`Dataset`, `DataLoader` and their kin."""
+        return self._named(original_node, updated_node)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        """`torch.utils.data.DataLoader` and its kin."""
+        return self._named(original_node, updated_node)
+
+    def _named(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        name = self._data_helper(original)
+        if not name:
+            return updated
+        self.helpers.add(name)
+        return cst.Name(name)
 
     # -- expressions --------------------------------------------------------------------------------------------------
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:

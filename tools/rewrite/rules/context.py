@@ -87,7 +87,7 @@ class Context:
     @property
     def at_host(self) -> bool:
         """Whether the place at hand runs in Python and is never traced."""
-        if self.host is None or any(self.classes) or any(isinstance(node, cst.ClassDef) for node in self.stack):
+        if self.host is None or any(one is not None and self.repo.is_module_class(one) for one in self.classes):
             return False
         return not any(function.name.value in self.host.traced for function in self.functions)
 
