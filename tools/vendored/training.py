@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import nnx
 
 
 def clip_grad_norm(grads: Any, max_norm: Any, norm_type: float = 2.0) -> tuple[Any, jax.Array]:
@@ -29,3 +30,8 @@ def total_norm(grads: Any, norm_type: float = 2.0) -> jax.Array:
 def clip_grad_value(grads: Any, clip_value: Any) -> Any:
     """Gradients whose elements lie within ±`clip_value` (https://pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_value_.html)."""
     return jax.tree.map(lambda grad: jnp.clip(grad, -clip_value, clip_value), grads)
+
+
+def zero_gradients(model: nnx.Module) -> nnx.State[Any, Any]:
+    """Zeros in the shapes of a module's parameters, to which the gradients of several batches are added."""
+    return jax.tree.map(jnp.zeros_like, nnx.state(model, nnx.Param))

@@ -44,7 +44,6 @@ def test_the_step_is_taken_out_of_the_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (("    optimizer.zero_grad()\n", ""), "gradients add up"),
         (("    optimizer.step()\n", "    print(model.fc1.weight.grad.norm())\n    optimizer.step()\n"), "gradients or the optimizer"),
         (("Adam(model.parameters()", "Adam(list(model.parameters())"), "other parameters"),
     ],
@@ -54,3 +53,11 @@ def test_what_is_not_understood_is_a_hole(tmp_path: Path, change: tuple[str, str
     draft = rewritten(TRAIN.replace(*change), tmp_path)
     assert not draft.files
     assert reason in " ".join(hole.reason for hole in draft.holes)
+
+
+def test_gradients_add_up_where_nothing_sets_them_to_zero(tmp_path: Path) -> None:
+    """As they do in torch: the update has its own function then."""
+    body = body_of(rewritten(TRAIN.replace("    optimizer.zero_grad()\n", ""), tmp_path))
+    assert body.count("zero_gradients(model)") == 1
+    assert "grads, loss, logits = accumulate(model, grads, x, y)" in body
+    assert "apply_gradients(model, optimizer, grads)" in body

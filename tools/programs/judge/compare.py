@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import numbers
+from migrate_agent.tools.programs.judge.reach import ranges
 from migrate_agent.tools.types import Outcome, Verdict
 
 FLOOR = 1e-10
@@ -239,5 +240,12 @@ def compiled_once(pair: Pair, native: Pair) -> Verdict:
     )
 
 
+def reach(pair: Pair, native: Pair) -> Verdict:
+    """Whether the run reaches every line of the script: what did not run was not compared."""
+    lines = native.original.trace["unrun"]
+    text = f"lines of the original that the run does not reach, so that nothing says whether they are right: {ranges(lines)}"
+    return verdict("behavioural", "reach", "unverified" if lines else "pass", text if lines else "", len(lines), 0)
+
+
 EXACT: tuple[Callable[[Pair], Verdict], ...] = (state_fits, step_count, printed_text, files_written, losses, parameters, printed_numbers)
-NATIVE_CHECKS: tuple[Callable[[Pair, Pair], Verdict], ...] = (native_losses, compiled_once)
+NATIVE_CHECKS: tuple[Callable[[Pair, Pair], Verdict], ...] = (native_losses, reach, compiled_once)

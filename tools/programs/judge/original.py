@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 
 STRUCT_STATE = 624
@@ -48,9 +49,12 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
             widen_arrays()
             stack.enter_context(NativeDraws())  # type: ignore[no-untyped-call]
         stack.enter_context(printing(trace))
+        lines = set() if arguments["exact"] else stack.enter_context(reached(script))
         run_script(script, trace)
         watch.keep_last()
-    trace.write(output, files=written(work, before), optimizers=watch.rows, roots=watch.root_names)
+        # A second run of the same lines, which follows them, is enough.
+        unrun = [] if arguments["exact"] else unreached(script.read_text(), lines)
+    trace.write(output, unrun=unrun, files=written(work, before), optimizers=watch.rows, roots=watch.root_names)
     return {"steps": trace.steps}
 
 

@@ -40,6 +40,8 @@ class Core:
     before: list[cst.CSTNode] = field(default_factory=list)
     after: list[cst.CSTNode] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
+    accumulates: bool = False
+    """Whether gradients of several calls of `backward` may add up: it, the step and what sets them to zero each stand somewhere of their own."""
 
 
 def blocks(module: cst.Module) -> Iterator[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]:
@@ -116,10 +118,48 @@ def find_core(module: cst.Module, imports: Imports, modules: frozenset[str]) -> 
     if len(backwards) > 1:
         raise NotUnderstoodError("backward() is called in several places", backwards[1][2])
     block, inside, backward = backwards[0]
-    steps = [s for s in body(block) if method_of(s)[1] == "step" and _name(method_of(s)[0]) in names]
-    if len(steps) != 1:
-        raise NotUnderstoodError("the optimizer's step does not stand once beside backward()", backward)
-    return _core(block, backward, steps[0], imports, modules), inside
+    steps = [(b, i, s) for b, i in blocks(module) for s in body(b) if method_of(s)[1] == "step" and _name(method_of(s)[0]) in names]
+    if len(steps) != 1 or function_of(steps[0][1]) is not function_of(inside):
+        raise NotUnderstoodError("the optimizer's step does not stand once in the function of backward()", backward)
+    step_block, _, step = steps[0]
+    optimizer = _name(method_of(step)[0])
+    zeros = [s for b, i in blocks(module) for s in body(b) if function_of(i) is function_of(inside) and is_zero(s, optimizer, modules)]
+    if step_block is not block or not any(statement in zeros for statement in body(block)):
+        return _accumulated(block, backward, step_block, step, zeros, imports, modules), inside
+    return _core(block, backward, step, imports, modules), inside
+
+
+def function_of(inside: Sequence[cst.CSTNode]) -> cst.CSTNode | None:
+    """The function that a block stands in, by the statements around it."""
+    return next((statement for statement in inside if isinstance(statement, cst.FunctionDef)), None)
+
+
+def is_zero(statement: cst.CSTNode, optimizer: str, modules: frozenset[str]) -> bool:
+    """Whether a statement sets gradients to zero, by the optimizer or by a module."""
+    receiver, method = method_of(statement)
+    return method == "zero_grad" and (_name(receiver) == optimizer or _name(receiver) in modules)
+
+
+def _accumulated(
+    block: cst.CSTNode,
+    backward: cst.CSTNode,
+    step_block: cst.CSTNode,
+    step: cst.CSTNode,
+    zeros: list[cst.CSTNode],
+    imports: Imports,
+    modules: frozenset[str],
+) -> Core:
+    statements = list(body(block))
+    core = _begin(block, statements, backward, step, modules)
+    core.accumulates, core.zeros = True, zeros
+    start = statements.index(core.slice[0]) if core.slice else statements.index(backward)
+    _sort(core, statements, start, statements.index(backward), imports)
+    for statement in body(step_block):
+        call = call_of(statement)
+        if call is not None and imports.of(call.func) in CLIPS:
+            core.clips.append(statement)
+    _refuse_conflicts(core)
+    return core
 
 
 def _name(node: cst.BaseExpression | None) -> str:
@@ -129,19 +169,25 @@ def _name(node: cst.BaseExpression | None) -> str:
 def _core(block: cst.CSTNode, backward: cst.CSTNode, step: cst.CSTNode, imports: Imports, modules: frozenset[str]) -> Core:
     statements = list(body(block))
     first, last = statements.index(backward), statements.index(step)
-    call = call_of(backward)
-    loss = method_of(backward)[0]
-    if loss is None or call is None or call.args:
-        raise NotUnderstoodError("backward() with arguments has no rule", backward)
     if last < first:
         raise NotUnderstoodError("the optimizer steps before backward()", step)
-    core = Core(block, [], loss, backward, step, _name(method_of(step)[0]))
-    core.slice = _slice(statements[:first], loss, modules)
+    core = _begin(block, statements, backward, step, modules)
     start = statements.index(core.slice[0]) if core.slice else first
+    _sort(core, statements, start, last, imports)
+    _refuse_conflicts(core)
+    return core
+
+
+def _begin(block: cst.CSTNode, statements: list[cst.CSTNode], backward: cst.CSTNode, step: cst.CSTNode, modules: frozenset[str]) -> Core:
+    """The core with the statements that compute its loss."""
+    call, loss = call_of(backward), method_of(backward)[0]
+    if loss is None or call is None or call.args:
+        raise NotUnderstoodError("backward() with arguments has no rule", backward)
+    core = Core(block, [], loss, backward, step, _name(method_of(step)[0]))
+    core.slice = _slice(statements[: statements.index(backward)], loss, modules)
     core.models = [name for name in dict.fromkeys(n for s in [*core.slice, loss] for n in read(s)) if name in modules]
     if not core.models:
         raise NotUnderstoodError("no module with parameters is called for this loss", backward)
-    _sort(core, statements, start, last, imports)
     return core
 
 
@@ -181,7 +227,7 @@ def _sort(core: Core, statements: list[cst.CSTNode], start: int, last: int, impo
         call = call_of(statement)
         dotted = imports.of(call.func) if call is not None else ""
         if method == "zero_grad" and _name(receiver) in (core.optimizer, *core.models):
-            core.zeros.append(statement)
+            core.zeros += [] if core.accumulates else [statement]
         elif statement in core.slice or statement in (core.backward, core.step) or not start <= position <= last:
             continue
         elif dotted in CLIPS:
@@ -194,9 +240,6 @@ def _sort(core: Core, statements: list[cst.CSTNode], start: int, last: int, impo
             core.after.append(statement)
         else:
             core.before.append(statement)
-    if not core.zeros:
-        raise NotUnderstoodError("no zero_grad() stands beside backward(): gradients add up over the steps", core.backward)
-    _refuse_conflicts(core)
 
 
 def _speaks(statement: cst.CSTNode) -> bool:

@@ -26,6 +26,8 @@ class Step:
     norm: str = ""
     anchor: cst.CSTNode | None = None
     """The statement before which the functions stand."""
+    loop: cst.CSTNode | None = None
+    """The statement of its function that holds the loop."""
     static: tuple[str, ...] = ()
     """Inputs that are no arrays: another value is another program."""
 
@@ -87,6 +89,9 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope, kinds: M
     used = {name for statement in outside for name in read(statement)}
     needed: dict[str, None] = {}
     known: set[str] = set()
+    varying = [name for clip in core.clips for name in read(clip) if name in scope.varying]
+    if core.accumulates and varying:
+        raise NotUnderstoodError(f"gradients that add up are clipped by what differs from step to step ({', '.join(varying)})", core.step)
     for statement in [*core.slice, core.loss, *core.clips]:
         needed |= dict.fromkeys(name for name in read(statement) if name not in known)
         known |= set(bound(statement)) if not isinstance(statement, cst.BaseExpression) else set()
@@ -111,6 +116,7 @@ def plan_step(core: Core, outside: Sequence[cst.CSTNode], scope: Scope, kinds: M
         outputs,
         next((n for n in norms if n in used), ""),
         scope.inner if closure else scope.outer,
+        scope.inner,
         static,
     )
 
@@ -166,6 +172,37 @@ def step_function(core: Core, step: Step, loss_name: str, name: str) -> cst.Base
     static = f", static_argnames={step.static!r}" if step.static else ""
     head = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"){static})\ndef {name}({parameters}):\n'
     return cst.parse_statement(head + "".join(f"    {one}\n" for one in lines))
+
+
+def accumulate_function(step: Step, loss_name: str) -> cst.BaseStatement:
+    """`def accumulate(model, grads, x, y): …`, which adds the gradients of one batch to those before it."""
+    results = step.results if not step.norm else step.results[:-1]
+    loss = step.loss or "loss"
+    outputs = step.outputs[0] if len(step.outputs) == 1 else f"({', '.join(step.outputs)})"
+    value, auxiliary = (f"({loss}, {outputs})", ", has_aux=True") if step.outputs else (loss, "")
+    static = f", static_argnames={step.static!r}" if step.static else ""
+    return cst.parse_statement(
+        f'@nnx.jit(donate_argnames=("grads",){static})\n'
+        f"def accumulate({', '.join((step.model, 'grads', *step.inputs))}):\n"
+        f"    {value}, new = nnx.value_and_grad({loss_name}{auxiliary})({', '.join((step.model, *step.inputs))})\n"
+        f"    return {', '.join(('jax.tree.map(jnp.add, grads, new)', *results))}\n"
+    )
+
+
+def apply_function(core: Core, step: Step) -> cst.BaseStatement:
+    """`def apply_gradients(model, optimizer, grads): …`: clipping and the update."""
+    lines = [*(_clip(clip, step) for clip in core.clips), f"{step.optimizer}.update({step.model}, grads)"]
+    lines += [f"return {step.norm}"] if step.norm else []
+    head = f'@nnx.jit(donate_argnames=("{step.model}", "{step.optimizer}"))\ndef apply_gradients({step.model}, {step.optimizer}, grads):\n'
+    return cst.parse_statement(head + "".join(f"    {line}\n" for line in lines))
+
+
+def accumulated_calls(step: Step) -> tuple[str, str, str]:
+    """What stands in the place of `backward()`, of the step, and of `zero_grad()`."""
+    results = step.results if not step.norm else step.results[:-1]
+    add = f"{', '.join(('grads', *results))} = accumulate({', '.join((step.model, 'grads', *step.inputs))})"
+    update = f"{step.norm} = " if step.norm else ""
+    return add, f"{update}apply_gradients({step.model}, {step.optimizer}, grads)", f"grads = zero_gradients({step.model})"
 
 
 def _clip(statement: cst.CSTNode, step: Step) -> str:

@@ -9,7 +9,15 @@ from typing import Any
 import libcst as cst
 
 from migrate_agent.tools.programs.rewrite.core import Core, NotUnderstoodError, is_optimizer
-from migrate_agent.tools.programs.rewrite.functions import Step, call_statement, loss_function, step_function
+from migrate_agent.tools.programs.rewrite.functions import (
+    Step,
+    accumulate_function,
+    accumulated_calls,
+    apply_function,
+    call_statement,
+    loss_function,
+    step_function,
+)
 from migrate_agent.tools.programs.rewrite.groups import OptimizerCall, SchedulerCall, rate_of
 from migrate_agent.tools.programs.rewrite.names import Imports, code, read
 from migrate_agent.tools.programs.rewrite.optimizers import scheduler_text, transform
@@ -108,6 +116,8 @@ class RewriteHost(cst.CSTTransformer):
             updated = updated.with_changes(body=self._new_body(original))
         if any(statement is self.step.anchor for statement in original.body):
             updated = updated.with_changes(body=self._with_functions(original))
+        if self.core.accumulates and any(statement is self.step.loop for statement in original.body):
+            updated = updated.with_changes(body=self._with_zeros(list(updated.body)))
         if isinstance(original, cst.Module) and self.evaluates:
             updated = updated.with_changes(body=self._with_evaluation(list(updated.body)))
         return updated
@@ -123,10 +133,11 @@ class RewriteHost(cst.CSTTransformer):
 
     def _new_body(self, original: Any) -> list[cst.BaseStatement]:
         core = self.core
-        call = call_statement(self.step, "train_step")
+        call = cst.parse_statement(accumulated_calls(self.step)[0]) if core.accumulates else call_statement(self.step, "train_step")
         first = core.slice[0] if core.slice else core.backward
         lines: list[cst.BaseStatement] = []
-        gone = {*core.slice, core.backward, core.step, *core.clips, *core.zeros, *core.after, *core.before}
+        gone = {*core.slice, core.backward, *core.after, *core.before}
+        gone |= set() if core.accumulates else {core.step, *core.clips, *core.zeros}
         for statement in original.body:
             if statement is first:
                 lines += [one for s in core.before for one in self.result_of[s]]
@@ -144,6 +155,8 @@ class RewriteHost(cst.CSTTransformer):
         loss = loss_function(self.core, self.step, statements, self.loss, "loss_fn")
         if self.core.clips:
             self.helpers.add("clip_grad_norm")
+        if self.core.accumulates:
+            return [loss, accumulate_function(self.step, "loss_fn"), apply_function(self.core, self.step)]
         return [loss, step_function(self.core, self.step, "loss_fn", "train_step")]
 
     def _with_functions(self, original: Any) -> list[cst.BaseStatement]:
@@ -154,6 +167,15 @@ class RewriteHost(cst.CSTTransformer):
                 lines += [function.with_changes(leading_lines=blank) for function in self.functions()]
             lines += self.result_of[statement]
         return lines
+
+    def _with_zeros(self, lines: list[Any]) -> list[Any]:
+        """Gradients begin as zeros before the loop, where no statement there says so."""
+        place = next((i for i, line in enumerate(lines) if self.origin.get(line) is self.step.loop), None)
+        zero = accumulated_calls(self.step)[2]
+        if place is None or any(code(line).strip() == zero for line in lines[:place]):
+            return lines
+        self.helpers.add("zero_gradients")
+        return [*lines[:place], cst.parse_statement(zero), *lines[place:]]
 
     def _with_evaluation(self, lines: list[Any]) -> list[Any]:
         """`eval_step` before the first function or statement that calls it."""
@@ -177,6 +199,8 @@ class RewriteHost(cst.CSTTransformer):
         """Seeds, settings of torch, and the construction of optimizers."""
         if original_node in self.idle:
             return cst.RemoveFromParent()
+        if self.core.accumulates and original_node in (self.core.step, *self.core.zeros, *self.core.clips):
+            return self._accumulated(original_node, updated_node)
         if len(original_node.body) != 1:
             return updated_node
         small = original_node.body[0]
@@ -197,9 +221,22 @@ class RewriteHost(cst.CSTTransformer):
     def _scheduler(self, statement: cst.CSTNode) -> SchedulerCall | None:
         return next((one for one in self.optimizers.schedulers.values() if one.statement is statement), None)
 
+    def _accumulated(self, original: cst.CSTNode, updated: cst.SimpleStatementLine) -> Any:
+        """The update, and gradients set to zero, where gradients add up."""
+        if original in self.core.clips:
+            return cst.RemoveFromParent()
+        _, update, zero = accumulated_calls(self.step)
+        self.helpers |= set() if original is self.core.step else {"zero_gradients"}
+        line: Any = cst.parse_statement(update if original is self.core.step else zero)
+        return line.with_changes(leading_lines=updated.leading_lines)
+
     def _import(self, statement: cst.ImportFrom, updated: cst.SimpleStatementLine) -> Any:
         """An import of `torch.utils.data` goes, as far as helpers stand for its names."""
-        if statement.module is None or not code(statement.module).startswith("torch.utils.data") or isinstance(statement.names, cst.ImportStar):
+        if (
+            statement.module is None
+            or not code(statement.module).startswith("torch.utils.data")
+            or isinstance(statement.names, cst.ImportStar)
+        ):
             return updated
         left = [alias for alias in statement.names if code(alias.name) not in symbols()]
         if not left:
