@@ -24,7 +24,7 @@ def is_reached(recording: Recording, identifier: str) -> bool:
     return (
         identifier in recording.errors
         or identifier in recording.inside
-        or any(example.unit == identifier for example in recording.examples)
+        or any(example.unit == identifier and not example.method for example in recording.examples)
     )
 
 

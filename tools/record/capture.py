@@ -13,9 +13,11 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
-from functools import wraps
+from functools import partial, wraps
+from types import FunctionType
 from typing import Any
 
+from migrate_agent.tools.harness.common import methods
 from migrate_agent.tools.record.encode import Construction, Encoder, NotEncodable, is_plain_state
 from migrate_agent.tools.record.kinds import base_kind
 
@@ -40,6 +42,8 @@ class Sample:
     key: Any = None
     structure: Any = None
     ran: bool = False
+    method: str = ""
+    """The method that was called; "" for a call of the module."""
 
     @property
     def size(self) -> int:
@@ -65,6 +69,15 @@ class _Record:
 class _Unit:
     calls: dict[Any, list[Sample]] = field(default_factory=dict)
     reason: str = ""
+    methods: dict[str, dict[Any, list[Sample]]] = field(default_factory=dict)
+
+    def of(self, method: str) -> dict[Any, list[Sample]]:
+        """The calls of the module, or of this method of it, by `init`."""
+        return self.methods.setdefault(method, {}) if method else self.calls
+
+    def all(self) -> list[Sample]:
+        """All calls, those of methods last."""
+        return [sample for calls in (self.calls, *self.methods.values()) for samples in calls.values() for sample in samples]
 
 
 def snapshot(value: Any, depth: int = 4) -> Any:
@@ -134,6 +147,8 @@ class Capture:
         self._changed = changed
         self._names: dict[type, str] = {}
         self._records: dict[int, _Record] = {}
+        self._called: set[int] = set()
+        """Modules that a call is inside of: what they call of themselves is no call of their users."""
 
     def install(self) -> None:
         """Start to watch `torch.nn.Module` in this process, for good."""
@@ -151,14 +166,42 @@ class Capture:
 
         @wraps(original)
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            sample = self.before(module, args, kwargs) if self.active else None
-            result = original(module, *args, **kwargs)
-            if sample is not None:
-                self.after(sample)
-            return result
+            return self._seen(module, "", partial(original, module), args, kwargs)
 
         module_class.__new__ = new
         module_class.__call__ = call
+
+    def _seen(self, module: Any, method: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Make a call, and record it. Raises the errors of the call."""
+        inside = id(module) in self._called
+        of_user = not method or not (inside or is_constructing(module))
+        sample = self.before(module, args, kwargs, method) if self.active and of_user else None
+        self._called.add(id(module))
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            if not inside:
+                self._called.discard(id(module))
+        if sample is not None:
+            self.after(sample)
+        return result
+
+    def _watch(self, cls: type) -> None:
+        """Record calls of the public methods of a unit's class from now on."""
+        import torch
+
+        for name, member in methods.public_methods(cls, torch.nn.Module).items():
+            owner = next(base for base in cls.__mro__ if name in vars(base))
+            if isinstance(member, FunctionType) and not hasattr(member, "watched"):
+                setattr(owner, name, self._watched(name, member))
+
+    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def method(module: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._seen(module, name, partial(function, module), args, kwargs)
+
+        method.watched = True  # type: ignore[attr-defined]
+        return method
 
     def forget(self, module: Any) -> None:
         """Capture no calls of this instance (it was built from an example that exists already)."""
@@ -171,7 +214,7 @@ class Capture:
 
     def samples(self) -> list[Sample]:
         """The calls that ran to their end."""
-        return [sample for unit in self.units.values() for calls in unit.calls.values() for sample in calls if sample.ran]
+        return [sample for unit in self.units.values() for sample in unit.all() if sample.ran]
 
     def reasons(self) -> dict[str, str]:
         """Unit id → why nothing was recorded of it, for units without a recorded call."""
@@ -185,6 +228,7 @@ class Capture:
             return
         key = id(module)
         try:
+            self._unit(cls)
             # `copy.deepcopy` runs no constructor: the copy was constructed as its original was.
             if frame.f_code is copyreg.__newobj__.__code__:  # type: ignore[attr-defined]  # a copy or an unpickled instance
                 construction = self.construction(frame.f_back.f_locals.get("x")) if frame.f_back is not None else None
@@ -202,6 +246,8 @@ class Capture:
     def _unit(self, cls: type) -> str:
         if cls not in self._names:
             self._names[cls] = self._unit_of(cls)
+            if self._names[cls]:
+                self._watch(cls)
         return self._names[cls]
 
     def _refuse(self, cls: type, reason: str) -> None:
@@ -209,14 +255,14 @@ class Capture:
         if name:
             self.units.setdefault(name, _Unit()).reason = reason
 
-    def before(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sample | None:
+    def before(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], method: str = "") -> Sample | None:
         """Encode a call before the callee can change its arguments; `None` where it adds nothing new."""
         cls = type(module)
         record = self._records.get(id(module))
         if not self._unit(cls) or record is None:
             return None
         try:
-            return self._sample(cls, module, record, args, kwargs)
+            return self._sample(cls, module, record, args, kwargs, method)
         except NotEncodable as error:
             self._refuse(cls, f"its call holds {error}")
         except Exception as error:
@@ -225,7 +271,7 @@ class Capture:
 
     def after(self, sample: Sample) -> None:
         """Record a call that ran to its end."""
-        calls = self.units.setdefault(sample.unit, _Unit()).calls.setdefault(sample.init, [])
+        calls = self.units.setdefault(sample.unit, _Unit()).of(sample.method).setdefault(sample.init, [])
         if any(other.key == sample.key for other in calls):
             return
         sample.ran = True
@@ -237,14 +283,17 @@ class Capture:
         if self._changed is not None:
             self._changed()
 
-    def _sample(self, cls: type, module: Any, record: _Record, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sample | None:
+    def _sample(
+        self, cls: type, module: Any, record: _Record, args: tuple[Any, ...], kwargs: Mapping[str, Any], method: str
+    ) -> Sample | None:
         init = self._init(cls, record)
         if init is None:
             return None
         unit = self.units.setdefault(self._unit(cls), _Unit())
         key, structure = (tuple(call_key(part, shapes) for part in (args, dict(kwargs))) for shapes in (True, False))
-        calls = unit.calls.get(init.text, [])
-        if any(sample.key == key for sample in calls) or (init.text not in unit.calls and len(unit.calls) >= MAX_INITS):
+        known = unit.of(method)
+        calls = known.get(init.text, [])
+        if any(sample.key == key for sample in calls) or (init.text not in known and len(known) >= MAX_INITS):
             return None
         size = tensor_bytes((args, kwargs))
         if len(calls) >= MAX_CALLS and not replaced_sample(calls, structure, size):
@@ -253,9 +302,9 @@ class Capture:
             unit.reason = unit.reason or f"its calls hold more than {self._max_bytes >> 20} MiB of tensors"
             return None
         encoder = Encoder(vars(sys.modules[cls.__module__]), "call", self.construction, init.encoder.taken, self._own)
-        text = encoder.arguments(module.forward, args, kwargs)
+        text = encoder.arguments(getattr(module, method or "forward"), args, kwargs)
         setup = "\n".join(dict.fromkeys([*init.encoder.setup, *encoder.setup]))
-        return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key, structure)
+        return Sample(self._unit(cls), init.text, text, setup, {**init.encoder.tensors, **encoder.tensors}, key, structure, method=method)
 
     def calls_of(self, unit: str) -> Mapping[str, list[Sample]]:
         """The recorded calls of a unit, by `init`."""
@@ -274,7 +323,7 @@ class Capture:
         return self._own(module)
 
     def _room(self, unit: _Unit) -> int:
-        return self._max_bytes - sum(sample.size for calls in unit.calls.values() for sample in calls)
+        return self._max_bytes - sum(sample.size for sample in unit.all())
 
     def _init(self, cls: type, record: _Record) -> _Init | None:
         if record.init is None and not record.reason:
@@ -286,6 +335,16 @@ class Capture:
         if record.reason:
             self._refuse(cls, record.reason)
         return record.init
+
+
+def is_constructing(module: Any) -> bool:
+    """Whether the constructor of this very module is running: what it calls is compared with the initial values."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is module:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def tensor_bytes(value: Any, depth: int = 6) -> int:

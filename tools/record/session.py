@@ -122,7 +122,7 @@ class Writer:
 
     def _write(self, sample: Sample) -> Example:
         path = self._save(f"{sample.unit}-{len(self._written)}", sample.tensors) if sample.tensors else None
-        return Example(sample.unit, sample.init, sample.call, sample.setup, origin="recording", tensors=path)
+        return Example(sample.unit, sample.init, sample.call, sample.setup, origin="recording", tensors=path, method=sample.method)
 
     def recording(self, session: Session, errors: Mapping[str, str]) -> Recording:
         """Everything that the session recorded so far."""

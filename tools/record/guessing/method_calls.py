@@ -140,9 +140,9 @@ class Methods:
         main = self.shapes[0] if self.shapes else Tensor((2, 16))
         same = [self.given[name]] if name in self.given else []
         words = list(choices(function, parameter))
-        numbers = {"int": ["3", "2", "1"], "float": ["0.5", "2.0"], "bool": ["True", "False"]}.get(annotation, [])
+        numbers = {"int": ["2", "3", "1"], "float": ["0.5", "2.0"], "bool": ["True", "False"]}.get(annotation, [])
         if not annotation and not same:
-            numbers = ["3", "2", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
+            numbers = ["2", "3", "1"] if COUNTS.fullmatch(name) else ["0.5"] if SHARES.fullmatch(name) else []
         tensors = [text(value) for value in (*self.shapes, *call_values(name, annotation, main))]
         first = next(iter(self.given.values()), "")
         # What the call itself takes first is likelier than random numbers of its shape: it lies in the right range.

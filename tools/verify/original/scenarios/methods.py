@@ -53,8 +53,9 @@ def write_method(writer: ScenarioWriter, *, first: bool) -> dict[str, Any]:
         writer.add("again-eval", Role.AGAIN, "eval", 0, inputs[1], before=inputs[0], runs=1)
     if first and unit.leaves:
         add_edges(writer)
-        _other_size(writer)
         longer(writer)
+        if writer.scenarios[-1].role != Role.LONG:
+            _other_size(writer)
     return describe(writer)
 
 

@@ -1,0 +1,85 @@
+"""Calls of methods: those of an outer module are recorded, and those that nothing calls are guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_agent.sandbox.base import Sandbox
+from migrate_agent.tools.record import record
+from migrate_agent.tools.record.infer import infer_methods
+from migrate_agent.tools.types import Example
+
+SOURCE = """
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    width = 4
+
+    def __init__(self, latent):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(4, latent), nn.Linear(latent, 4)
+        self.start()
+
+    def start(self):
+        nn.init.zeros_(self.inner.bias)
+
+    def encode(self, x):
+        return self.inner(x)
+
+    def decode(self, z):
+        return self.outer(z)
+
+    def forward(self, x):
+        return self.decode(self.encode(x))
+
+    def sample(self, n, temperature=1.0):
+        return self.decode(torch.randn(n, self.inner.out_features) * temperature)
+
+    def trained(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def save(self, path):
+        torch.save(self.state_dict(), path)
+
+    @property
+    def latent(self):
+        return self.inner.out_features
+
+    @staticmethod
+    def clip(x, mode="soft"):
+        return torch.tanh(x) if mode == "soft" else x.clamp(-1, 1)
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.coder = Coder(3)
+
+    def forward(self, x):
+        return self.coder.encode(x) + self.coder.encode(x[:1])
+"""
+
+
+def test_calls_of_methods_from_outside_are_recorded(repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
+    inventory = repository({"net.py": SOURCE})
+    recording = record(inventory, [Example("net.py:Both", "", "torch.randn(2, 4)")], sandbox, tmp_path / "recording")
+    calls = [(example.init, example.method, example.call) for example in recording.examples if example.unit == "net.py:Coder"]
+    assert calls == [("3", "encode", '_tensors["call0"]')] * 2
+
+
+@pytest.mark.slow
+def test_methods_that_nothing_calls_are_guessed(repository: Any, sandbox: Sandbox) -> None:
+    inventory = repository({"net.py": SOURCE})
+    calls, errors = infer_methods(inventory, Example("net.py:Coder", "3", "torch.randn(2, 4)"), [], sandbox)
+    assert {call.method: call.call for call in calls} == {
+        "encode": "torch.randn(2, 4)",
+        "decode": "torch.randn(2, 3)",
+        "sample": "2",
+        "latent": "",
+        "clip": "torch.randn(2, 4)",
+    }
+    assert errors.keys() == {"trained", "save"}
+    assert {call.origin for call in calls} == {"inference"}
