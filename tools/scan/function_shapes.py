@@ -32,10 +32,14 @@ _TENSOR = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor"})
 
 
 class FunctionShape(NamedTuple):
-    """`tensors`: it calls methods of tensors, or its annotations name them. `reason`: why it is part of a program, else ""."""
+    """`tensors`: it calls methods of tensors, or its annotations name them. `reason`: why it is part of a program, else "".
+
+    `applies`: it calls what it makes itself, as `nn.MSELoss()(x, y)` does and `return nn.ReLU()` does not.
+    """
 
     tensors: bool
     reason: str
+    applies: bool
 
 
 def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
@@ -58,7 +62,14 @@ def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], train
     # The order of a program's draws is the program's: its batches are judged with it.
     if trains and not reason and methods & DRAWING:
         reason = "it draws random numbers beside a training loop, and is part of a program"
-    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), reason)
+    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node))
+
+
+def _applies(node: ast.AST) -> bool:
+    """Whether a function calls the result of a call, or a name that it assigns."""
+    assigned = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    return any(isinstance(one, ast.Call) or (isinstance(one, ast.Name) and one.id in assigned) for one in called)
 
 
 def _reason(node: ast.FunctionDef | ast.AsyncFunctionDef, methods: set[str], loaded: set[str]) -> str:

@@ -67,8 +67,9 @@ def _used_outside(graph: Graph, maths: Collection[Key]) -> set[Key]:
 
 
 def _is_maths(graph: Graph, key: Key, shape: FunctionShape) -> bool:
-    outside = graph.edges(key).outside
-    if any(MATHS.fullmatch(name) or STATELESS.fullmatch(name) for name in outside if name not in ("torch.nn.Module", "torch.nn.Parameter")):
+    outside = [name for name in graph.edges(key).outside if name not in ("torch.nn.Module", "torch.nn.Parameter")]
+    # `return nn.ReLU()` gives a layer, and computes nothing.
+    if any(MATHS.fullmatch(name) or (STATELESS.fullmatch(name) and shape.applies) for name in outside):
         return True
     imported = graph.readings[key.path].facts.imported
     return shape.tensors and any(name.partition(".")[0] in ("torch", "einops") for name in imported)
