@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "checkpoint": "types weights harness",
     "portable": "types extras scan harness rewrite",
     "verify": "types discovery leftovers scan harness import_closure portable",
+    "programs": "types discovery weights scan harness rewrite record checkpoint",
 }
 """Room (a folder or file of `tools`) → the others that it may import, inside functions too. Rooms stand below those that they import."""
 COPIED = ("vendored", "kernels")

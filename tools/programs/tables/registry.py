@@ -80,7 +80,8 @@ class Schedule:
 class Function:
     """A function or class of torch beside the optimizers. `signature` is torch's; `to(arguments)` gives the text of the call.
 
-    Where torch takes parameters to change their gradients, the text that stands for them is that of the gradients.
+    Texts of arguments are those of the target already. Where torch takes parameters to change their gradients, the text that stands for them is
+    that of the gradients.
     """
 
     name: str
