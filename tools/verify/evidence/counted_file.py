@@ -6,7 +6,7 @@ import ast
 import copy
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -81,6 +81,18 @@ class CountedFile:
     def missed(self, names: Collection[str], done: Collection[int]) -> list[Missed]:
         """The statements of these definitions that did not run, without those that only refuse or tell something."""
         return list(self._missed(self.tree.body, "", False, names, done, ""))
+
+    def narrowed(self, done: Collection[int], *, refused: Callable[[ast.AST], bool]) -> list[tuple[str, ast.If]]:
+        """Function and `if`, once for each part of its condition that was never looked at, where a side of it did not run or is `refused`."""
+        rows = []
+        for number, place in enumerate(self.places):
+            if not isinstance(place.node, ast.If) or number not in done:
+                continue
+            firsts = [side[0] for side in (place.node.body, place.node.orelse) if side]
+            if any(refused(first) or self._numbers.get(id(first), -1) not in done for first in firsts):
+                parts = (self._numbers.get(id(part)) for part in ast.walk(place.node.test))
+                rows += [(place.owner, place.node) for part in parts if part is not None and part not in done]
+        return rows
 
     @cached_property
     def compiled(self) -> frozenset[str]:

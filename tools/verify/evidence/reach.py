@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,7 +102,7 @@ class Reaching:
             missed += map(str, left)
         judged = tuple(f"{path}:{name}" for path, names in self.port.items() for name in sorted(names))
         ran = {key: tuple(sorted(digests)) for key, digests in sorted(self.ran.items()) if digests}
-        return Reach(lines, reached, stubs, (*missed, *map(str, self._left_out())), ran, judged)
+        return Reach(lines, reached, stubs, (*missed, *map(str, (*self._left_out(), *self._narrower()))), ran, judged)
 
     @cached_property
     def _stubs_hold(self) -> bool:
@@ -151,6 +152,22 @@ class Reaching:
         # Written out elsewhere, each branch needs a place of its own: nothing says that what stood around it is there.
         if sum(max(count, 0) for count in places.values()) < sum(branches(row.nodes) for row in elsewhere):
             yield from elsewhere
+
+    def _narrower(self) -> Iterator[Missed]:
+        """Conditions before what did not run, with more parts that no call looked at than those of the original have: what is refused may be less
+        than what was not tried."""
+        names, sources = self.original
+        targets = {file.path: file.target for file in self.results.inventory.files}
+        usual = Counter[tuple[str, str]]()
+        for path in names:
+            rows = counted_file(sources[path]).narrowed(self._ran[0].get(path, frozenset()), refused=is_stub)
+            usual.update((targets.get(path, ""), _in_port(owner)) for owner, _ in rows)
+        for path, inside in self.port.items():
+            file = counted_file(self.texts[path])
+            for owner, node in file.narrowed(file.numbers_of(self.ran, path), refused=is_stub):
+                usual[path, owner] -= 1
+                if usual[path, owner] < 0 and _head(owner) in inside:
+                    yield Missed(path, owner, (node,), "", f"if {ast.unparse(node.test)}, whose parts no call looked at")
 
     @property
     def _places_left(self) -> dict[tuple[str, str], int]:
