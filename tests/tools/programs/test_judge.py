@@ -10,28 +10,35 @@ from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tools.programs.judge.judge import Judge
 from migrate_agent.tools.programs.program import Program
 from migrate_agent.tools.types import Limits
-from tests.tools.programs.scripts import TRAIN, rewritten
+from tests.tools.programs.corpus import EXTRA, RIGHT, SCRIPT, WRONG
+from tests.tools.programs.scripts import rewritten
 
-WRONG = (
-    ("the rate", "1e-2", "2e-2"),
-    ("eps inside the root", "eps=1e-8)", "eps=1e-8, eps_root=1e-12)"),
-    ("a step left out", "    if step % 2 == 0:", "    if step == 2:\n        continue\n    if step % 2 == 0:"),
-    ("the wrong rows", "inputs[index], targets[index]", "inputs[index], targets[index - 1]"),
-    ("logged one step late", "step % 2 == 0", "step % 2 == 1"),
-)
+CASES = [(True, RIGHT[1]), *((False, case) for case in WRONG[3::8])]
+"""Some of the corpus, spread over its kinds; each takes a run of the program."""
+
+
+def changed(text: str, old: str, new: str) -> str:
+    """The rewrite with one place changed, and with what the change calls."""
+    assert old in text
+    return text.replace("\n\ndef main", EXTRA + "\n\ndef main", 1).replace(old, new, 1)
+
+
+def test_every_case_changes_the_rewrite(tmp_path: Path) -> None:
+    """A text that is not there any more would test nothing."""
+    text = rewritten(SCRIPT, tmp_path).files["train_jax.py"]
+    missing = [name for name, old, new in (*WRONG, *RIGHT) if old not in text or (old and changed(text, old, new) == changed(text, "", ""))]
+    assert missing == []
 
 
 @pytest.mark.slow
 def test_right_and_wrong_programs(tmp_path: Path, sandbox: ProcessSandbox) -> None:
-    """The rewrite is verified; with any one place changed it is not."""
-    files = rewritten(TRAIN, tmp_path).files
-    program = Program(("train.py",))
-    judge = Judge(program, tmp_path / "repository", sandbox, tmp_path / "runs", Limits(seconds=120), lambda text: None)
-    for name, old, new in (("nothing", "", ""), *WRONG):
+    """A right program in another form is verified, and none with a mistake is."""
+    files = rewritten(SCRIPT, tmp_path).files
+    judge = Judge(Program(("train.py",)), tmp_path / "repository", sandbox, tmp_path / "runs", Limits(seconds=120), lambda text: None)
+    for right, (name, old, new) in CASES:
         folder = tmp_path / "candidate"
         folder.mkdir(exist_ok=True)
-        assert old in files["train_jax.py"]
         for path, text in files.items():
-            (folder / path).write_text(text.replace(old, new, 1) if path == "train_jax.py" and old else text)
+            (folder / path).write_text(changed(text, old, new) if path == "train_jax.py" else text)
         evidence = judge.judge(folder, "train_jax.py")
-        assert (evidence.status == "verified") == (name == "nothing"), (name, evidence.verdicts)
+        assert (evidence.status == "verified") == right, (name, evidence.verdicts)
