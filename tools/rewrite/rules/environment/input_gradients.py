@@ -17,7 +17,10 @@ Node = TypeVar("Node", bound=cst.CSTNode)
 
 
 class _Place(NamedTuple):
-    """A call of `torch.autograd.grad` in a block: which statement it stands in, of which output, and with regard to which inputs."""
+    """A call of `torch.autograd.grad` in a block: which statement it stands in, of which output, and with regard to which inputs.
+
+    Where the output has no name ("") the `cotangent` is the output itself, a scalar.
+    """
 
     statement: int
     call: cst.Call
@@ -45,6 +48,10 @@ class DifferentiateInputs(Rule):
             "import torch\n\ndef f(d, x: torch.Tensor):\n    h = x * 2\n    y = d(h)\n    (g,) = torch.autograd.grad(y.sum(), x)\n    return g\n",
             "def f(d, x: jax.Array):\n    def y_of(x):\n        h = x * 2\n        return d(h)\n\n    y, pull_back = jax.vjp(y_of, x)\n"
             "    (g,) = lax.stop_gradient(pull_back(jnp.ones_like(y)))\n    return g\n",
+        ),
+        (
+            "import torch\n\ndef f(d, x: torch.Tensor):\n    (g,) = torch.autograd.grad((x * d).sum(), x, create_graph=True)\n    return g\n",
+            "def f(d, x: jax.Array):\n    (g,) = jax.grad(lambda x: jnp.sum(x * d), argnums=(0,))(x)\n    return g\n",
         ),
     )
 
@@ -81,10 +88,12 @@ def _place(number: int, call: cst.Call) -> _Place | None:
         given[name] = argument.value
     output, inputs = _output(given.get("outputs")), _several(given.get("inputs"))
     create = _code(given["create_graph"]) if "create_graph" in given else "False"
-    if not output or not inputs or create not in ("True", "False") or not {"outputs", "inputs"} <= given.keys():
+    if not inputs or create not in ("True", "False") or not {"outputs", "inputs"} <= given.keys():
+        return None
+    if not output and _only(given.get("grad_outputs")) is not None:
         return None
     summed = isinstance(given["outputs"], cst.Call)
-    cotangent = None if summed else _only(given.get("grad_outputs"))
+    cotangent = given["outputs"] if not output else None if summed else _only(given.get("grad_outputs"))
     return _Place(number, call, output, inputs, cotangent, create == "True")
 
 
@@ -122,6 +131,8 @@ Statement = cst.BaseStatement | cst.BaseSmallStatement
 def _differentiated(body: Sequence[Statement], place: _Place) -> list[Statement] | None:
     """The block with the gradient by a pull-back; `None` where the way from the inputs to the output is not followed."""
     before = body[: place.statement]
+    if not place.output:
+        return _of_expression(body, place)
     made = [number for number, statement in enumerate(before) if place.output in _bound(statement)]
     if len(made) != 1 or any(_bound(statement) & set(place.inputs) for statement in before[made[0] :]):
         return None
@@ -152,6 +163,24 @@ def _differentiated(body: Sequence[Statement], place: _Place) -> list[Statement]
         elif number not in dropped:
             new.append(statement)
     return new
+
+
+def _of_expression(body: Sequence[Statement], place: _Place) -> list[Statement] | None:
+    """The block with the gradient of a scalar expression; `None` where that reads what was computed of the inputs before."""
+    assert place.cotangent is not None
+    before = body[: place.statement]
+    start = max((number + 1 for number, statement in enumerate(before) if _bound(statement) & set(place.inputs)), default=0)
+    derived = {name for statement in before[start:] if _names(statement) & set(place.inputs) for name in _bound(statement)}
+    if derived & _names(place.cotangent) or not set(place.inputs) <= _names(place.cotangent):
+        return None
+    arguments, places = ", ".join(place.inputs), ", ".join(map(str, range(len(place.inputs))))
+    places += "," if len(place.inputs) == 1 else ""
+    text = f"jax.grad(lambda {arguments}: {_code(place.cotangent)}, argnums=({places}))({arguments})"
+    new = body[place.statement].deep_replace(
+        place.call, cst.parse_expression(text if place.differentiable else f"lax.stop_gradient({text})")
+    )
+    assert isinstance(new, (cst.BaseStatement, cst.BaseSmallStatement))
+    return [*before, new, *body[place.statement + 1 :]]
 
 
 def _function(value: cst.BaseExpression, inputs: Sequence[str]) -> str:
