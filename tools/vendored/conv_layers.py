@@ -8,7 +8,7 @@ import jax
 from flax import nnx
 
 from migrate_agent.tools.vendored.conv import conv_padding, conv_transpose, convolution
-from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, to_tuple, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, features_last_init, to_tuple, uniform_init, value_of
 from migrate_agent.tools.vendored.padding import pad
 
 
@@ -58,15 +58,15 @@ class ConvNd(nnx.Conv):
         rngs: nnx.Rngs,
     ) -> None:
         sizes = to_tuple(kernel_size, self.spatial)
-        init = uniform_init(fan_in_bound(in_channels // groups * math.prod(sizes)))
+        bound = fan_in_bound(in_channels // groups * math.prod(sizes))
         super().__init__(
             in_channels,
             out_channels,
             sizes,
             feature_group_count=groups,
             use_bias=bias,
-            kernel_init=init,
-            bias_init=init,
+            kernel_init=features_last_init(bound),
+            bias_init=uniform_init(bound),
             kernel_metadata={"features_last": True},
             rngs=rngs,
         )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, replace_value, uniform_init, value_of
+from migrate_agent.tools.vendored.numeric import cast_parameters, fan_in_bound, features_last_init, replace_value, uniform_init, value_of
 
 
 def linear(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
@@ -32,9 +32,16 @@ class Linear(nnx.Linear):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None, *, rngs: nnx.Rngs
     ) -> None:
-        init = uniform_init(fan_in_bound(in_features))
-        metadata = {"features_last": True}
-        super().__init__(in_features, out_features, use_bias=bias, kernel_init=init, bias_init=init, kernel_metadata=metadata, rngs=rngs)
+        bound = fan_in_bound(in_features)
+        super().__init__(
+            in_features,
+            out_features,
+            use_bias=bias,
+            kernel_init=features_last_init(bound),
+            bias_init=uniform_init(bound),
+            kernel_metadata={"features_last": True},
+            rngs=rngs,
+        )
         self.tied: Any = nnx.data(None)
         cast_parameters(self, dtype)
 

@@ -20,6 +20,17 @@ def uniform_init(bound: float) -> Callable[..., jax.Array]:
     return init
 
 
+def features_last_init(bound: float) -> Callable[..., jax.Array]:
+    """As `uniform_init`, for a weight with its features last, (…, in, out): the numbers are drawn in torch's layout (out, in, …)."""
+
+    def init(key: jax.Array, shape: Sequence[int], dtype: Any = jnp.float32, **_: Any) -> jax.Array:
+        # A layer that is made while a module is called then gets the numbers of torch's, not their transpose.
+        drawn = jax.random.uniform(key, (shape[-1], shape[-2], *shape[:-2]), dtype, -bound, bound)
+        return drawn.transpose(*range(2, len(shape)), 1, 0)
+
+    return init
+
+
 def fan_in_bound(fan_in: int) -> float:
     """The bound 1/√fan_in of the default initialisation of linear and convolutional layers; 0 for layers without inputs.
 
