@@ -67,13 +67,20 @@ def specification(session: Session, candidate: Candidate) -> dict[str, Any]:
     mirror = isinstance(cls, type) and issubclass(cls, nnx.Module)
     methods = (("constructor", "__init__"), ("call", "__call__"))
     signatures: dict[str, Any] = {key: describe(cls, method, nnx.Module) if mirror else None for key, method in methods}
+    uncalled = None if type(candidate) is Candidate else [name for name in dir(cls) if not name.startswith("_")]
     arguments = candidate.arguments() if mirror else None
     values = class_values(cls, arguments, sys.path[0], nnx.Module) if arguments is not None else None
     signatures["methods"] = describe_methods(cls, nnx.Module) if mirror else {}
     try:
         state = session.state("e0-s0", 0)
         names = {name: list(value.shape) for name, value in candidate.state().items()}
-        before: dict[str, Any] = {"signatures": signatures, "state": names, "omitted": list(candidate.omitted), "values": values}
+        before: dict[str, Any] = {
+            "signatures": signatures,
+            "state": names,
+            "omitted": list(candidate.omitted),
+            "values": values,
+            "uncalled": uncalled,
+        }
     except Exception as error:
         return {"signatures": signatures, **session.fail(error)}
     try:

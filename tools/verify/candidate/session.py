@@ -96,6 +96,8 @@ class Session:
             port = self._port(module, name, tensors, example) if kind == "module" and not alike else None
             constructed = alike or port or Candidate(module, name, texts, tensors, exact=self.exact, kind=kind)
             self.candidates[example] = constructed
+            # Such a port is one function of a parameter tree: its methods cannot be called through it.
+            self.requests = [request for request in self.requests if port is None or not self.method(request)]
             constructed.method = texts.get("method", "")
             constructed.customs = Customs.of(self.arguments["described"][example]["customs"])
         return self.candidates[example]
