@@ -17,7 +17,7 @@ from migrate_agent.tools.rewrite.analysis.randomness import draws
 from migrate_agent.tools.rewrite.analysis.repo import ClassModel, FileModel, FunctionNode, Repo
 from migrate_agent.tools.rewrite.tables.registry import methods, ops
 from migrate_agent.tools.scan.nodes import walk
-from migrate_agent.tools.types import Span
+from migrate_agent.tools.types import Observed, Span
 
 NUMBERS = frozenset({"int", "float", "bool", "str", "none", "dtype", "device", "size"})
 """Kinds of values that are Python values while a function is traced."""
@@ -32,14 +32,19 @@ PARTS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, 
 
 class Selections(NamedTuple):
     """`indices`: spans of the known boolean masks. `names`: local tensors that must be computed at
-    trace time for them.
+    trace time. `numbers`: spans of known tensors of which Python asks the values (`int(…)`, `item()`).
     """
 
     indices: frozenset[Span]
     names: frozenset[str]
+    numbers: frozenset[Span] = frozenset()
 
 
 NOTHING = Selections(frozenset(), frozenset())
+READERS = frozenset({"int", "float", "range"})
+READING_METHODS = frozenset({"item", "tolist"})
+SIZED = frozenset(f"torch.{name}" for name in ("arange", "zeros", "ones", "empty", "eye", "rand", "randn", "linspace"))
+"""Functions whose positional arguments say how large a new tensor is, or what numbers are in it."""
 
 
 @dataclass
@@ -76,9 +81,26 @@ class StaticValues:
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and self._selects(node.slice) and self.known(node.slice):
                 spans.add(span_of(node.slice, self.file.lines))
                 used |= self._tensors(node.slice)
+        numbers = {span_of(value, self.file.lines): value for value in self._asked() if self.known(value)}
+        for value in numbers.values():
+            used |= self._tensors(value)
         while more := {name for local in used for value in self.values.get(local, ()) for name in self._tensors(value)} - used:
             used |= more
-        return Selections(frozenset(spans), frozenset(used)) if spans else NOTHING
+        return Selections(frozenset(spans), frozenset(used), frozenset(numbers)) if spans or numbers else NOTHING
+
+    def _asked(self) -> Iterator[ast.expr]:
+        """The tensors of which Python asks the values."""
+        for node in walk(self.function):
+            if isinstance(node, ast.Call):
+                yield from (value for value in values_asked(node, self.dotted(node.func)) if is_tensor(self.observed(value)))
+
+    def dotted(self, node: ast.expr) -> str:
+        """The dotted name that an expression stands for, or ""."""
+        return self.facts.dotted.get(span_of(node, self.file.lines), "")
+
+    def observed(self, node: ast.expr) -> Observed | None:
+        """What an expression was seen to be."""
+        return self.facts.observed.get(span_of(node, self.file.lines))
 
     def _selects(self, index: ast.expr) -> bool:
         fact = self.facts.observed.get(span_of(index, self.file.lines))
@@ -192,6 +214,16 @@ class StaticValues:
         return not any(isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Load) for m in calls for n in walk(m))
 
 
+def values_asked(call: ast.Call, dotted: str) -> list[ast.expr]:
+    """The parts of a call of which Python needs the values: `x` of `int(x)`, `x.item()`, `math.sqrt(x)` and `torch.arange(x)`."""
+    match call.func:
+        case ast.Name(id=name) if name in READERS and not dotted:
+            return call.args
+        case ast.Attribute(value=value, attr=attr) if attr in READING_METHODS and not call.args:
+            return [value]
+    return call.args if dotted in SIZED or dotted.startswith("math.") else []
+
+
 def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
     """(local name, expression that binds or changes it). A lambda, which is never known, stands for
     a binding without expression.
@@ -224,13 +256,23 @@ def _bound(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
             yield node.arg, unknown
 
 
+def _may_need_values(node: ast.AST) -> bool:
+    """Whether a node selects by something that may be a mask, or may ask for the values of a tensor."""
+    match node:
+        case ast.Subscript(slice=ast.Name() | ast.UnaryOp() | ast.Call() | ast.Compare()):
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in READERS
+        case ast.Call(func=ast.Attribute(value=value, attr=attr)):
+            module = isinstance(value, ast.Name) and value.id in ("torch", "math")
+            return attr in READING_METHODS or module
+    return False
+
+
 def selections(
     repo: Repo, file: FileModel, facts: Facts, function: FunctionNode, models: Mapping[str, ClassModel], owner: str
 ) -> Selections:
     """The selections of a function; `owner` is the qualified name of its class, or ""."""
-    if not any(
-        isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Name, ast.UnaryOp, ast.Call, ast.Compare))
-        for node in walk(function)
-    ):
+    if not any(_may_need_values(node) for node in walk(function)):
         return NOTHING
     return StaticValues(repo, file, facts, function, models.get(owner)).selections()

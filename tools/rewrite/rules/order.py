@@ -16,6 +16,7 @@ from migrate_agent.tools.rewrite.rules.calls.host_draws import DrawOnDevice
 from migrate_agent.tools.rewrite.rules.calls.map_calls import MapWithRngs
 from migrate_agent.tools.rewrite.rules.calls.name_lookups import ReplaceLookups
 from migrate_agent.tools.rewrite.rules.calls.partials import BindTorchFunctions
+from migrate_agent.tools.rewrite.rules.calls.pointers import WriteAtPointers
 from migrate_agent.tools.rewrite.rules.calls.static_arrays import KeepArraysStatic
 from migrate_agent.tools.rewrite.rules.calls.static_ranges import KeepRangesStatic
 from migrate_agent.tools.rewrite.rules.calls.tensor_attributes import ReplaceTensorAttributes
@@ -65,6 +66,7 @@ from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromMo
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
+from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNumbers
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
 from migrate_agent.tools.rewrite.rules.indexing.masks import CloseMaskedWrites, ReduceMaskedParts
 from migrate_agent.tools.rewrite.rules.indexing.padded_rows import ComputeWithoutAsking, NameMasks
@@ -124,6 +126,8 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     FreezeParameters,
     CallBasesByName,
     KeepTracedIntegers,
+    WriteAtPointers,
+    ReadKnownNumbers,
     ReduceArrays,
     SelectWhileConstructing,
     ShareVariables,

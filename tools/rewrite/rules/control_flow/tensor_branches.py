@@ -17,9 +17,11 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_conversion
+from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
 from migrate_agent.tools.rewrite.rules.calls.traced_integers import is_traced_integer
 from migrate_agent.tools.rewrite.rules.context import Context
 from migrate_agent.tools.rewrite.rules.control_flow.changed_modules import changed_modules
+from migrate_agent.tools.rewrite.rules.indexing.known_numbers import reads_known_numbers
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 from migrate_agent.tools.types import Observed
@@ -238,6 +240,8 @@ class ReplaceTensorBranches(Rule):
     def leave_Call(self, original: cst.Call, updated: cst.BaseExpression) -> None:
         func = original.func
         if self.context.constructing or is_traced_integer(self.context, original) or is_conversion(self.context, original):
+            return
+        if reads_pointer(self.context, original) or reads_known_numbers(self.context, original):
             return
         if isinstance(func, cst.Name) and func.value in CONCRETE and any(is_tensor(self.context.observed(a.value)) for a in original.args):
             self.context.hole(original, f"{func.value}() of a tensor needs its value while tracing", "tensor-branch")
