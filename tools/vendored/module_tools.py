@@ -14,11 +14,23 @@ from jax import lax
 
 
 def no_grad(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: no gradient flows through the results (https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)."""
+    """Decorator: no gradient flows through the results, nor through what a method writes to buffers.
+
+    https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html
+    """
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return jax.tree.map(lambda leaf: lax.stop_gradient(leaf) if isinstance(leaf, jax.Array) else leaf, function(*args, **kwargs))
+        nodes = [node for _, node in nnx.iter_graph(args[0])] if args and isinstance(args[0], nnx.Module) else []
+        # A parameter that is written keeps its own gradient, as a leaf does in torch.
+        buffers = [node for node in nodes if isinstance(node, nnx.Variable) and not isinstance(node, nnx.Param)]
+        before = [buffer.get_value() for buffer in buffers]
+        result = function(*args, **kwargs)
+        for buffer, old in zip(buffers, before, strict=True):
+            new = buffer.get_value()
+            if new is not old and isinstance(new, jax.Array) and jnp.issubdtype(new.dtype, jnp.inexact):
+                buffer.set_value(lax.stop_gradient(new))
+        return jax.tree.map(lambda leaf: lax.stop_gradient(leaf) if isinstance(leaf, jax.Array) else leaf, result)
 
     return wrapper
 

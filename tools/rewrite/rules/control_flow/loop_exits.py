@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.control_flow.tensor_branches import Arm, _Branching
 
 STOPPED = "stopped"
@@ -149,7 +150,7 @@ class ReplaceLoopExits(_Branching):
         """The test before and after rewriting, without what tracing decides in front of `and`."""
         old, new = exit_.old.test, exit_.new.test
         if self.plain._decided(old) and isinstance(old, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation):
-            return old.right, new.right
+            return old.right, bare(new.right)
         return old, new
 
     def _static_part(self, exit_: _Exit) -> cst.BaseExpression | None:

@@ -15,6 +15,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from migrate_agent.tools.rewrite.analysis.facts import is_tensor
+from migrate_agent.tools.rewrite.rules.apply_tables import bare
 from migrate_agent.tools.rewrite.rules.calls.array_reductions import is_reduced
 from migrate_agent.tools.rewrite.rules.calls.host_draws import is_conversion
 from migrate_agent.tools.rewrite.rules.calls.pointers import reads_pointer
@@ -271,7 +272,7 @@ class ReplaceTensorBranches(Rule):
     ) -> cst.BaseExpression:
         if isinstance(test, cst.BooleanOperation) and isinstance(new, cst.BooleanOperation) and not self._is_tensor_test(test.left):
             # Python leaves the second operand alone where the first one decides, as evaluation draws no number.
-            inner = wrap(self._call(test.right, new.right, true, false), None)
+            inner = wrap(self._call(test.right, bare(new.right), true, false), None)
             either = isinstance(test.operator, cst.Or)
             return cst.IfExp(new.left, true if either else inner, inner if either else false)
         predicate = self._predicate(test, new)
@@ -505,7 +506,7 @@ class ReplaceBranchChains(_Branching):
             and isinstance(new, cst.BooleanOperation)
             and not self.plain._is_tensor_test(old.left)
         ):
-            return new.left, (old.right, new.right)
+            return new.left, (old.right, bare(new.right))
         return None, (old, new)
 
     def _chain(
