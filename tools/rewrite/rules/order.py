@@ -127,11 +127,11 @@ CALLS_IN_CONTEXT: tuple[type[Rule], ...] = (
     CallBasesByName,
     KeepTracedIntegers,
     WriteAtPointers,
-    ReadKnownNumbers,
     ReduceArrays,
     SelectWhileConstructing,
     ShareVariables,
     KeepRangesStatic,
+    ReadKnownNumbers,  # a range that Python may count is no tensor at all
     PassVariables,
     ReduceMaskedParts,
     ReplaceLookups,

@@ -22,7 +22,7 @@ class WriteAtPointers(Rule):
         (
             "import torch\nfrom torch import nn\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.register_buffer('queue', torch.zeros(3, 8))\n        self.register_buffer('ptr', torch.zeros(1, dtype=torch.long))\n\n"
-            "    def forward(self, k: torch.Tensor):\n        p = int(self.ptr)\n        self.queue[:, p : p + 2] = k\n"
+            "    def forward(self, k: torch.Tensor):\n        p = self.ptr.item()\n        self.queue[:, p : p + 2] = k\n"
             "        p = (p + 2) % 8\n        self.ptr[0] = p\n",
             "class M(nnx.Module):\n    def __init__(self, *, rngs: nnx.Rngs):\n        self.queue = nnx.Variable(jnp.zeros((3, 8)))\n"
             "        self.ptr = nnx.Variable(jnp.zeros(1, dtype=int))\n\n    def __call__(self, k: jax.Array):\n"
@@ -71,7 +71,15 @@ def reads_pointer(context: Context, call: cst.Call) -> bool:
     fact, function = context.observed(read), context.function
     if context.constructing or function is None or name not in pointers(function):
         return False
-    if fact is None or not is_tensor(fact) or not fact.dtypes or not set(fact.dtypes) <= INTEGERS or any(set(s) - {1} for s in fact.shapes):
+    # Python takes nothing but an integer for a bound; `int` would round.
+    bound = _item(call) is not None and isinstance(context.parent(), cst.Assign)
+    if (
+        fact is None
+        or not is_tensor(fact)
+        or not (fact.dtypes or bound)
+        or not set(fact.dtypes) <= INTEGERS
+        or any(set(s) - {1} for s in fact.shapes)
+    ):
         return False
     context.traced.add((context.function_key, name))
     return True
