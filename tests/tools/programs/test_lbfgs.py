@@ -45,7 +45,7 @@ def test_steps_are_torchs(options: str) -> None:
         def closure() -> Any:
             theirs.zero_grad()
             loss = ((torch.tanh(torch.from_numpy(x) @ params[0]) @ params[1] - torch.from_numpy(y)) ** 2).mean()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's own
             return loss
 
         model = Net(weights)
@@ -53,7 +53,7 @@ def test_steps_are_torchs(options: str) -> None:
         ours = evaluate(function_text("torch.optim.LBFGS", f"LBFGS(model{', ' * bool(options)}{options})"), model=model)
         # No more: each iteration multiplies rounding, and a change of one ulp in torch's own weights grows as fast.
         for _ in range(2):
-            expected = theirs.step(closure).item()
+            expected = theirs.step(closure).item()  # type: ignore[no-untyped-call]  # torch's own
             assert float(ours.step(lambda: loss_and_grads(model))) == pytest.approx(expected, rel=1e-9)
         for weight, parameter in zip((model.a[...], model.b[...]), params, strict=True):
             np.testing.assert_allclose(np.asarray(weight), parameter.detach().numpy(), rtol=1e-8)

@@ -143,7 +143,7 @@ def strong_wolfe(at: Callable[[float], LinePoint], origin: LinePoint, t: float, 
     low = 0 if bracket[0].loss <= bracket[1].loss else 1
     stalled = False
     while tries < most and abs(bracket[1].t - bracket[0].t) >= smallest:
-        t, stalled = _within(cubic_minimum(*bracket), bracket, stalled)
+        t, stalled = _within(cubic_minimum(bracket[0], bracket[1]), bracket, stalled)
         point = at(t)
         tries += 1
         if _too_high(point, origin) or point.loss >= bracket[low].loss:
