@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.flatten_util import ravel_pytree
@@ -125,7 +126,7 @@ class LBFGS:
         return np.asarray(ravel_pytree(nnx.state(self.model, nnx.Param))[0])
 
     def _put(self, vector: Vector) -> None:
-        nnx.update(self.model, ravel_pytree(nnx.state(self.model, nnx.Param))[1](vector))
+        nnx.update(self.model, ravel_pytree(nnx.state(self.model, nnx.Param))[1](jnp.asarray(vector)))
 
     def _evaluate(self, closure: Closure) -> tuple[Any, Vector]:
         loss, grads = closure()
