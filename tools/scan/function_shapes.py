@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from migrate_agent.tools.scan.scripts import ACTING, TRAINING, acts, is_main
@@ -52,17 +52,27 @@ def function_shapes(tree: ast.Module) -> Mapping[str, FunctionShape]:
         if isinstance(target, ast.Name)
     }
     trains = bool(set(_methods(tree)) & TRAINING)
-    return {node.name: _shape(node, loaded, trains) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    modules = _imported_modules(tree)
+    return {
+        node.name: _shape(node, loaded, trains, modules) for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
 
 
-def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], trains: bool) -> FunctionShape:
+def _imported_modules(tree: ast.Module) -> set[str]:
+    """The names that `import …` binds: what is called on them is a function of a module (`math.cos`), not a tensor's method."""
+    aliases = [alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+
+
+def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, loaded: set[str], trains: bool, modules: set[str]) -> FunctionShape:
     methods = set(_methods(node))
     annotations = {name for annotation in _annotations(node) for name in _names(annotation)}
     reason = _reason(node, methods, loaded)
     # The order of a program's draws is the program's: its batches are judged with it.
     if trains and not reason and methods & DRAWING:
         reason = "it draws random numbers beside a training loop, and is part of a program"
-    return FunctionShape(bool(methods & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node))
+    own = set(_methods(node, modules))
+    return FunctionShape(bool(own & TENSOR_METHODS or annotations & _TENSOR), reason, _applies(node))
 
 
 def _applies(node: ast.AST) -> bool:
@@ -96,8 +106,16 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own_nodes(child)
 
 
-def _methods(node: ast.AST) -> Iterator[str]:
-    return (part.func.attr for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+def _methods(node: ast.AST, modules: Collection[str] = ()) -> Iterator[str]:
+    """The names of the methods that are called, except on what is read from these modules."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+    return (func.attr for func in calls if _root(func) not in modules)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
