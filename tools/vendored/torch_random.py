@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import struct
 from typing import Any
 
@@ -19,7 +18,7 @@ class TorchGenerator:
     """
 
     def __init__(self, device: Any = None) -> None:
-        self.manual_seed(int.from_bytes(os.urandom(7), "little"))
+        self.seed()
 
     def manual_seed(self, seed: int) -> TorchGenerator:
         """Start the stream of this seed; gives the generator."""
@@ -32,7 +31,8 @@ class TorchGenerator:
 
     def seed(self) -> int:
         """Start a stream that nobody knows; gives its seed."""
-        return self.manual_seed(int.from_bytes(os.urandom(7), "little"))._seed
+        words = np.random.SeedSequence().generate_state(2)
+        return self.manual_seed(int(words[0]) << 21 | int(words[1]) >> 11)._seed
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""

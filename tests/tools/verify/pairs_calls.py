@@ -390,6 +390,8 @@ UNREACHED = Pair(
     "unreached",
     """
     class M(nn.Module):
+        version = 3
+
         def forward(self, x):
             return torch.softmax(x, -1)
 
@@ -400,6 +402,8 @@ UNREACHED = Pair(
     """,
     """
 class M(nnx.Module):
+    version = 3
+
     def __init__(self, *, rngs):
         pass
 
@@ -407,19 +411,26 @@ class M(nnx.Module):
         return jax.nn.softmax(x, -1)
 
     def refuse(self, x, k):
-        p = self(x)
-        raise ValueError(f"likely are {jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)}")
+        raise ValueError(f"likely are {jnp.where(self(x) < jax.lax.top_k(self(x), k)[0][:, -1:], 0, self(x))}")
 """,
     call="torch.randn(3, 4)",
     wrongs=(
         Wrong(
             "writes into an array where no call comes",
             "leftovers",
-            'raise ValueError(f"likely are {jnp.where(p < jax.lax.top_k(p, k)[0][:, -1:], 0, p)}")',
-            'p[p < jax.lax.top_k(p, k)[0][:, -1:]] = 0\n        raise ValueError(f"likely are {p}")',
-            alone=True,
+            'raise ValueError(f"likely are {jnp.where(self(x) < jax.lax.top_k(self(x), k)[0][:, -1:], 0, self(x))}")',
+            'p = self(x)\n        p[p < jax.lax.top_k(p, k)[0][:, -1:]] = 0\n        raise ValueError(f"likely are {p}")',
         ),
-        Wrong("a method that arrays lack where no call comes", "leftovers", "0, p)", "0, p.unsqueeze(0))", alone=True),
+        Wrong("a method that arrays lack where no call comes", "leftovers", "0, self(x))", "0, self(x).unsqueeze(0))", alone=True),
+        Wrong(
+            "a method that no call compares",
+            "methods",
+            'raise ValueError(f"likely are {jnp.where(self(x) < jax.lax.top_k(self(x), k)[0][:, -1:], 0, self(x))}")',
+            'p = self(x)\n        raise ValueError(f"likely are {p}")',
+            alone=True,
+            status="unverified",
+        ),
+        Wrong("another value of the class", "class_values", "version = 3", "version = 4", alone=True),
     ),
 )
 

@@ -218,9 +218,6 @@ class M(nnx.Module):
         self.fc = linear(6, 6, rngs)
         self.drop = nnx.Dropout(p, rngs=rngs)
 
-    def keep(self):
-        return 1 - self.drop.rate
-
     def __call__(self, x):
         return self.drop(jnp.tanh(self.fc(x)))
 """,
@@ -266,14 +263,16 @@ class M(nnx.Module):
             "a fixed key",
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
-            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(jax.random.key(0), self.keep(), h.shape) / self.keep()",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
+            "h * jax.random.bernoulli(jax.random.key(0), (1 - self.drop.rate), h.shape) / (1 - self.drop.rate)",
             alone=True,
         ),
         Wrong(
             "one mask for all rows",
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
-            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else h * jax.random.bernoulli(self.drop.rngs(), self.keep(), (1, 6)) / self.keep()",
+            "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
+            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), (1, 6)) / (1 - self.drop.rate)",
             alone=True,
         ),
         Wrong(
@@ -281,7 +280,7 @@ class M(nnx.Module):
             "dropout",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "h * jax.random.bernoulli(self.drop.rngs(), self.keep() - 0.25, h.shape) / self.keep()",
+            "h * jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate) - 0.25, h.shape) / (1 - self.drop.rate)",
             alone=True,
         ),
         Wrong(
@@ -289,7 +288,7 @@ class M(nnx.Module):
             "dropped_fp64",
             "return self.drop(jnp.tanh(self.fc(x)))",
             "h = jnp.tanh(self.fc(x))\n        return h if self.drop.deterministic else "
-            "jnp.where(jax.random.bernoulli(self.drop.rngs(), self.keep(), h.shape), h / self.keep(), h)",
+            "jnp.where(jax.random.bernoulli(self.drop.rngs(), (1 - self.drop.rate), h.shape), h / (1 - self.drop.rate), h)",
             alone=True,
         ),
     ),

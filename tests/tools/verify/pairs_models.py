@@ -106,12 +106,12 @@ GPT = Pair(
             self.head = nn.Linear(d, vocab, bias=False)
             self.head.weight = self.wte.weight
 
-        def forward(self, idx, targets=None):
+        def forward(self, idx, targets):
             x = self.wte(idx) + self.wpe(torch.arange(idx.size(1)))
             for block in self.h:
                 x = block(x)
             logits = self.head(self.ln_f(x))
-            return logits, None if targets is None else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
+            return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
     """,
     LINEAR
     + """
@@ -152,13 +152,11 @@ class M(nnx.Module):
         self.ln_f = norm(d, rngs)
         self.head = Head(self.wte.embedding)
 
-    def __call__(self, idx, targets=None):
+    def __call__(self, idx, targets):
         x = self.wte(idx) + self.wpe(jnp.arange(idx.shape[1]))
         for block in self.h:
             x = block(x)
         logits = self.head(self.ln_f(x))
-        if targets is None:
-            return logits, None
         flat = jax.nn.log_softmax(logits.reshape(-1, logits.shape[-1]), axis=-1)
         return logits, -jnp.take_along_axis(flat, targets.reshape(-1, 1), axis=-1).mean()
 """,

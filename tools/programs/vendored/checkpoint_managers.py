@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import orbax.checkpoint as ocp
+from etils import epath
 from flax import nnx
 
 
@@ -15,7 +15,7 @@ def checkpoint_manager(folder: Any, max_to_keep: int | None = None) -> ocp.Check
 
     Use it in a `with` statement, or call `wait_until_finished()` at the end: checkpoints are written in the background.
     """
-    return ocp.CheckpointManager(Path(folder).absolute(), options=ocp.CheckpointManagerOptions(max_to_keep=max_to_keep, create=True))
+    return ocp.CheckpointManager(epath.Path(folder).absolute(), options=ocp.CheckpointManagerOptions(max_to_keep=max_to_keep, create=True))
 
 
 def save_training_state(manager: ocp.CheckpointManager, step: int, state: Any, meta: Mapping[str, Any] | None = None) -> None:

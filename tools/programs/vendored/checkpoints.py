@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from etils import epath
 from flax import nnx
 
 
@@ -38,14 +38,14 @@ def save_checkpoint(tree: Any, path: Any) -> None:
         # orbax refuses a checkpoint without arrays.
         saved = ocp.args.StandardSave(arrays or {"none": np.zeros(())})
         parts = ocp.args.Composite(arrays=saved, outline=ocp.args.JsonSave({"tree": outline}))
-        checkpointer.save(Path(path).absolute(), parts, force=True)
+        checkpointer.save(epath.Path(path).absolute(), parts, force=True)
 
 
 def load_checkpoint(path: Any) -> Any:
     """The tree that `save_checkpoint` wrote. Raises `FileNotFoundError` where there is none."""
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
         parts = ocp.args.Composite(arrays=ocp.args.StandardRestore(), outline=ocp.args.JsonRestore())
-        restored = checkpointer.restore(Path(path).absolute(), parts)
+        restored = checkpointer.restore(epath.Path(path).absolute(), parts)
     return _filled(restored["outline"]["tree"], restored["arrays"])
 
 

@@ -77,11 +77,12 @@ class HostSchedule:
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` goes on from."""
-        return {key: value for key, value in vars(self).items() if isinstance(value, (int, float, dict))}
+        return {key: value for key, value in self.__dict__.items() if isinstance(value, (int, float, dict))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the rates of the optimizer are part of its own."""
-        vars(self).update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def _set(self) -> None:
         self.last_lrs = {label: self.rate(label) for label in self.base_lrs}
@@ -172,7 +173,8 @@ class ReduceLROnPlateau:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the rates of the optimizer are part of its own."""
-        vars(self).update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def _is_better(self, current: float) -> bool:
         sign = 1 if self.mode == "min" else -1

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from migrate_agent.tools.rewrite.analysis.randomness import overrides
-from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
+from migrate_agent.tools.rewrite.rules.classes.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.templates import wrap
 

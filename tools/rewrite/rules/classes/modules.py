@@ -11,8 +11,8 @@ import libcst.matchers as m
 from migrate_agent.tools.rewrite.analysis.randomness import calls_reset
 from migrate_agent.tools.rewrite.analysis.repo import MODULE_BASES, ClassModel, FunctionNode, dotted_name
 from migrate_agent.tools.rewrite.analysis.self_references import family
-from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.apply_tables import keyword, tidy
+from migrate_agent.tools.rewrite.rules.classes.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.rule import Rule
 from migrate_agent.tools.rewrite.tables.helpers import rngs_of
 from migrate_agent.tools.rewrite.tables.registry import layers

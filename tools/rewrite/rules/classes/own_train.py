@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from migrate_agent.tools.rewrite.analysis.train_overrides import train_override
+from migrate_agent.tools.rewrite.rules.classes.train_overrides import train_override
 from migrate_agent.tools.rewrite.rules.rule import Rule
 
 
