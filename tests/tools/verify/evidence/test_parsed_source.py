@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from migrate_agent.tools.rewrite.tables.helpers import render
 from migrate_agent.tools.verify.checks.static import calls, constants, imports, patches
-from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, imported_modules, module_name
+from migrate_agent.tools.verify.evidence.parsed_source import Source, closure, imported_modules, module_name, parse
 
 HELPERS = Path(calls.__file__).parents[3] / "vendored"
 FORBIDDEN_CALLS = [
@@ -175,3 +176,11 @@ def test_closure_follows_imports_in_the_tree(tmp_path: Path) -> None:
     found = {item.path for item in closure(root, "src/pkg_jax/model.py", ("src",))}
     assert found == set(files) - {"src/pkg_jax/unused.py"}
     assert module_name("src/pkg_jax/__init__.py", "src") == "pkg_jax"
+
+
+def test_helpers_of_training_scripts_may_save_beside_a_model(tmp_path: Path) -> None:
+    helpers_text = render(["checkpoint_manager", "Linear"])
+    assert "import orbax" in helpers_text
+    for text, refused in ((helpers_text, False), (helpers_text + "\nocp.Checkpointer\n", True), ("import orbax.checkpoint as ocp\n", True)):
+        (tmp_path / "layers.py").write_text(text)
+        assert bool(list(imports.find(parse(tmp_path, "layers.py"), "layers", ()))) == refused

@@ -10,6 +10,7 @@ from migrate_agent.tools.types import Verdict
 from migrate_agent.tools.verify.checks.base import Check
 from migrate_agent.tools.verify.evidence.candidate import Results
 from migrate_agent.tools.verify.evidence.parsed_source import Source, imported_modules, judged, module_name, once, root_of, within
+from migrate_agent.tools.verify.evidence.reach import is_copied
 
 TORCH = ("torch", "torchax", "torch_xla", "torchvision", "torchaudio", "functorch", "torchgen", "jax2torch", "torch2jax")
 REACHING_OUT = "requests httpx aiohttp urllib3 cffi safetensors h5py orbax fsspec psutil migrate_agent".split()
@@ -41,9 +42,16 @@ def find(source: Source, module: str, originals: tuple[str, ...]) -> Iterator[tu
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
         for name in imported_modules(ast.Module([node], []), module, source.path.endswith("__init__.py")):
-            if words := reason(name, originals):
+            if (words := reason(name, originals)) and not (within(name, REACHING_OUT) and _is_for_helpers(source, node)):
                 yield node.lineno, words
                 break
+
+
+def _is_for_helpers(source: Source, node: ast.Import | ast.ImportFrom) -> bool:
+    """Whether only the project's own helpers use what is imported: those of a training script stand in one file with those of its model."""
+    bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    using = [part for part in source.tree.body if part is not node and bound & {n.id for n in ast.walk(part) if isinstance(n, ast.Name)}]
+    return node in source.tree.body and bool(using) and all(is_copied(getattr(part, "name", ""), source.text) for part in using)
 
 
 def reason(name: str, originals: tuple[str, ...]) -> str:
