@@ -92,6 +92,7 @@ def test_resumed_is_uninterrupted(tmp_path: Path) -> None:
     assert losses == whole
 
 
+@pytest.mark.slow
 def test_a_torch_run_goes_on_and_comes_back(tmp_path: Path) -> None:
     """Torch's file → JAX for ten updates → torch's file → torch for five: as torch alone."""
     sandbox, limits, name = ProcessSandbox(), Limits(), "torch.optim.AdamW"

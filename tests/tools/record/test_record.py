@@ -229,7 +229,7 @@ DYING = {
 }
 
 
-@pytest.mark.parametrize("name", DYING)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name == "never ends" else []) for name in DYING])  # it waits
 def test_an_example_that_takes_the_job_down_costs_the_others_nothing(name: str, repository: Any, sandbox: Sandbox, tmp_path: Path) -> None:
     body, message, seconds = DYING[name]
     inventory = repository({"good.py": net("return x + 1"), "net.py": net(body)})
