@@ -125,6 +125,8 @@ class Reaching:
             done = self._ran[0].get(path, frozenset())
             ran = {file.places[number].owner for number in done}
             for row in file.missed(inside, done):
+                if all(map(_moves_device, row.nodes)):
+                    continue
                 if row.owner not in file.compiled and (row.owner in ran or (path == own.source and row.owner.startswith(f"{own.name}."))):
                     yield row._replace(path=path)
 
@@ -191,6 +193,14 @@ def judged(results: Results) -> Reach:
     if results.reach is None:
         results.reach = Reaching(results).judged()
     return results.reach
+
+
+def _moves_device(node: ast.AST) -> bool:
+    """Whether a statement is `x = x.cuda()` or `x = x.cpu()`, which changes no value and has no counterpart in a port."""
+    match node:
+        case ast.Assign(targets=[target], value=ast.Call(func=ast.Attribute(value=moved, attr="cuda" | "cpu"))):
+            return ast.unparse(target) == ast.unparse(moved)
+    return False
 
 
 def _in_port(owner: str) -> str:
