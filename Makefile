@@ -6,11 +6,12 @@ JOBS   ?= 2
 EXTRAS ?= dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-all test-docker test-forges test-tpu check docs format clean
+.PHONY: help demo test test-ci test-all test-docker test-forges test-tpu check docs format clean
 
 help:
 	@echo 'make demo    install, and migrate a copy of examples/gpt (verified, no model called)'
 	@echo 'make test    install with the development tools, and run the quick tests (JOBS=2 at a time)'
+	@echo 'make test-ci   what CI runs beside them: longer tests'
 	@echo 'make test-all  all tests, the slow ones too'
 	@echo 'make check   format, lint and types, as CI runs them'
 	@echo 'make docs    build the documentation into site/; a warning is an error'
@@ -33,7 +34,10 @@ demo: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: $(VENV)/.installed-dev
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(BIN)/pytest -n $(JOBS) -m "not slow and not ci"
+
+test-ci: $(VENV)/.installed-dev
+	$(BIN)/pytest -n $(JOBS) -m "ci and not slow"
 
 test-all: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS)

@@ -95,6 +95,7 @@ def test_units_are_verified_and_run_without_torch(migrated: Path, tmp_path: Path
     assert done.stdout.strip() == "(4, 8)", done.stderr
 
 
+@pytest.mark.ci
 def test_verify_refuses_a_wrong_rewrite_and_names_the_place(migrated: Path) -> None:
     branch = json.loads((migrated.parent / "report.json").read_text())["branch"]
     git(migrated, "checkout", "-q", branch)

@@ -27,12 +27,15 @@ LAYERS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """Layers with parameters, and arguments that make them large enough to judge."""
 
+QUICK = frozenset({"Linear", "Embedding", "Conv2d", "LayerNorm", "BatchNorm2d", "MultiheadAttention", "LSTM"})
+"""One of each kind; CI tests the others."""
+
 DRAWS = 4
 LEVEL = 1e-6
 """How small a p-value is a difference: about 150 parameters are tested, with fixed seeds."""
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.ci) for name in LAYERS])
 def test_same_distribution(name: str) -> None:
     torch.manual_seed(0)
     arguments = LAYERS[name]

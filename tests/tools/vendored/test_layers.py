@@ -74,6 +74,7 @@ HALF: list[tuple[str, tuple[Any, ...], tuple[int, ...]]] = [
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("name", "arguments", "shape"), HALF, ids=[row[0] for row in HALF])
+@pytest.mark.ci
 def test_lower_precision_is_as_good_as_torch(name: str, arguments: tuple[Any, ...], shape: tuple[int, ...], dtype: str) -> None:
     """Same dtype out as in, and an error against float64 of at most twice torch's plus one unit in the last place."""
     torch.manual_seed(0)

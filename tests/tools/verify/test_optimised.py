@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from migrate_agent.sandbox.process import ProcessSandbox
 from migrate_agent.tests.tools.verify.harness import check_pair
 from migrate_agent.tests.tools.verify.test_robust import SMALL
@@ -30,6 +32,7 @@ def main(folder: str) -> None:
     print(json.dumps({"assertions": __debug__, "outcomes": outcomes(Path(folder))}))
 
 
+@pytest.mark.ci
 def test_verdicts_without_assertions(tmp_path: Path) -> None:
     program = f"from {__name__} import main; main({str(tmp_path / 'optimised')!r})"
     run = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, timeout=300)

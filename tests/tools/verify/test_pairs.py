@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ PAIRS = (*pairs_calls.PAIRS, *pairs_layers.PAIRS, *pairs_lengths.PAIRS, *pairs_m
 AGAIN = frozenset({"configurations_fp64", "gradients_edges", "gradients_native", "second_call"})
 
 
-def _quick() -> dict[str, tuple[Pair, Wrong]]:
+def _owned() -> dict[str, tuple[Pair, Wrong]]:
     """For each check one wrong candidate that it alone refuses, of as few pairs as that takes: an original runs once for all of its pair."""
     chosen: dict[str, tuple[Pair, Wrong]] = {}
     for pair in sorted(PAIRS, key=lambda pair: -len({wrong.check for wrong in pair.wrongs if wrong.alone})):
@@ -29,16 +30,22 @@ def _quick() -> dict[str, tuple[Pair, Wrong]]:
     return chosen
 
 
-QUICK = _quick()
-QUICK_WRONGS = [(pair.name, wrong.label) for pair, wrong in QUICK.values()]
-QUICK_PAIRS = {pair.name for pair, _ in QUICK.values()}
-SLOW = pytest.mark.slow  # the rest of the pairs: `make test-all`
-WRONGS = [
-    pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}", marks=[] if (pair.name, wrong.label) in QUICK_WRONGS else SLOW)
-    for pair in PAIRS
-    for wrong in pair.wrongs
-]
-RIGHTS = [pytest.param(pair, id=pair.name, marks=[] if pair.name in QUICK_PAIRS else SLOW) for pair in PAIRS]
+OWNED = _owned()
+OWNED_WRONGS = [(pair.name, wrong.label) for pair, wrong in OWNED.values()]
+QUICK_PAIR = Counter(pair.name for pair, _ in OWNED.values()).most_common(1)[0][0]
+
+
+def _lane(pair: Pair, wrong: Wrong | None = None) -> list[pytest.MarkDecorator]:
+    """The pair that serves most checks is quick, what the other checks need is CI's, and the rest is for `make test-all`."""
+    if wrong is None:
+        return [] if pair.name == QUICK_PAIR else [pytest.mark.ci if pair.name in {name for name, _ in OWNED_WRONGS} else pytest.mark.slow]
+    if (pair.name, wrong.label) not in OWNED_WRONGS:
+        return [pytest.mark.slow]
+    return [] if pair.name == QUICK_PAIR else [pytest.mark.ci]
+
+
+WRONGS = [pytest.param(pair, wrong, id=f"{pair.name}: {wrong.label}", marks=_lane(pair, wrong)) for pair in PAIRS for wrong in pair.wrongs]
+RIGHTS = [pytest.param(pair, id=pair.name, marks=_lane(pair)) for pair in PAIRS]
 
 
 @pytest.fixture(scope="module")

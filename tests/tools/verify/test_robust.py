@@ -269,6 +269,7 @@ def test_original_runs_once_for_several_attempts_and_its_answers_are_not_given_a
     assert watcher.files and all(name.endswith(".safetensors") or name in ("inputs", "states") for name in watcher.files)
 
 
+@pytest.mark.ci
 def test_rounding_noise_is_asked_for_where_a_verdict_hangs_on_it_and_once(sandbox: ProcessSandbox, tmp_path: Path) -> None:
     watcher = Watcher(sandbox)
     ill = corpus.load_originals()["conditioning"]
@@ -283,6 +284,7 @@ def test_rounding_noise_is_asked_for_where_a_verdict_hangs_on_it_and_once(sandbo
     assert {job.side for job in asked} == {"original"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("label", ["transposed square weight", "ReLU for GELU where positive"])
 def test_a_further_attempt_that_is_wrong_at_the_first_call_is_asked_no_more(label: str, sandbox: ProcessSandbox, tmp_path: Path) -> None:
     assert check_pair(MLP, MLP.candidate(), sandbox, tmp_path).status == "verified"
