@@ -65,6 +65,7 @@ from migrate_agent.tools.rewrite.rules.environment.outside_access import RefuseO
 from migrate_agent.tools.rewrite.rules.environment.recompute import DeriveFromModuleFunction, KeepRandomStates, ReplaceManualBackward
 from migrate_agent.tools.rewrite.rules.environment.repository_imports import RenameRepositoryImports
 from migrate_agent.tools.rewrite.rules.environment.unfollowed_packages import RefuseUnfollowedPackages
+from migrate_agent.tools.rewrite.rules.environment.unpacked_devices import DropUnpackedDevices
 from migrate_agent.tools.rewrite.rules.indexing.known_masks import ComputeMasksAtOnce
 from migrate_agent.tools.rewrite.rules.indexing.known_numbers import ReadKnownNumbers
 from migrate_agent.tools.rewrite.rules.indexing.list_indices import IndexByArrays
@@ -170,6 +171,7 @@ STATE: tuple[type[Rule], ...] = (
     RefuseOutsideAccess,  # last on calls and names: nothing that a rule above could rewrite is a hole
     WriteOutLocals,
     WrapListsOfArrays,
+    DropUnpackedDevices,  # after all rules above that pair the targets of a tuple with its values
 )
 
 # Classes, functions and containers as wholes: what they gain depends on what the rules above did inside (`self.rngs`, `self.deterministic`).

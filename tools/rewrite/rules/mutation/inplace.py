@@ -237,6 +237,8 @@ class ReplaceInplaceUpdates(_Writes):
         sources = list(value.elements) if isinstance(value, cst.Tuple) else []
         if len(original.targets) > 1 or starred or not isinstance(new, (cst.Tuple, cst.List)) or set(names) & self.context.taken:
             raise Refuse("several targets, one of them a part of a tensor", "alias-write")
+        if len(new.elements) != len(target.elements):  # `DropUnpackedDevices` has left one out
+            raise Refuse("a device beside a part of a tensor: take the device in a statement of its own", "alias-write")
         written = {root(_parse_expression(element.value)) for element in target.elements if self._is_part(element.value)}
         # A value may be a view: in torch the second write would read what the first has changed.
         if any(root(_parse_expression(source)) in written for source in ([source.value for source in sources] or [value])):
