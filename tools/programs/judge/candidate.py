@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import random
 import sys
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 
 
 def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
     """Run `arguments["command"]` (script and options) and write its trace to `output`.
 
-    `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there. `exact`,
+    `inputs["start"]` are the weights that the original's optimizers began with, `generators` the states of torch's generator there, and
+    `draws` those before each draw of the script that came after parameters were initialised, which takes no numbers of that generator here. `exact`,
     `steps` and `keep` are as for the original.
     """
     import jax
@@ -33,7 +36,7 @@ def run_candidate(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outp
     np.random.seed(0)
     random.seed(0)
     trace = Trace(arguments["steps"], tuple(arguments["keep"]))
-    watch = _Watch(trace, load_file(str(inputs["start"])), arguments["generators"], arguments["exact"])
+    watch = _Watch(trace, load_file(str(inputs["start"])), arguments["generators"], arguments["draws"], arguments["exact"])
     counts: dict[str, int] = {}
     with program_folder(output, arguments["command"]) as script, ExitStack() as stack:
         work = Path.cwd()
@@ -70,12 +73,14 @@ def _widened(own: Callable[..., Any]) -> Callable[..., Any]:
 class _Watch:
     """Hooks into Flax and JAX that note what a training loop does, also where it is compiled."""
 
-    def __init__(self, trace: Trace, start: Mapping[str, Any], generators: list[Any], exact: bool) -> None:
-        self.trace, self.start, self.generators, self.exact = trace, start, generators, exact
+    def __init__(self, trace: Trace, start: Mapping[str, Any], generators: list[Any], draws: list[Any], exact: bool) -> None:
+        self.trace, self.start, self.generators, self.draws, self.exact = trace, start, generators, draws, exact
+        self._initialised = False
         self.models: list[Any] = []
         self.problems: list[str] = []
         self.compiled: list[str] = []
         self.eager = 0
+        self.paired = PairedDraws()
         self._inside = False
 
     def install(self) -> None:
@@ -86,10 +91,42 @@ class _Watch:
         for owner, name in ((nnx, "value_and_grad"), (nnx, "grad"), (jax, "value_and_grad"), (jax, "grad")):
             setattr(owner, name, self._gradient(getattr(owner, name), name == "grad", getattr(owner, "value_and_grad")))  # noqa: B009
         optimizer: Any = nnx.Optimizer
+        module: Any = nnx.Module
+        module.__repr__ = module.__str__ = lambda self: type(self).__name__
         self._optimizer(optimizer)
+        self._watch_parameters(nnx.Param)
         if self.exact:
             core: Any = importlib.import_module("jax._src.random.core")
             core._bernoulli = lambda key, p, shape=None, mode="low": jax.numpy.ones(np.shape(p) if shape is None else shape, bool)
+            self._pair(core)
+
+    def _pair(self, core: Any) -> None:
+        """Let draws after the first optimizer is there be those of the original's modules."""
+        import jax
+        import jax.numpy as jnp
+
+        def drawn(kind: str, shape: Any, dtype: Any) -> Any:
+            size = tuple(shape)
+            # The numbers of each call, also where the caller is compiled.
+            callback: Any = jax.experimental.io_callback
+            numbers = callback(lambda: self.paired.draw(kind, size), jax.ShapeDtypeStruct(size, np.float64), ordered=True)
+            return numbers.astype(dtype)
+
+        def uniform(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
+            return jnp.asarray(low + drawn("uniform", shape, dtype) * (high - low), dtype)
+
+        replacements = {
+            "_normal": lambda key, shape, dtype: drawn("normal", shape, dtype),
+            "_exponential": lambda key, shape, dtype: drawn("exponential", shape, dtype),
+            "_gumbel": lambda key, shape, dtype, mode: -jnp.log(drawn("exponential", shape, dtype)),
+        }
+        # The order of the arguments is that of jax's private kernels.
+        names = {"_uniform": lambda key, low, high, shape, dtype: uniform(key, low, high, shape, dtype), **replacements}
+        for name, replacement in names.items():
+            setattr(core, name, self._once_active(getattr(core, name), replacement))
+
+    def _once_active(self, own: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: (replacement if self.paired.active else own)(*args, **kwargs)
 
     def _gradient(self, own: Callable[..., Any], bare: bool, with_value: Callable[..., Any]) -> Callable[..., Any]:
         def transform(function: Any = None, *options: Any, **named: Any) -> Any:
@@ -108,7 +145,7 @@ class _Watch:
                 finally:
                     self._inside = False
                 auxiliary = bool(named.get("has_aux"))
-                self._note_loss(value[0] if auxiliary else value, args)
+                self._note_loss(value[0] if auxiliary else value, args, getattr(function, "__qualname__", ""))
                 if bare:
                     return (gradients, value[1]) if auxiliary else gradients
                 return value, gradients
@@ -117,11 +154,11 @@ class _Watch:
 
         return transform
 
-    def _note_loss(self, loss: Any, args: Any) -> None:
+    def _note_loss(self, loss: Any, args: Any, name: str) -> None:
         import jax
 
         if isinstance(loss, jax.core.Tracer):
-            self.compiled.append(str([(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(args) if hasattr(leaf, "dtype")]))
+            self.compiled.append(name + str([(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(args) if hasattr(leaf, "dtype")]))
         else:
             self.eager += 1
         jax.debug.callback(lambda value: self.trace.add("backward", loss=float(value)), loss, ordered=True)
@@ -131,6 +168,7 @@ class _Watch:
 
         def __init__(optimizer: Any, model: Any, *args: Any, **kwargs: Any) -> None:
             number = len(self.models)
+            self.paired.active = True
             self.models.append(model)
             self._begin(number, model)
             construct(optimizer, model, *args, **kwargs)
@@ -155,19 +193,52 @@ class _Watch:
         narrow = {
             name: value.astype(np.float32) if value.dtype == np.float64 and not self.exact else value for name, value in state.items()
         }
+        copies = _copies(model)
         try:
-            load_state_dict(model, narrow)
+            for one in (model, *copies):
+                load_state_dict(one, narrow)
         except StateDictError as error:
             self.problems.append(str(error))
         self._set_generator(number)
 
     def _set_generator(self, number: int) -> None:
-        row = self.generators[number]
-        bits = {"bit_generator": "MT19937", "state": {"key": np.array(row["words"], np.uint64), "pos": row["place"]}}
-        for module in list(sys.modules.values()):
-            generator: Any = vars(module).get("default_generator") if hasattr(module, "__dict__") else None
-            if type(generator).__name__ == "TorchGenerator":
-                generator.set_state({"seed": row["seed"], "spare": row["spare"], "bits": bits})
+        for generator in _generators():
+            generator.set_state(_state(self.generators[number]))
+
+    def _watch_parameters(self, cls: Any) -> None:
+        """From the first parameter on, give the generator the state that the original had before each draw."""
+        construct = cls.__init__
+
+        def __init__(parameter: Any, *args: Any, **kwargs: Any) -> None:
+            if not self._initialised:
+                self._initialised = True
+                self._watch_draws()
+            construct(parameter, *args, **kwargs)
+
+        cls.__init__ = __init__
+
+    def _watch_draws(self) -> None:
+        inside = [False]
+
+        def watched(generator: Any, own: Callable[..., Any]) -> Callable[..., Any]:
+            def draw(*args: Any, **kwargs: Any) -> Any:
+                if inside[0]:
+                    return own(*args, **kwargs)
+                # All optimizers are there: nothing takes numbers for parameters any more.
+                if self.draws and len(self.models) < len(self.generators):
+                    generator.set_state(_state(self.draws.pop(0)))
+                inside[0] = True
+                try:
+                    return own(*args, **kwargs)
+                finally:
+                    inside[0] = False
+
+            return draw
+
+        for generator in _generators():
+            for name in DRAWS:
+                if hasattr(generator, name):
+                    setattr(generator, name, watched(generator, getattr(generator, name)))
 
     def _note_step(self, number: int, model: Any) -> None:
         import jax
@@ -194,6 +265,35 @@ class _Watch:
 
         for number, model in enumerate(self.models):
             self.trace.store(f"end/{number}", state_dict(model))
+
+
+DRAWS = ("rand", "randn", "randint", "randperm", "integer", "integers", "permutation", "normal", "uniform")
+"""Methods of the generator with torch's stream, of which each is one draw of torch."""
+
+
+def _copies(model: Any) -> list[Any]:
+    """Other modules of the same class with the same values, such as an average of weights that began as a copy."""
+    from migrate_agent.tools.weights import leaves
+
+    def values(module: Any) -> dict[str, Any]:
+        return {name: np.asarray(leaf.variable.get_value()) for name, leaf in leaves(module).items()}
+
+    own = values(model)
+    others = [one for one in gc.get_objects() if type(one) is type(model) and one is not model]
+    rows = [(one, values(one)) for one in others]
+    return [one for one, row in rows if row.keys() == own.keys() and all(np.array_equal(row[name], own[name]) for name in own)]
+
+
+def _generators() -> list[Any]:
+    """The generators with torch's stream that modules of the program have."""
+    spaces = [vars(module) for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+    candidates = [space.get("default_generator") for space in spaces]
+    return list({id(one): one for one in candidates if type(one).__name__ == "TorchGenerator"}.values())
+
+
+def _state(row: Mapping[str, Any]) -> dict[str, Any]:
+    bits = {"bit_generator": "MT19937", "state": {"key": np.array(row["words"], np.uint64), "pos": row["place"]}}
+    return {"seed": row["seed"], "spare": row["spare"], "bits": bits}
 
 
 def _arranged(array: Any, axes: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_agent.tools.programs.judge.contract import numbers
+from migrate_agent.tools.programs.judge.contract import numbers, plain
 from migrate_agent.tools.programs.judge.reach import ranges
 from migrate_agent.tools.types import Outcome, Verdict
 
@@ -33,7 +33,7 @@ class Ran:
     @property
     def lines(self) -> list[str]:
         """What it printed, without empty lines."""
-        return [line for line in self.trace["lines"] if line.strip()]
+        return [plain(line) for line in self.trace["lines"] if line.strip()]
 
     @property
     def losses(self) -> list[list[float]]:
@@ -214,11 +214,12 @@ def _same_number(one: str, other: str) -> bool:
 
 def native_losses(pair: Pair, native: Pair) -> Verdict:
     """Whether the loss curves of the whole run are alike in the program's own precision."""
-    theirs, ours = ([float(np.mean(row)) for row in run.losses if row] for run in (native.original, native.candidate))
+    rows = [[row for row in run.losses if row] for run in (native.original, native.candidate)]
+    if len(rows[0]) != len(rows[1]) or not rows[0]:
+        return verdict("behavioural", "loss_curve", "fail", f"{len(rows[1])} losses, {len(rows[0])} in the original")
+    theirs, ours = _curves(*rows)
     exact = [float(np.mean(row)) for row in pair.original.losses if row]
-    if len(ours) != len(theirs) or not theirs:
-        return verdict("behavioural", "loss_curve", "fail", f"{len(ours)} losses, {len(theirs)} in the original")
-    random = distance(theirs, exact) > NATIVE
+    random = distance([float(np.mean(row)) for row in rows[0]], exact) > NATIVE
     if not random:
         error = distance(ours, theirs)
         return verdict("behavioural", "loss_curve", "pass" if error <= NATIVE else "fail", f"{len(theirs)} steps", error, NATIVE)
@@ -227,6 +228,18 @@ def native_losses(pair: Pair, native: Pair) -> Verdict:
     limit = max(0.05, 3 * float(np.std(theirs[half:])) / max(abs(float(np.mean(theirs[half:]))), 1e-12))
     text = "draws of its own (dropout): means of the second half"
     return verdict("behavioural", "loss_curve", "pass" if error <= limit else "fail", text, error, limit)
+
+
+def _curves(theirs: list[list[float]], ours: list[list[float]]) -> tuple[list[float], list[float]]:
+    """The loss of each step, of both sides: where one folds several losses into one value, their sum or their mean, whichever that is."""
+    curves: tuple[list[float], list[float]] = ([], [])
+    for one, other in zip(theirs, ours, strict=True):
+        folds = (np.mean,) if len(one) == len(other) else (np.sum, np.mean)
+        pairs = [(float(fold(one)), float(fold(other))) for fold in folds]
+        best = min(pairs, key=lambda pair: abs(pair[0] - pair[1]))
+        curves[0].append(best[0])
+        curves[1].append(best[1])
+    return curves
 
 
 def compiled_once(pair: Pair, native: Pair) -> Verdict:

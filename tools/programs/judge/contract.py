@@ -69,3 +69,13 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|
 def numbers(line: str) -> tuple[str, list[str]]:
     """A printed line without its numbers, and the numbers."""
     return NUMBER.sub("#", line), NUMBER.findall(line)
+
+
+SIZE = re.compile(r"torch\.Size\(\[([\d, ]*)\]\)")
+TENSOR = re.compile(r"tensor\(([^()]*?)(?:, (?:device|dtype|grad_fn|requires_grad)=[^()]*)?\)")
+
+
+def plain(line: str) -> str:
+    """A printed line with shapes and tensors as JAX and NumPy print them: `torch.Size([2, 3])` as `(2, 3)`, `tensor([1., 2.])` as `[1. 2.]`."""
+    line = SIZE.sub(lambda match: f"({match[1]}{',' if match[1].isdecimal() else ''})", line)
+    return TENSOR.sub(lambda match: match[1].replace(",", ""), line)

@@ -11,6 +11,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from migrate_agent.tools.harness.torch_side.precision import OperatorMode
+from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
+from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.vendored.torch_random import _box_muller
 
 BLOCK = 16
@@ -20,6 +22,10 @@ NARROW, WIDE = torch.float32, torch.float64
 
 class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
     """A mode in which `rand`, `randn` and their kin draw in float32, where torch draws other numbers in float64; masks are all ones."""
+
+    def __init__(self, paired: PairedDraws) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.paired = paired
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run `func`, with the numbers that it draws replaced."""
@@ -31,6 +37,8 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
             return (value.clone() if train is False or rate == 0 else value / (1 - rate)), mask
         if name in ("bernoulli", "bernoulli_"):
             return args[0].fill_(1) if name.endswith("_") else torch.ones_like(args[0])
+        if self.paired.active and name in PAIRED and drawn_by_a_module():
+            return _paired(self.paired, func, name, args, kwargs)
         if name in ("rand", "rand_like", "randn", "randn_like"):
             return _new(func, name, args, kwargs)
         if name in ("uniform_", "normal_") and args[0].dtype == WIDE:
@@ -41,6 +49,40 @@ class NativeDraws(OperatorMode):  # type: ignore[no-untyped-call]
                 drawn = normal(args[0].numel(), kwargs.get("generator")).reshape(args[0].shape) * high + low
             return args[0].copy_(drawn)
         return func(*args, **kwargs)
+
+
+PAIRED = {
+    "rand": "uniform",
+    "rand_like": "uniform",
+    "uniform_": "uniform",
+    "randn": "normal",
+    "randn_like": "normal",
+    "normal_": "normal",
+    "exponential_": "exponential",
+}
+"""Operators whose numbers are paired where a module draws them, and the kind of each."""
+
+
+def _paired(paired: PairedDraws, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not name.endswith("_"):
+        # Run for its dtype, device and shape alone.
+        state = torch.default_generator.get_state()
+        result = func(*args, **kwargs)
+        torch.default_generator.set_state(state)
+        return result.copy_(_tensor(paired.draw(PAIRED[name], result.shape)))
+    first, second = (*args[1:], *DEFAULTS[name][len(args) - 1 :])[:2]
+    numbers = _tensor(paired.draw(PAIRED[name], args[0].shape))
+    if name == "uniform_":
+        return args[0].copy_(first + numbers * (second - first))
+    return args[0].copy_(numbers / first if name == "exponential_" else first + numbers * second)
+
+
+DEFAULTS = {"uniform_": (0.0, 1.0), "normal_": (0.0, 1.0), "exponential_": (1.0, 0.0)}
+
+
+def _tensor(numbers: Any) -> torch.Tensor:
+    with _unlifted():
+        return torch.from_numpy(numbers)
 
 
 def _new(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -83,6 +83,7 @@ class Judge:
         generators = [row["generator"] for row in of.trace["optimizers"]]
         command = self.program.with_script(target)
         arguments = {"command": command, "exact": exact, "steps": self.program.steps, "keep": list(KEEP), "generators": generators}
+        arguments["draws"] = of.trace["draws"]
         # The candidate gets the weights that training begins with, and nothing of what the original made of them.
         start = {name: value for name, value in of.tensors.items() if name.startswith("start/")}
         path = self.folder / "start.safetensors"

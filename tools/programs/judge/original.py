@@ -14,10 +14,16 @@ from typing import Any
 import numpy as np
 
 from migrate_agent.tools.programs.judge.contract import Trace
+from migrate_agent.tools.programs.judge.module_frames import drawn_by_a_module
+from migrate_agent.tools.programs.judge.paired import PairedDraws
 from migrate_agent.tools.programs.judge.reach import reached, unreached
 from migrate_agent.tools.programs.judge.running import files_in, printing, program_folder, run_script, steady_clock, written
 
 STRUCT_STATE = 624
+FUNCTIONS = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal", "bernoulli", "multinomial")
+METHODS = ("random_", "normal_", "uniform_", "bernoulli_", "exponential_")
+"""What draws from torch's generator, on `torch` and on its tensors."""
+MOST_DRAWS = 200
 
 
 def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], output: Path) -> dict[str, Any]:
@@ -42,19 +48,21 @@ def run_original(arguments: Mapping[str, Any], inputs: Mapping[str, Path], outpu
         watch.install()
         before = files_in(work)
         if arguments["exact"]:
+            # Built before the names of narrow dtypes mean wide ones.
+            torch.storage._storage_type_to_dtype_map()
             from migrate_agent.tools.harness.torch_side.precision import exact
             from migrate_agent.tools.programs.judge.draws import NativeDraws, widen_arrays
 
             stack.enter_context(exact())
             widen_arrays()
-            stack.enter_context(NativeDraws())  # type: ignore[no-untyped-call]
+            stack.enter_context(NativeDraws(watch.paired))
         stack.enter_context(printing(trace))
         lines = set() if arguments["exact"] else stack.enter_context(reached(script))
         run_script(script, trace)
         watch.keep_last()
         # A second run of the same lines, which follows them, is enough.
         unrun = [] if arguments["exact"] else unreached(script.read_text(), lines)
-    trace.write(output, unrun=unrun, files=written(work, before), optimizers=watch.rows, roots=watch.root_names)
+    trace.write(output, unrun=unrun, files=written(work, before), optimizers=watch.rows, draws=watch.draws, roots=watch.root_names)
     return {"steps": trace.steps}
 
 
@@ -66,12 +74,19 @@ class _Watch:
         self.optimizers: list[Any] = []
         self.roots: list[Any] = []
         self.rows: list[dict[str, Any]] = []
+        self.paired = PairedDraws()
+        self.draws: list[dict[str, Any]] = []
+        """States of the generator before draws of the script between the first initialised parameter and the last optimizer."""
+        self._drawn: list[dict[str, Any]] | None = None
         self.root_names: list[str] = []
 
     def install(self) -> None:
         import torch
 
         optimizer: Any = torch.optim.Optimizer
+        module: Any = torch.nn.Module
+        # What a module looks like as text is each framework's own.
+        module.__repr__ = lambda self: type(self).__name__
         self._around(torch.Tensor, "backward", self._before_backward)
         self._around(optimizer, "__init__", None, self._construct)
         self._around(optimizer, "zero_grad", self._before_zero)
@@ -79,6 +94,9 @@ class _Watch:
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             self._around(clip, name, lambda *a, **k: self.trace.add("clip"))
             setattr(torch.nn.utils, name, getattr(clip, name))
+        for owner, names in ((torch, FUNCTIONS), (torch.Tensor, METHODS)):
+            for name in names:
+                self._around(owner, name, self._before_draw)
         hooks: Any = importlib.import_module("torch.optim.optimizer")
         hooks.register_optimizer_step_post_hook(self._after_step)
 
@@ -108,6 +126,16 @@ class _Watch:
         watched.__name__, watched.__wrapped__ = name, own  # type: ignore[attr-defined]
         setattr(owner, name, watched)
 
+    def _before_draw(self, first: Any, *args: Any, **kwargs: Any) -> None:
+        import torch
+
+        if kwargs.get("generator") is not None:
+            return
+        if isinstance(first, torch.nn.Parameter) or drawn_by_a_module(constructing=True):
+            self._drawn = self._drawn if self._drawn is not None else []
+        elif self._drawn is not None and len(self._drawn) < MOST_DRAWS:
+            self._drawn.append(_generator_state(torch.get_rng_state().numpy()))
+
     def _before_backward(self, loss: Any, *args: Any, **kwargs: Any) -> None:
         self.trace.add("backward", loss=float(loss.detach()) if loss.numel() == 1 else None)
 
@@ -121,6 +149,8 @@ class _Watch:
         import torch
 
         number = len(self.optimizers)
+        self.paired.active = True
+        self.draws, self._drawn = [*self.draws, *(self._drawn or [])], self._drawn and []
         self.optimizers.append(optimizer)
         owned = {id(p) for group in optimizer.param_groups for p in group["params"]}
         root = _root(owned)
